@@ -1,0 +1,26 @@
+"""The one exception that means "what you gave cannot work", as opposed to a bug of ours."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RegardError(Exception):
+    """A mistake in the input, the config or the environment.
+
+    Its text says what was given, what is allowed and what to change, in one or two sentences. The command line
+    prints it without a traceback and exits with code 2; Python callers may catch it.
+    """
+
+
+def nearest(given: str, allowed: Iterable[str]) -> str:
+    """`" Did you mean 'lstm'?"` for the closest allowed name, or an empty string where none is close.
+
+    >>> nearest("lsmt", ["rnn", "lstm"])
+    " Did you mean 'lstm'?"
+    >>> nearest("qqq", ["rnn", "lstm"])
+    ''
+    """
+    close = difflib.get_close_matches(given, list(allowed), n=1, cutoff=0.5)
+    return f" Did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,196 @@
+"""Frozen, documented, validated dataclasses: the form of every config in Regard.
+
+A config class is written as
+
+    @dataclass(frozen=True, kw_only=True)
+    class WindowConfig(Settings):
+        d_model: int = setting(128, "width of an embedding", low=1)
+
+and then checks its own types, ranges and choices when it is built, refuses unknown keys with the nearest valid
+name, and converts to and from plain dicts (what YAML holds). Its field docs are the command line's help.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field
+from typing import Any, Self, get_args, get_origin
+
+from regard.errors import RegardError, nearest
+
+
+def setting(
+    default: Any = MISSING,
+    doc: str = "",
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """A config field: its default (leave out to make it required), what it means, and what it may be.
+
+    `low` and `high` are inclusive and hold for every number in a tuple; None is always allowed where the annotation
+    allows it.
+    """
+    metadata = {"doc": doc, "low": low, "high": high, "choices": tuple(choices) if choices else None}
+    if default is MISSING:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class FieldHelp:
+    """One line of a config's manual: `name: kind = default  doc`."""
+
+    name: str
+    kind: str
+    default: Any
+    doc: str
+
+
+class Settings:
+    """What every config dataclass can do. Subclass it directly, never deeper."""
+
+    def __post_init__(self) -> None:
+        hints = _hints(type(self))
+        for f in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = _coerced(getattr(self, f.name), hints[f.name], f"{type(self).__name__}.{f.name}")
+            _check_allowed(value, f.metadata, f.name)
+            object.__setattr__(self, f.name, value)
+        self.check()
+
+    def check(self) -> None:
+        """Rules between fields; raise RegardError where one is broken."""
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any], where: str = "") -> Self:
+        """Build from plain values; `where` is the dotted path of this section, for error messages."""
+        if not isinstance(given, Mapping):
+            raise RegardError(f"{where or 'the config'} must be a mapping of keys to values, not {given!r}.")
+        names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        for key in given:
+            if key not in names:
+                raise RegardError(
+                    f"Unknown key '{_dotted(where, str(key))}'.{nearest(str(key), names)} "
+                    f"Allowed here: {', '.join(names)}."
+                )
+        required = [f.name for f in dataclasses.fields(cls) if f.default is MISSING]  # type: ignore[arg-type]
+        for name in required:
+            if name not in given:
+                raise RegardError(f"'{_dotted(where, name)}' is required: {cls.help_of(name).doc}.")
+        try:
+            return cls(**given)
+        except RegardError as error:
+            raise RegardError(_with_path(str(error), cls.__name__, where)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, every default written out: what goes into YAML."""
+        return {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed, validated again."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    @classmethod
+    def help(cls) -> Iterator[FieldHelp]:
+        """The manual of this config, a line a field."""
+        for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+            choices = f.metadata.get("choices")
+            kind = " | ".join(choices) if choices else _kind_text(_hints(cls)[f.name])
+            yield FieldHelp(f.name, kind, f.default, str(f.metadata.get("doc", "")))
+
+    @classmethod
+    def help_of(cls, name: str) -> FieldHelp:
+        return next(line for line in cls.help() if line.name == name)
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _dotted(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _with_path(message: str, class_name: str, where: str) -> str:
+    return message.replace(f"{class_name}.", f"{where}." if where else "")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value.to_dict() if isinstance(value, Settings) else value
+
+
+def _kind_text(hint: Any) -> str:
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        return " | ".join(_kind_text(h) for h in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"list of {_kind_text(get_args(hint)[0])}"
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+    return names.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+_NO = object()
+
+
+def _coerced(value: Any, hint: Any, where: str) -> Any:
+    result = _try(value, hint)
+    if result is _NO:
+        raise RegardError(f"{where} must be {_kind_text(hint)}, not {value!r}.")
+    return result
+
+
+def _try(value: Any, hint: Any) -> Any:
+    """`value` as `hint`, or _NO. YAML reads 3e-4 as text and 1 as int, so numbers are met half-way; bools never are."""
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        exact = [h for h in get_args(hint) if isinstance(h, type) and type(value) is h]
+        tries = (_try(value, h) for h in [*exact, *get_args(hint)])
+        return next((t for t in tries if t is not _NO), _NO)
+    if get_origin(hint) is tuple:
+        return _try_tuple(value, get_args(hint))
+    if hint is float and not isinstance(value, bool):
+        try:
+            return float(value) if isinstance(value, int | float | str) else _NO
+        except ValueError:
+            return _NO
+    if hint is int:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, bool):
+            return _NO
+    return value if isinstance(value, hint) else _NO
+
+
+def _try_tuple(value: Any, inner: tuple[Any, ...]) -> Any:
+    if not isinstance(value, list | tuple):
+        return _NO
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        inner = (inner[0],) * len(value)
+    if len(inner) != len(value):
+        return _NO
+    items = tuple(_try(v, h) for v, h in zip(value, inner, strict=True))
+    return _NO if any(i is _NO for i in items) else items
+
+
+def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
+    low, high, choices = metadata.get("low"), metadata.get("high"), metadata.get("choices")
+    for v in value if isinstance(value, tuple) else (value,):
+        if v is None:
+            continue
+        if choices is not None and v not in choices:
+            raise RegardError(f"{name} must be one of {', '.join(choices)}, not {v!r}.{nearest(str(v), choices)}")
+        if isinstance(v, int | float) and not isinstance(v, bool):
+            if not v == v:
+                raise RegardError(f"{name} must be a number, not NaN.")
+            if (low is not None and v < low) or (high is not None and v > high):
+                raise RegardError(f"{name} must be {_range_text(low, high)}, not {v}.")
+
+
+def _range_text(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"between {low:g} and {high:g}"
+    return f"at least {low:g}" if low is not None else f"at most {high:g}"
