@@ -1,0 +1,120 @@
+"""Files that are written whole or not at all: write aside in the same folder, fsync, rename, fsync the folder.
+
+A reader, or a run that is started again after kill -9 or a power cut, sees either the old content or the new one.
+What a killed writer leaves behind has a name that starts with `PARTIAL` and is removed by `remove_partial`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from regard.errors import RegardError
+
+PARTIAL = ".partial-"
+
+
+def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
+    """Write `path` whole: `data` is its bytes, or a function that writes the file it is handed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder) / "note.txt", b"whole")
+    ...     (Path(folder) / "note.txt").read_bytes()
+    b'whole'
+    """
+    path = Path(path)
+    aside = _aside(path)
+    with _explaining(path.parent):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(data, bytes):
+                aside.write_bytes(data)
+            else:
+                data(aside)
+            _sync(aside)
+            os.replace(aside, path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        _sync(path.parent)
+
+
+def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Write a whole folder: `fill` puts the files into the folder it is handed. `folder` must not exist yet."""
+    folder = Path(folder)
+    aside = _aside(folder)
+    with _explaining(folder.parent):
+        try:
+            aside.mkdir(parents=True)
+            fill(aside)
+            for file in sorted(aside.rglob("*")):
+                _sync(file)
+            _sync(aside)
+            os.rename(aside, folder)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+        _sync(folder.parent)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder so that a kill in the middle leaves a `PARTIAL` name, never a half-empty `folder`."""
+    aside = _aside(Path(folder))
+    os.rename(folder, aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_partial(folder: Path) -> list[str]:
+    """Remove what writers that were killed left in `folder`; returns the names. Only for a folder with one writer."""
+    left = sorted(Path(folder).glob(f"{PARTIAL}*"))
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return [path.name for path in left]
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{PARTIAL}{path.name}-{os.getpid()}")
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _explaining(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if _is_full(error):
+            raise RegardError(_no_space(folder)) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise RegardError(f"Cannot write in {folder}: {error.strerror}. Choose a folder that is yours.") from error
+        raise
+    except Exception as error:
+        # safetensors writes from Rust and reports a full disk in its own exception, by text only.
+        if "os error 28" in str(error) or "No space left" in str(error):
+            raise RegardError(_no_space(folder)) from error
+        raise
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _no_space(folder: Path) -> str:
+    return (
+        f"No space left to write in {folder}. What was there before is untouched; free some space or choose another "
+        "folder, then start again."
+    )

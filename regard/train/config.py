@@ -1,0 +1,118 @@
+"""The sections of a run's config that say how it is trained. Importing this file does not import torch."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+DEFAULT_STEPS = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig(Settings):
+    """How an update is made from a gradient."""
+
+    name: str = setting("adamw", "update rule", choices=("adamw", "sgd"))
+    lr: float | None = setting(
+        None, "highest learning rate; null: a value that suits the update rule and the model", low=0.0
+    )
+    betas: tuple[float, float] = setting(
+        (0.9, 0.99), "adamw: decay of the averages of gradient and squared gradient", low=0.0, high=0.999999
+    )
+    momentum: float = setting(0.0, "sgd: momentum", low=0.0, high=0.9999)
+    weight_decay: float | None = setting(
+        None, "decay of matrices (never of biases, norms and vectors); null: 0.1 for adamw, 0 for sgd", low=0.0
+    )
+    max_grad_norm: float | None = setting(1.0, "gradients longer than this are scaled down to it; null: never", low=0.0)
+    is_fused: bool = setting(True, "use the fused update where there is one; the same numbers, faster")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig(Settings):
+    """How the learning rate moves, as a factor on `optimizer.lr`."""
+
+    name: str = setting(
+        "cosine", "shape after the warm-up", choices=("constant", "cosine", "linear", "inverse-sqrt", "plateau")
+    )
+    n_warmup: int = setting(
+        100, "steps of linear warm-up; never more than a tenth of the budget, however short the run", low=0
+    )
+    p_final: float = setting(0.1, "cosine, linear, plateau: the factor at the end, or the lowest", low=0.0, high=1.0)
+    patience: int = setting(2, "plateau: evaluations without a better score before the rate drops", low=1)
+    factor: float = setting(0.5, "plateau: what the rate is multiplied by", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Settings):
+    """What is fed to the model, for how long, and how it is watched. The first limit reached ends the run."""
+
+    max_steps: int | None = setting(
+        None, f"stop after so many updates; none of the four limits given: {DEFAULT_STEPS} steps", low=1
+    )
+    max_tokens: int | None = setting(None, "stop after so many tokens", low=1)
+    max_seconds: float | None = setting(
+        None, "stop after so many seconds of training; evaluation and saving do not count", low=0.0
+    )
+    max_epochs: float | None = setting(None, "stop after so many passes over the training text", low=0.0)
+    n_batch: int = setting(32, "sequences an update", low=1)
+    n_context: int | None = setting(
+        None, "tokens a sequence; null: the model's context, or 64 where it has none", low=1
+    )
+    n_accumulate: int = setting(
+        1, "compute the batch in so many parts to save memory; the update stays the same", low=1
+    )
+    order: str = setting(
+        "auto",
+        "stream: the text in order, state carried over; shuffle: windows in random order; auto: as suits the model",
+        choices=("auto", "stream", "shuffle"),
+    )
+    eval_every: int = setting(200, "steps between evaluations on the validation text", low=1)
+    max_eval_tokens: int | None = setting(
+        50_000, "evaluate on the first so many tokens of the validation text; null: on all of it", low=1
+    )
+    patience: int | None = setting(None, "stop after so many evaluations without a better score; null: never", low=1)
+    average: str = setting(
+        "none", "ema: evaluate and keep an exponential moving average of the weights", choices=("none", "ema")
+    )
+    average_decay: float = setting(0.999, "ema: how much of the average is kept at each step", low=0.0, high=1.0)
+
+    def check(self) -> None:
+        if self.n_accumulate > self.n_batch:
+            raise RegardError(
+                f"n_accumulate ({self.n_accumulate}) cannot be more than n_batch ({self.n_batch}): it is the number of "
+                "parts a batch is computed in. Lower it or raise n_batch."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeConfig(Settings):
+    """Where and how the numbers are computed."""
+
+    device: str = setting("auto", "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one")
+    precision: str = setting(
+        "float32", "bf16: multiply in bfloat16 under autocast; weights stay float32", choices=("float32", "bf16")
+    )
+    is_compiled: bool = setting(False, "torch.compile the model; pays off in long runs")
+    is_deterministic: bool = setting(False, "only operations that give the same bits each time; on a CPU they all do")
+    n_threads: int | None = setting(None, "CPU threads; null: what torch chooses", low=1)
+    max_memory_gb: float | None = setting(
+        None, "refuse to start when the estimate is above this; null: what is free now", low=0.0
+    )
+
+    def check(self) -> None:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
+            raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig(Settings):
+    """What a run writes while it trains."""
+
+    every_steps: int | None = setting(None, "save the state every so many steps; null: by time only", low=1)
+    every_seconds: float | None = setting(60.0, "save the state every so many seconds; null: by steps only", low=0.0)
+    keep: int = setting(2, "how many states to keep; the best weights are always kept", low=1)
+    log_every: int = setting(10, "steps between two training lines in metrics.jsonl", low=1)
+    has_tensorboard: bool = setting(True, "write TensorBoard events too")
