@@ -1,0 +1,104 @@
+"""Scaled dot-product attention, one head and many, with a cache of keys and values."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from regard.layers.record import Record
+
+KeysAndValues = tuple[Tensor, Tensor, int]
+"""Keys (B, N, capacity, K), values likewise, and how many of the positions are filled. Written in place: a step
+uses up the cache it is handed and returns the one to go on with."""
+
+
+def attention_weights(
+    q: Float[Tensor, "*batch T K"],
+    k: Float[Tensor, "*batch S K"],
+    may_look: Bool[Tensor, "T S"] | None = None,
+    scale: float | None = None,
+) -> Float[Tensor, "*batch T S"]:
+    """A = softmax(scale q kᵀ), where scale is 1/√K if not given (Vaswani et al. 2017).
+
+    `may_look[t, s]` False takes source s out of the sum for query t.
+    """
+    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if may_look is not None:
+        scores = scores.masked_fill(~may_look, -math.inf)
+    return scores.softmax(dim=-1)
+
+
+def causal_mask(T: int, S: int, device: torch.device) -> Bool[Tensor, "T S"]:
+    """True where a query may look: the T queries are the last of the S positions, each sees itself and its past."""
+    return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
+
+
+class MultiHeadAttention(nn.Module):
+    """Causal self-attention with N heads (Vaswani et al. 2017, section 3.2).
+
+    q, k, v = W x + b, each cut into N heads of width K = D/N
+    head_n = softmax(q_n k_nᵀ / √K) v_n
+    y = W_o [head_1; ...; head_N] + b_o
+    """
+
+    def __init__(self, d_model: int, n_heads: int, p_dropout: float = 0.0) -> None:
+        super().__init__()
+        self.n_heads, self.p_dropout = n_heads, p_dropout
+        self.qkv = nn.Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
+        self.out = nn.Linear(d_model, d_model)  # W_o
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
+        B, T, D = x.shape
+        q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).transpose(1, 3).unbind(2)  # each (B, N, T, K)
+        if cache is not None:
+            k, v, cache = extend(cache, k, v)  # (B, N, S, K)
+        p_dropout = self.p_dropout if self.training else 0.0
+        y = fused_attention(q, k, v, p_dropout) if record is None else plain_attention(q, k, v, p_dropout, record)
+        return self.out(y.transpose(1, 2).reshape(B, T, D)), cache
+
+    def start(self, B: int, capacity: int, like: Tensor) -> KeysAndValues:
+        """An empty cache for `capacity` positions."""
+        K = self.qkv.in_features // self.n_heads
+        return like.new_zeros(B, self.n_heads, capacity, K), like.new_zeros(B, self.n_heads, capacity, K), 0
+
+    def flops_per_token(self, n_context: int) -> int:
+        """Four D×D products, and for each of the n positions one multiply-add a channel in q kᵀ and one in A v."""
+        D = self.qkv.in_features
+        return 2 * 4 * D * D + 2 * 2 * n_context * D
+
+
+def extend(cache: KeysAndValues, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, KeysAndValues]:
+    """Write the new keys and values behind those there are; return all that are filled, and the cache."""
+    keys, values, n = cache
+    S = n + k.shape[2]
+    keys[:, :, n:S] = k
+    values[:, :, n:S] = v
+    return keys[:, :, :S], values[:, :, :S], (keys, values, S)
+
+
+def plain_attention(
+    q: Float[Tensor, "B N T K"],
+    k: Float[Tensor, "B N S K"],
+    v: Float[Tensor, "B N S K"],
+    p_dropout: float,
+    record: Record,
+) -> Float[Tensor, "B N T K"]:
+    A = attention_weights(q, k, causal_mask(q.shape[2], k.shape[2], q.device))
+    record.keep("attention", A)
+    return F.dropout(A, p_dropout) @ v
+
+
+def fused_attention(
+    q: Float[Tensor, "B N T K"], k: Float[Tensor, "B N S K"], v: Float[Tensor, "B N S K"], p_dropout: float
+) -> Float[Tensor, "B N T K"]:
+    """The same, in one kernel that never holds A."""
+    T, S = q.shape[2], k.shape[2]
+    if T == 1:  # the newest position sees all there is
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout)
+    if T == S:
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout, is_causal=True)
+    return F.scaled_dot_product_attention(q, k, v, causal_mask(T, S, q.device), p_dropout)

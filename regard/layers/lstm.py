@@ -1,0 +1,67 @@
+"""Long short-term memory."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.layers.record import Record
+
+HiddenAndCell = tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]
+
+
+class LSTM(nn.Module):
+    """One LSTM layer (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000).
+
+    i, f, g, o = W x + b + U h + b'
+    c' = σ(f) c + σ(i) tanh(g),   h' = σ(o) tanh(c')
+
+    b' adds nothing to b; it is there because the fused kernel wants it. b starts at 1 for the forget gate, so that
+    a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015).
+    Taps: `gates.input` σ(i), `gates.forget` σ(f), `gates.candidate` tanh(g), `gates.output` σ(o), `cell` c.
+    """
+
+    def __init__(self, d_in: int, d_hidden: int) -> None:
+        super().__init__()
+        self.kernel = nn.LSTM(d_in, d_hidden, batch_first=True)  # W, U, b, b', and the fused path
+        self.d_in, self.d_hidden = d_in, d_hidden
+        with torch.no_grad():
+            self.kernel.bias_ih_l0[d_hidden : 2 * d_hidden] = 1.0
+            self.kernel.bias_hh_l0[d_hidden : 2 * d_hidden] = 0.0
+
+    def step(
+        self, from_x: Float[Tensor, "B G"], state: HiddenAndCell
+    ) -> tuple[HiddenAndCell, tuple[Tensor, Tensor, Tensor, Tensor]]:
+        h, c = state
+        i, f, g, o = (from_x + self.from_h(h)).chunk(4, dim=-1)  # 4 x (B, H)
+        i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+        c = f * c + i * g
+        return (o * c.tanh(), c), (i, f, g, o)
+
+    def from_x(self, x: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch G"]:
+        return nn.functional.linear(x, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # W x + b
+
+    def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B G"]:
+        return nn.functional.linear(h, self.kernel.weight_hh_l0, self.kernel.bias_hh_l0)  # U h + b'
+
+    def forward(
+        self, x: Float[Tensor, "B T I"], state: HiddenAndCell, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T H"], HiddenAndCell]:
+        if record is None:
+            y, (h, c) = self.kernel(x, (state[0][None], state[1][None]))
+            return y, (h[0], c[0])
+        steps, cells, gates = [], [], []
+        for from_x in self.from_x(x).unbind(1):
+            state, gate = self.step(from_x, state)
+            steps.append(state[0])
+            cells.append(state[1])
+            gates.append(gate)
+        for name, values in zip(("input", "forget", "candidate", "output"), zip(*gates, strict=True), strict=True):
+            record.keep(f"gates.{name}", torch.stack(values, dim=1))
+        record.keep("cell", torch.stack(cells, dim=1))
+        return torch.stack(steps, dim=1), state
+
+    def start(self, B: int, like: Tensor) -> HiddenAndCell:
+        return like.new_zeros(B, self.d_hidden), like.new_zeros(B, self.d_hidden)
+
+    def flops_per_token(self) -> int:
+        return 2 * 4 * self.d_hidden * (self.d_in + self.d_hidden)

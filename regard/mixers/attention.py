@@ -1,0 +1,94 @@
+"""Causal self-attention, in layers: every position looks at itself and at its past."""
+
+import math
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.layers.attention import KeysAndValues, MultiHeadAttention
+from regard.layers.positions import positions
+from regard.layers.record import Record
+from regard.mixers.config import AttentionConfig
+
+Caches = tuple[KeysAndValues, ...]
+
+
+class AttentionBlock(nn.Module):
+    """x + attention(norm(x)): attention, its sum and its norm, with no feed-forward layer."""
+
+    def __init__(self, d_model: int, n_heads: int, p_dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, n_heads, p_dropout)
+        self.dropout = nn.Dropout(p_dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
+        y, cache = self.attention(self.norm(x), cache, record)
+        return x + self.dropout(y), cache
+
+    def flops_per_token(self, n_context: int) -> int:
+        return self.attention.flops_per_token(n_context)
+
+
+class AttentionStack(nn.Module):
+    """x^0 = positions(x),  x^l = block_l(x^{l-1}),  y = norm(x^L).
+
+    The blocks are of one kind: `AttentionBlock`s make the self-attention model, `TransformerBlock`s the Transformer.
+    """
+
+    carries_state = False
+
+    def __init__(
+        self, order: nn.Module, blocks: Sequence[nn.Module], norm: nn.Module, p_dropout: float, max_context: int
+    ) -> None:
+        super().__init__()
+        self.positions, self.layers, self.norm = order, nn.ModuleList(blocks), norm
+        self.dropout = nn.Dropout(p_dropout)
+        self.max_context: int | None = max_context
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], state: Caches | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], Caches | None]:
+        n_before = 0 if state is None else state[0][2]
+        x = self.dropout(self.positions(x, n_before))
+        after = []
+        for index, block in enumerate(self.layers):
+            scope = None if record is None else record.scope(f"layers.{index}")
+            x, cache = block(x, None if state is None else state[index], scope)
+            if scope is not None:
+                scope.keep("hidden", x)
+            after.append(cache)
+        return self.norm(x), None if state is None else tuple(after)
+
+    def start(self, B: int, capacity: int, like: Tensor) -> Caches:
+        return tuple(block.attention.start(B, capacity, like) for block in self.layers)
+
+    def flops_per_token(self, n_context: int) -> int:
+        return sum(block.flops_per_token(n_context) for block in self.layers)
+
+
+def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
+    """GPT-2's start: N(0, 0.02²), and 0.02²/n for what goes into the n sums, so that their total stays of size one."""
+    for name, parameter in stack.layers.named_parameters():
+        if name.endswith("out.weight"):
+            nn.init.normal_(parameter, std=0.02 / math.sqrt(n_sums))
+        elif parameter.dim() == 2:
+            nn.init.normal_(parameter, std=0.02)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+    return stack
+
+
+def self_attention(config: AttentionConfig) -> AttentionStack:
+    D = config.d_model
+    stack = AttentionStack(
+        order=positions(config.positions, config.max_context, D),
+        blocks=[AttentionBlock(D, config.n_heads, config.p_dropout) for _ in range(config.n_layers)],
+        norm=nn.LayerNorm(D),
+        p_dropout=config.p_dropout,
+        max_context=config.max_context,
+    )
+    return initialise(stack, n_sums=config.n_layers)

@@ -1,0 +1,59 @@
+"""The bag: an average that has forgotten all order."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.layers.record import Record
+from regard.mixers.config import BagConfig
+
+SumAndCount = tuple[Float[Tensor, "B D"], int]
+
+
+class Bag(nn.Module):
+    """A deep averaging network (Iyyer et al. 2015), at every position over what came before it.
+
+    a_t = (x_1 + ... + x_t) / t
+    z_l = relu(W_l z_{l-1} + b_l),  z_0 = a_t,  l = 1 ... n_layers
+    y_t = W z_n + b
+
+    The paper averages a whole text and drops whole words while training; here the average runs along the text and
+    dropout takes single numbers.
+    """
+
+    carries_state = False
+
+    def __init__(self, config: BagConfig) -> None:
+        super().__init__()
+        self.max_context: int | None = config.max_context
+        widths = [config.d_model] + [config.d_hidden] * config.n_layers
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.out = nn.Linear(config.d_hidden, config.d_model)
+        self.dropout = nn.Dropout(config.p_dropout)
+        for layer in self.layers:  # He et al. 2015: half of the ReLUs are silent
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], state: SumAndCount | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], SumAndCount | None]:
+        total = x.cumsum(dim=1)
+        n = 0
+        if state is not None:
+            before, n = state
+            total = total + before[:, None]
+            state = total[:, -1], n + x.shape[1]
+        counts = torch.arange(n + 1, n + 1 + x.shape[1], device=x.device, dtype=x.dtype)
+        z = total / counts[:, None]  # a_t: (B, T, D)
+        for index, layer in enumerate(self.layers):
+            z = self.dropout(F.relu(layer(z)))  # (B, T, F)
+            if record is not None:
+                record.keep(f"layers.{index}.hidden", z)
+        return self.out(z), state
+
+    def start(self, B: int, capacity: int, like: Tensor) -> SumAndCount:
+        return like.new_zeros(B, self.out.out_features), 0
+
+    def flops_per_token(self, n_context: int) -> int:
+        return 2 * sum(m.in_features * m.out_features for m in self.modules() if isinstance(m, nn.Linear))

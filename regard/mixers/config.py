@@ -1,0 +1,108 @@
+"""The settings of every mixer. This file imports no torch, so that configs are read and checked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+POSITIONS = ("learned", "sinusoidal", "none")
+_DROPOUT = "share of activations dropped while training; raise to 0.1-0.5 where the text is small"
+_TIED = "one matrix embeds tokens and predicts them (Press & Wolf 2017)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagConfig(Settings):
+    """Deep averaging: the mean of the embeddings so far, then layers."""
+
+    d_model: int = setting(128, "width of an embedding", low=1)
+    d_hidden: int = setting(512, "width of the layers above the average", low=1)
+    n_layers: int = setting(2, "layers above the average", low=1)
+    max_context: int = setting(128, "tokens averaged at most", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowConfig(Settings):
+    """Fixed window, feed-forward: the last n embeddings side by side, then a hidden layer."""
+
+    d_model: int = setting(128, "width of an embedding", low=1)
+    d_hidden: int = setting(512, "width of the hidden layer", low=1)
+    n_window: int = setting(8, "tokens seen at once", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig(Settings):
+    """Elman's recurrent network, stacked."""
+
+    d_model: int = setting(256, "width of an embedding and of the state", low=1)
+    n_layers: int = setting(2, "recurrent layers", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRUConfig(Settings):
+    """Gated recurrent units, stacked."""
+
+    d_model: int = setting(192, "width of an embedding and of the state", low=1)
+    n_layers: int = setting(2, "recurrent layers", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMConfig(Settings):
+    """Long short-term memory, stacked."""
+
+    d_model: int = setting(192, "width of an embedding and of the state", low=1)
+    n_layers: int = setting(2, "recurrent layers", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionConfig(Settings):
+    """Causal self-attention alone, with no feed-forward layers."""
+
+    d_model: int = setting(160, "width of an embedding", low=1)
+    n_layers: int = setting(4, "attention layers", low=1)
+    n_heads: int = setting(4, "attention heads; must divide d_model", low=1)
+    positions: str = setting("learned", "how order is told", choices=POSITIONS)
+    max_context: int = setting(128, "tokens seen at most", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+    def check(self) -> None:
+        check_heads(self.d_model, self.n_heads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(Settings):
+    """The Transformer decoder; as it stands by default, a small GPT-2."""
+
+    d_model: int = setting(128, "width of an embedding", low=1)
+    n_layers: int = setting(4, "blocks", low=1)
+    n_heads: int = setting(4, "attention heads; must divide d_model", low=1)
+    d_ff: int | None = setting(None, "width of the feed-forward layers; null: four times d_model", low=1)
+    norm: str = setting("pre", "layer norm before (GPT-2) or after (Vaswani) each sum", choices=("pre", "post"))
+    positions: str = setting("learned", "how order is told", choices=POSITIONS)
+    activation: str = setting("gelu", "between the feed-forward layers", choices=("gelu", "relu"))
+    max_context: int = setting(128, "tokens seen at most", low=1)
+    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, _TIED)
+
+    def check(self) -> None:
+        check_heads(self.d_model, self.n_heads)
+
+
+def check_heads(d_model: int, n_heads: int) -> None:
+    if d_model % n_heads:
+        raise RegardError(
+            f"d_model {d_model} cannot be shared by n_heads {n_heads}: each head takes d_model / n_heads numbers. "
+            f"Use d_model {max(d_model // n_heads, 1) * n_heads} or {(d_model // n_heads + 1) * n_heads}."
+        )

@@ -1,0 +1,55 @@
+"""The Transformer decoder."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.layers.attention import KeysAndValues, MultiHeadAttention
+from regard.layers.feed_forward import FeedForward
+from regard.layers.positions import positions
+from regard.layers.record import Record
+from regard.mixers.attention import AttentionStack, initialise
+from regard.mixers.config import TransformerConfig
+
+
+class TransformerBlock(nn.Module):
+    """Attention, then a feed-forward layer, each added to its own input.
+
+    pre  (GPT-2, Radford et al. 2019):   x = x + attention(norm(x)),   x = x + feed_forward(norm(x))
+    post (Vaswani et al. 2017):          x = norm(x + attention(x)),   x = norm(x + feed_forward(x))
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        D = config.d_model
+        self.is_pre_norm = config.norm == "pre"
+        self.norm_attention, self.norm_feed_forward = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.attention = MultiHeadAttention(D, config.n_heads, config.p_dropout)
+        self.feed_forward = FeedForward(D, config.d_ff or 4 * D, config.activation)
+        self.dropout = nn.Dropout(config.p_dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
+        if self.is_pre_norm:
+            y, cache = self.attention(self.norm_attention(x), cache, record)
+            x = x + self.dropout(y)
+            return x + self.dropout(self.feed_forward(self.norm_feed_forward(x))), cache
+        y, cache = self.attention(x, cache, record)
+        x = self.norm_attention(x + self.dropout(y))
+        return self.norm_feed_forward(x + self.dropout(self.feed_forward(x))), cache
+
+    def flops_per_token(self, n_context: int) -> int:
+        return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()
+
+
+def transformer(config: TransformerConfig) -> AttentionStack:
+    """N blocks; with norm before the sums, one more norm at the end, since nothing else bounds the last sum."""
+    D = config.d_model
+    stack = AttentionStack(
+        order=positions(config.positions, config.max_context, D),
+        blocks=[TransformerBlock(config) for _ in range(config.n_layers)],
+        norm=nn.LayerNorm(D) if config.norm == "pre" else nn.Identity(),
+        p_dropout=config.p_dropout,
+        max_context=config.max_context,
+    )
+    return initialise(stack, n_sums=2 * config.n_layers)

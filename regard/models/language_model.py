@@ -1,0 +1,104 @@
+"""The language model: embed, mix, predict."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.layers.record import Record
+from regard.mixers.mixer import Mixer, State
+from regard.train.loss import chunked_cross_entropy
+
+
+class LanguageModel(nn.Module):
+    """P(w_{t+1} | w_1 ... w_t) = softmax(W h_t + b),  h = mixer(E w_1, ..., E w_t).
+
+    With tied embeddings W = E (Press & Wolf 2017; Inan et al. 2017).
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        mixer: Mixer,
+        p_dropout: float = 0.0,
+        tie_embeddings: bool = True,
+        has_bias: bool = True,
+        std: float | None = None,
+    ) -> None:
+        """`std` is the embeddings' spread at the start; None: 1/√D, so that an embedding has length one."""
+        super().__init__()
+        self.vocab_size, self.d_model = vocab_size, d_model
+        self.embedding = nn.Parameter(torch.empty(vocab_size, d_model))  # E
+        self.mixer = mixer
+        self.head = None if tie_embeddings else nn.Parameter(torch.empty(vocab_size, d_model))  # W
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if has_bias else None  # b
+        self.dropout = nn.Dropout(p_dropout)
+        for weight in (self.embedding, self.head):
+            if weight is not None:
+                nn.init.normal_(weight, std=d_model**-0.5 if std is None else std)
+
+    def hidden(
+        self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None]:
+        """What the head reads at every position, and the state after the last."""
+        limit = self.mixer.max_context
+        if state is None and limit is not None and ids.shape[1] > limit:
+            raise RegardError(
+                f"The model was given {ids.shape[1]} tokens at once and sees at most {limit}. "
+                f"Give it less, or train one with max_context {ids.shape[1]}."
+            )
+        x = self.dropout(F.embedding(ids, self.embedding))
+        if record is not None:
+            record.keep("embedding", x)
+        h, state = self.mixer(x, state, record)
+        if record is not None:
+            record.keep("hidden", h)
+        return h, state
+
+    def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch V"]:
+        return F.linear(h, self.output_weight, self.bias)
+
+    @property
+    def output_weight(self) -> Float[Tensor, "V D"]:
+        return self.embedding if self.head is None else self.head
+
+    def forward(
+        self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T V"], State | None]:
+        h, state = self.hidden(ids, state, record)
+        logits = self.logits(h)
+        if record is not None:
+            record.keep("logits", logits)
+        return logits, state
+
+    def loss(
+        self,
+        ids: Int[Tensor, "B T"],
+        targets: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        state: State | None = None,
+        chunk: int | None = None,
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""], State | None]:
+        """Nats summed over the real tokens (mask True), how many these are, and the state after the last.
+
+        The logits are computed `chunk` tokens at a time and never held together.
+        """
+        h, state = self.hidden(ids, state)
+        nats, n_tokens = chunked_cross_entropy(
+            h.reshape(-1, self.d_model), self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1), chunk
+        )
+        return nats, n_tokens, state
+
+    def start(self, B: int, capacity: int) -> State:
+        """The state before the first token of B texts, with room for `capacity` tokens."""
+        return self.mixer.start(B, capacity, self.embedding)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(p.numel() for p in self.parameters())
+
+    def flops_per_token(self, n_context: int) -> int:
+        """Forward cost of a token, twice the multiply-adds; backward costs about twice as much again."""
+        return self.mixer.flops_per_token(n_context) + 2 * self.d_model * self.vocab_size

@@ -1,0 +1,127 @@
+"""The one dict of model names. It imports no torch: listing models and reading configs stay instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from regard.count.config import NgramConfig
+from regard.errors import RegardError, nearest
+from regard.mixers.config import (
+    AttentionConfig,
+    BagConfig,
+    GRUConfig,
+    LSTMConfig,
+    RNNConfig,
+    TransformerConfig,
+    WindowConfig,
+)
+from regard.settings import Settings
+
+if TYPE_CHECKING:
+    from regard.models.language_model import LanguageModel
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model by name: its config, how it is built, and what to read about it.
+
+    A count model is fitted rather than built: its `build` is None.
+    """
+
+    config: type[Settings]
+    build: Callable[[Any, int], LanguageModel] | None
+    summary: str
+    paper: str
+    kind: Literal["count", "gradient"]
+
+
+def _assemblies() -> ModuleType:
+    from regard.models import assemblies
+
+    return assemblies
+
+
+MODELS: dict[str, ModelEntry] = {
+    "ngram": ModelEntry(
+        config=NgramConfig,
+        build=None,
+        summary="counts of the last n-1 tokens, smoothed",
+        paper="Kneser & Ney 1995; Chen & Goodman 1998",
+        kind="count",
+    ),
+    "bag": ModelEntry(
+        config=BagConfig,
+        build=lambda config, vocab_size: _assemblies().bag(config, vocab_size),
+        summary="the average of the embeddings so far, then layers",
+        paper="Iyyer et al. 2015",
+        kind="gradient",
+    ),
+    "window": ModelEntry(
+        config=WindowConfig,
+        build=lambda config, vocab_size: _assemblies().window(config, vocab_size),
+        summary="the last n embeddings side by side, then a hidden layer",
+        paper="Bengio et al. 2003",
+        kind="gradient",
+    ),
+    "rnn": ModelEntry(
+        config=RNNConfig,
+        build=lambda config, vocab_size: _assemblies().rnn(config, vocab_size),
+        summary="Elman's recurrent network: one state, rewritten at every step",
+        paper="Elman 1990; Mikolov et al. 2010",
+        kind="gradient",
+    ),
+    "gru": ModelEntry(
+        config=GRUConfig,
+        build=lambda config, vocab_size: _assemblies().gru(config, vocab_size),
+        summary="a recurrent network whose gates choose what to keep",
+        paper="Cho et al. 2014",
+        kind="gradient",
+    ),
+    "lstm": ModelEntry(
+        config=LSTMConfig,
+        build=lambda config, vocab_size: _assemblies().lstm(config, vocab_size),
+        summary="a recurrent network with a memory cell behind three gates",
+        paper="Hochreiter & Schmidhuber 1997; Zaremba et al. 2014",
+        kind="gradient",
+    ),
+    "attention": ModelEntry(
+        config=AttentionConfig,
+        build=lambda config, vocab_size: _assemblies().attention(config, vocab_size),
+        summary="causal self-attention alone, with no feed-forward layers",
+        paper="Vaswani et al. 2017",
+        kind="gradient",
+    ),
+    "transformer": ModelEntry(
+        config=TransformerConfig,
+        build=lambda config, vocab_size: _assemblies().transformer(config, vocab_size),
+        summary="the Transformer decoder: self-attention and feed-forward layers, as in GPT-2",
+        paper="Vaswani et al. 2017; Radford et al. 2019",
+        kind="gradient",
+    ),
+}
+
+
+def model_entry(name: str) -> ModelEntry:
+    if name not in MODELS:
+        raise RegardError(f"There is no model '{name}'.{nearest(name, MODELS)} There are: {', '.join(MODELS)}.")
+    return MODELS[name]
+
+
+def model_config(name: str, given: Mapping[str, Any] | None = None, where: str = "model") -> Settings:
+    """The config of the model called `name`, from plain values; what is left out takes its default.
+
+    >>> model_config("lstm", {"d_model": 64}).to_dict()
+    {'d_model': 64, 'n_layers': 2, 'p_dropout': 0.0, 'tie_embeddings': True}
+    """
+    return model_entry(name).config.from_dict(given or {}, where)
+
+
+def build_language_model(name: str, config: Settings, vocab_size: int) -> LanguageModel:
+    """The gradient model called `name`, with fresh weights from torch's random numbers."""
+    build = model_entry(name).build
+    if build is None:
+        raise RegardError(f"The model '{name}' is counted, not built: fit it on a text instead.")
+    return build(config, vocab_size)
