@@ -1,0 +1,51 @@
+"""Where the text comes from and how it is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+SOURCE_DOC = "files, folders, globs, '-' for standard input, a built-in name, or hub:NAME[/CONFIG][@SPLIT]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig(Settings):
+    """One source that is split, or separate sources for training, validation and test."""
+
+    train: str | tuple[str, ...] = setting(doc=SOURCE_DOC)
+    valid: str | tuple[str, ...] | None = setting(None, "validation text, as train; null: cut from train")
+    test: str | tuple[str, ...] | None = setting(None, "test text, as train; null: cut from train")
+    p_valid: float = setting(0.05, "part of train that becomes validation text where valid is null", low=0, high=0.9)
+    p_test: float = setting(0.05, "part of train that becomes test text where test is null", low=0, high=0.9)
+    document: str = setting(
+        "auto",
+        "what a document is; auto: a JSONL record, a row of a named set, else a file",
+        choices=("auto", "file", "line", "paragraph"),
+    )
+    format: str = setting(
+        "auto", "auto: files named .jsonl are JSON lines, others text", choices=("auto", "text", "jsonl")
+    )
+    field: str = setting("text", "the field of a JSON record or of a row that holds its text")
+    max_bytes: int | None = setting(None, "use only the first so many bytes of the training source", low=1)
+    split_seed: int = setting(0, "another seed gives another split by documents", low=0)
+
+    def check(self) -> None:
+        for name in ("train", "valid", "test"):
+            given = getattr(self, name)
+            if given is not None and (not given or any(not part for part in given)):
+                raise RegardError(f"{name} names no source. Give {SOURCE_DOC}.")
+        if self.part_valid + self.part_test > 0.95:
+            raise RegardError(
+                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave less than 5% for training; make them smaller."
+            )
+
+    @property
+    def part_valid(self) -> float:
+        """The part of the training source that is cut off for validation."""
+        return self.p_valid if self.valid is None else 0.0
+
+    @property
+    def part_test(self) -> float:
+        return self.p_test if self.test is None else 0.0

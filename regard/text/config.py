@@ -1,0 +1,43 @@
+"""What a tokenizer is asked to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+KINDS = ("char", "byte", "word", "bpe", "wordpiece")
+
+# Byte-level BPE starts from <eos> and the 256 bytes; merges come on top.
+SMALLEST_BPE = 257
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig(Settings):
+    """How text becomes token ids; learned on the training split only."""
+
+    kind: str = setting("bpe", "what a token is", choices=KINDS)
+    vocab_size: int | None = setting(
+        4096, "size of the vocabulary (bpe, wordpiece); for word and char the most frequent are kept, null: all", low=4
+    )
+    min_count: int = setting(1, "a word or character seen less often is not in the vocabulary (word, char)", low=1)
+    lowercase: bool = setting(False, "fold case (word, wordpiece)")
+    max_bytes: int | None = setting(
+        100_000_000, "learn from at most so many bytes, spread over the training split (bpe, wordpiece)", low=1
+    )
+    path: str | None = setting(None, "a tokenizer.json or a run folder to reuse instead of learning a new one")
+
+    def check(self) -> None:
+        if self.path is not None:
+            return
+        if self.kind in ("bpe", "wordpiece") and self.vocab_size is None:
+            raise RegardError(f"vocab_size must be a whole number for kind {self.kind}, not null: say how many merges.")
+        if self.kind == "bpe" and self.vocab_size is not None and self.vocab_size < SMALLEST_BPE:
+            raise RegardError(
+                f"vocab_size must be at least {SMALLEST_BPE} for bpe (<eos> and the 256 bytes), not {self.vocab_size}."
+            )
+        if self.lowercase and self.kind not in ("word", "wordpiece"):
+            raise RegardError(
+                f"lowercase works with word and wordpiece, not with {self.kind}, which gives text back unchanged."
+            )

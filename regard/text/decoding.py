@@ -1,0 +1,56 @@
+"""Ids back to text, one at a time: what is pushed out is always whole characters."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+GLUED = frozenset(".,?!")  # WordPiece text has no space before these, as in Hugging Face's decoder
+
+
+class StreamDecoder:
+    """`push(id)` gives the text that became certain; `flush()` what is left (U+FFFD for a character cut short)."""
+
+    def __init__(self, kind: str, texts: list[str], byte_values: list[bytes] | None) -> None:
+        self._kind, self._texts, self._bytes = kind, texts, byte_values
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._at_start = True  # of the text or of a line: no space before the next word
+
+    def push(self, token: int) -> str:
+        if self._bytes is not None:
+            return self._utf8.decode(self._bytes[token])
+        return self._push_word(token)
+
+    def flush(self) -> str:
+        return self._utf8.decode(b"", final=True)
+
+    def _push_word(self, token: int) -> str:
+        if token == 0:
+            is_line_end = self._kind == "word"
+            self._at_start = self._at_start or is_line_end
+            return "\n" if is_line_end else ""
+        text = self._texts[token]
+        at_start, self._at_start = self._at_start, False
+        if self._kind == "wordpiece" and text.startswith("##") and not at_start:
+            return text[2:]
+        return text if at_start or (self._kind == "wordpiece" and text in GLUED) else " " + text
+
+
+def byte_values(kind: str, texts: list[str]) -> list[bytes]:
+    """The bytes of each token of a lossless vocabulary; <eos> (id 0) has none."""
+    if kind == "char":
+        values = [bytes([int(t[3:5], 16)]) if re.fullmatch("<0x[0-9A-F]{2}>", t) else t.encode() for t in texts]
+    else:
+        byte_of = {char: byte for byte, char in enumerate(byte_characters())}
+        values = [bytes(byte_of[char] for char in text) for text in texts]
+    return [b"", *values[1:]]
+
+
+def byte_characters() -> list[str]:
+    """The printable character that byte-level BPE writes for each byte (Radford et al. 2019).
+
+    Bytes that print as themselves keep their character; the others get U+0100, U+0101, ...
+    """
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return [chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)]

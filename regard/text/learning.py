@@ -1,0 +1,142 @@
+"""Learning a vocabulary from text: what is built here is complete in its tokenizer.json."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+from regard.text.config import TokenizerConfig
+from regard.text.decoding import byte_characters
+from regard.text.tokenizer import EOS, UNK, Tokenizer
+from regard.text.units import words_of
+
+if TYPE_CHECKING:
+    import tokenizers
+
+# what is being done, how much of it is done, of how much (None: not known)
+Progress = Callable[[str, int, int | None], None]
+
+
+def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Progress | None = None) -> Tokenizer:
+    """A tokenizer of the kind asked for, learned from `texts`, which are read once and not kept."""
+    if config.path is not None:
+        return Tokenizer.load(config.path)
+    watched = _watched(texts, progress)
+    if config.kind == "byte":
+        return Tokenizer(_byte())
+    if config.kind == "char":
+        return Tokenizer(_char(config, watched))
+    if config.kind == "word":
+        return Tokenizer(_word(config, watched))
+    return Tokenizer(_bpe(config, watched) if config.kind == "bpe" else _wordpiece(config, watched))
+
+
+def _byte() -> tokenizers.Tokenizer:
+    """No merges: id = byte + 1."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    vocab = {EOS: 0} | {char: byte + 1 for byte, char in enumerate(byte_characters())}
+    hf = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    hf.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    hf.decoder = decoders.ByteLevel()
+    return hf
+
+
+def _char(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
+    """Characters by frequency; others are written as their UTF-8 bytes, <0x00> .. <0xFF>, ids 1 to 256."""
+    from tokenizers import Tokenizer, decoders, models
+
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    tokens = [EOS, *(f"<0x{byte:02X}>" for byte in range(256))]
+    tokens += _most_frequent(counts, config, room_taken=len(tokens))
+    hf = Tokenizer(models.BPE(vocab=_numbered(tokens), merges=[], byte_fallback=True))
+    hf.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return hf
+
+
+def _word(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
+    """White-space separated words by frequency; a newline is <eos>."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    fold = normalizers.Lowercase() if config.lowercase else None
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(words_of(fold.normalize_str(text) if fold else text))
+    del counts[EOS], counts[UNK]  # a text may spell them, as PTB does
+    tokens = [EOS, UNK, *_most_frequent(counts, config, room_taken=2)]
+    hf = Tokenizer(models.WordLevel(vocab=_numbered(tokens), unk_token=UNK))
+    newline = normalizers.Replace("\n", f" {EOS} ")
+    hf.normalizer = normalizers.Sequence([fold, newline] if fold else [newline])
+    hf.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return hf
+
+
+def _bpe(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
+    """Byte-level BPE with GPT-2's pre-tokenizer (Sennrich et al. 2016; Radford et al. 2019)."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    hf = Tokenizer(models.BPE())
+    hf.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    hf.decoder = decoders.ByteLevel()
+    alphabet = sorted(byte_characters())
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size, special_tokens=[EOS], initial_alphabet=alphabet, show_progress=False
+    )
+    hf.train_from_iterator(texts, trainer)
+    return _without_special_tokens(hf)
+
+
+def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
+    """WordPiece as BERT uses it (Schuster & Nakajima 2012; Devlin et al. 2019)."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    hf = Tokenizer(models.WordPiece(unk_token=UNK))
+    hf.normalizer = normalizers.BertNormalizer(lowercase=config.lowercase)
+    hf.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    hf.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(vocab_size=config.vocab_size, special_tokens=[EOS, UNK], show_progress=False)
+    hf.train_from_iterator(texts, trainer)
+    assert config.vocab_size is not None
+    if hf.get_vocab_size() > config.vocab_size:
+        raise RegardError(
+            f"The text has too many different characters for a wordpiece vocabulary of {config.vocab_size}: every one "
+            f"needs an entry, {hf.get_vocab_size()} in all. Make vocab_size larger, or use bpe, which works on bytes."
+        )
+    return _without_special_tokens(hf)
+
+
+def _without_special_tokens(hf: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """The trainer also lists <eos> as a token to be searched for in the text; here it is only a vocabulary entry."""
+    import tokenizers
+
+    parsed = json.loads(hf.to_str())
+    parsed["added_tokens"] = []
+    return tokenizers.Tokenizer.from_str(json.dumps(parsed))
+
+
+def _most_frequent(counts: Counter[str], config: TokenizerConfig, room_taken: int) -> list[str]:
+    """Those seen often enough, most frequent first, ties in the order of their code points."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kept = [token for token, count in ordered if count >= config.min_count]
+    return kept if config.vocab_size is None else kept[: max(config.vocab_size - room_taken, 0)]
+
+
+def _numbered(tokens: list[str]) -> dict[str, int]:
+    return {token: i for i, token in enumerate(tokens)}
+
+
+def _watched(texts: Iterable[str], progress: Progress | None) -> Iterator[str]:
+    done = 0
+    for text in texts:
+        yield text
+        done += len(text.encode())
+        if progress is not None:
+            progress("learning the vocabulary", done, None)
+
+
+__all__: list[Any] = ["Progress", "train_tokenizer"]

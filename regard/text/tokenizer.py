@@ -1,0 +1,188 @@
+"""Tokenizers: a thin, typed face on Hugging Face `tokenizers`, so that what we save loads there with the same ids.
+
+Every vocabulary has <eos> as id 0: it ends each document, and each line for the word tokenizer. word and wordpiece
+have <unk> as id 1. <eos> is an ordinary vocabulary entry, not a special token that is searched for in the text: a
+document that happens to spell "<eos>" stays text (only for the word tokenizer it is the line end, as newlines are).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import RegardError
+from regard.text.decoding import StreamDecoder, byte_values
+from regard.text.encoding import Encoder
+
+if TYPE_CHECKING:
+    import tokenizers
+
+EOS, UNK = "<eos>", "<unk>"
+
+Ids = NDArray[np.int32]
+
+
+class Tokenizer:
+    """Text to ids and back.
+
+    >>> from regard.text.config import TokenizerConfig
+    >>> from regard.text.learning import train_tokenizer
+    >>> words = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["the cat sat\\n", "the dog sat\\n"])
+    >>> words.encode("the dog slept\\n")
+    array([3, 5, 1, 0], dtype=int32)
+    >>> words.decode([3, 5, 1, 0])
+    'the dog <unk>\\n'
+    """
+
+    def __init__(self, hf: tokenizers.Tokenizer) -> None:
+        self.hf = hf
+        self.json: str = hf.to_str()
+        parsed = json.loads(self.json)
+        self.kind = _kind_of(parsed)
+        self.vocab_size: int = hf.get_vocab_size()
+        self.eos = 0
+        self.unk: int | None = 1 if self.kind in ("word", "wordpiece") else None
+        self.is_lossless = self.unk is None  # unknown characters fall back to their bytes
+        canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        self.hash = hashlib.sha256(canonical.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Tokenizer(kind={self.kind!r}, vocab_size={self.vocab_size})"
+
+    def encode(self, text: str) -> Ids:
+        """The ids of `text`; no <eos> is added."""
+        return self._encoder.encode(_checked(text))
+
+    def encode_documents(self, pieces: Iterable[tuple[str, bool]]) -> Ids:
+        """The ids of pieces of documents, one after the other; <eos> after each piece that ends its document.
+
+        The word tokenizer writes <eos> for a newline, so a document that ends with one has it already.
+        """
+        return self._encoder.encode_documents(pieces)
+
+    def encode_with_offsets(self, text: str) -> tuple[Ids, list[tuple[int, int]]]:
+        """The ids, and for each the characters [start, end) of `text` it came from.
+
+        Tokens that are bytes of one character all point to that character.
+        """
+        encoding = self.hf.encode(_checked(text), add_special_tokens=False)
+        return np.array(encoding.ids, dtype=np.int32), list(encoding.offsets)
+
+    def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
+        """The text of `ids`; the inverse of `encode` where `is_lossless`. <eos> is a newline for the word tokenizer
+        and nothing for the others."""
+        decoder = self.stream_decoder()
+        return "".join([decoder.push(int(i)) for i in ids]) + decoder.flush()
+
+    def stream_decoder(self, after: Sequence[int] | NDArray[Any] = ()) -> StreamDecoder:
+        """A decoder fed one id at a time, as if it had been given the ids `after` (a prompt, say) already."""
+        decoder = StreamDecoder(self.kind, self._texts, self._bytes)
+        for i in after:
+            decoder.push(int(i))
+        return decoder
+
+    def token_text(self, token: int) -> str:
+        """One token, to be shown: bytes that are no whole character appear as \\xNN."""
+        self._check_id(token)
+        if token == self.eos or self._bytes is None:
+            return self._texts[token]
+        return self._bytes[token].decode("utf-8", "backslashreplace")
+
+    def token_bytes(self, token: int) -> bytes:
+        """The UTF-8 bytes that a token of a lossless tokenizer stands for (none for <eos>)."""
+        self._check_id(token)
+        return self._bytes[token] if self._bytes is not None else self._texts[token].encode()
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a vocabulary entry as it is spelled in tokenizer.json."""
+        found: int | None = self.hf.token_to_id(token)
+        return found
+
+    def save(self, path: Path | str) -> None:
+        """Write tokenizer.json, whole or not at all; `path` is the file or the folder it goes into."""
+        from regard.files import write_atomically
+
+        path = Path(path)
+        path = path / "tokenizer.json" if path.is_dir() else path
+        write_atomically(path, self.hf.to_str(pretty=True).encode())
+
+    @classmethod
+    def load(cls, path: Path | str) -> Tokenizer:
+        """Read a tokenizer.json, or the one in a run folder."""
+        path = Path(path)
+        path = path / "tokenizer.json" if path.is_dir() else path
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise RegardError(f"There is no tokenizer at {path}. Give a tokenizer.json or a run folder.") from None
+        except (UnicodeDecodeError, OSError) as error:
+            raise RegardError(f"{path} cannot be read as a tokenizer.json: {error}.") from None
+        return cls.from_json(text, str(path))
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "the given JSON") -> Tokenizer:
+        import tokenizers
+
+        try:
+            hf = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the library raises plain Exception
+            raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {error}.") from None
+        if hf.token_to_id(EOS) != 0:
+            raise RegardError(
+                f"{where} was not made by Regard: its vocabulary must have {EOS} as id 0. "
+                "Leave out tokenizer.path to learn one from the training text."
+            )
+        return cls(hf)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        texts = [""] * self.vocab_size
+        for token, i in self.hf.get_vocab().items():
+            texts[i] = token
+        return texts
+
+    @cached_property
+    def _bytes(self) -> list[bytes] | None:
+        return byte_values(self.kind, self._texts) if self.is_lossless else None
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.hf, self.kind)
+
+    def _check_id(self, token: int) -> None:
+        if not 0 <= token < self.vocab_size:
+            raise RegardError(f"Token id {token} is not in the vocabulary; ids go from 0 to {self.vocab_size - 1}.")
+
+
+def _kind_of(parsed: dict[str, Any]) -> str:
+    """tokenizer.json has no room for our name of the kind, but its parts tell it."""
+    model = parsed["model"]
+    pre = parsed.get("pre_tokenizer") or {}
+    if model["type"] == "WordLevel":
+        return "word"
+    if model["type"] == "WordPiece":
+        return "wordpiece"
+    if model["type"] == "BPE" and model.get("byte_fallback"):
+        return "char"
+    if model["type"] == "BPE" and pre.get("type") == "ByteLevel":
+        return "bpe" if pre.get("use_regex", True) else "byte"
+    raise RegardError(f"A tokenizer with model {model['type']} and pre-tokenizer {pre.get('type')} is none of ours.")
+
+
+def _checked(text: str) -> str:
+    """`text`, if it can be written as UTF-8; lone surrogates come from broken bytes on a command line."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RegardError(
+            f"The text is no valid Unicode: character {error.start} is the lone surrogate {text[error.start]!r}. "
+            "Give it as UTF-8."
+        ) from None
+    return text
