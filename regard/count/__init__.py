@@ -1,1 +1,1 @@
-
+"""Models without gradients: counts of what was seen, made into probabilities."""
