@@ -3,9 +3,9 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regard.layers.record import Record
 
@@ -89,7 +89,7 @@ def plain_attention(
 ) -> Float[Tensor, "B N T K"]:
     A = attention_weights(q, k, causal_mask(q.shape[2], k.shape[2], q.device))
     record.keep("attention", A)
-    return F.dropout(A, p_dropout) @ v
+    return functional.dropout(A, p_dropout) @ v
 
 
 def fused_attention(
@@ -98,7 +98,7 @@ def fused_attention(
     """The same, in one kernel that never holds A."""
     T, S = q.shape[2], k.shape[2]
     if T == 1:  # the newest position sees all there is
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout)
+        return functional.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout)
     if T == S:
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout, is_causal=True)
-    return F.scaled_dot_product_attention(q, k, v, causal_mask(T, S, q.device), p_dropout)
+        return functional.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout, is_causal=True)
+    return functional.scaled_dot_product_attention(q, k, v, causal_mask(T, S, q.device), p_dropout)

@@ -1,8 +1,8 @@
 """The two layers that a Transformer applies at each position by itself."""
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 class FeedForward(nn.Module):
@@ -20,7 +20,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         a = self.up(x)  # (B, T, F)
-        y: Tensor = self.out(F.gelu(a, approximate="tanh") if self.is_gelu else F.relu(a))
+        y: Tensor = self.out(functional.gelu(a, approximate="tanh") if self.is_gelu else functional.relu(a))
         return y
 
     def flops_per_token(self) -> int:

@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regard.layers.record import Record
 
@@ -35,10 +36,12 @@ class GRU(nn.Module):
         return ((1 - z) * n + z * h,), (r, z, n)
 
     def from_x(self, x: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch G"]:
-        return nn.functional.linear(x, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # W x + b
+        W, _, b, _ = self.kernel.all_weights[0]
+        return functional.linear(x, W, b)
 
     def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B G"]:
-        return nn.functional.linear(h, self.kernel.weight_hh_l0, self.kernel.bias_hh_l0)  # U h + c
+        _, U, _, c = self.kernel.all_weights[0]
+        return functional.linear(h, U, c)
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: Hidden, record: Record | None = None

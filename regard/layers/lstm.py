@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regard.layers.record import Record
 
@@ -24,9 +25,10 @@ class LSTM(nn.Module):
         super().__init__()
         self.kernel = nn.LSTM(d_in, d_hidden, batch_first=True)  # W, U, b, b', and the fused path
         self.d_in, self.d_hidden = d_in, d_hidden
+        _, _, b, b_too = self.kernel.all_weights[0]
         with torch.no_grad():
-            self.kernel.bias_ih_l0[d_hidden : 2 * d_hidden] = 1.0
-            self.kernel.bias_hh_l0[d_hidden : 2 * d_hidden] = 0.0
+            b[d_hidden : 2 * d_hidden] = 1.0
+            b_too[d_hidden : 2 * d_hidden] = 0.0
 
     def step(
         self, from_x: Float[Tensor, "B G"], state: HiddenAndCell
@@ -38,10 +40,12 @@ class LSTM(nn.Module):
         return (o * c.tanh(), c), (i, f, g, o)
 
     def from_x(self, x: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch G"]:
-        return nn.functional.linear(x, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # W x + b
+        W, _, b, _ = self.kernel.all_weights[0]
+        return functional.linear(x, W, b)
 
     def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B G"]:
-        return nn.functional.linear(h, self.kernel.weight_hh_l0, self.kernel.bias_hh_l0)  # U h + b'
+        _, U, _, b = self.kernel.all_weights[0]
+        return functional.linear(h, U, b)
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: HiddenAndCell, record: Record | None = None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -33,6 +34,19 @@ class AttentionBlock(nn.Module):
         return self.attention.flops_per_token(n_context)
 
 
+@runtime_checkable
+class Block(Protocol):
+    """What an AttentionStack stacks."""
+
+    attention: MultiHeadAttention
+
+    def __call__(
+        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]: ...
+
+    def flops_per_token(self, n_context: int) -> int: ...
+
+
 class AttentionStack(nn.Module):
     """x^0 = positions(x),  x^l = block_l(x^{l-1}),  y = norm(x^L).
 
@@ -45,7 +59,8 @@ class AttentionStack(nn.Module):
         self, order: nn.Module, blocks: Sequence[nn.Module], norm: nn.Module, p_dropout: float, max_context: int
     ) -> None:
         super().__init__()
-        self.positions, self.layers, self.norm = order, nn.ModuleList(blocks), norm
+        self.positions, self.norm = order, norm
+        self.layers: Sequence[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.dropout = nn.Dropout(p_dropout)
         self.max_context: int | None = max_context
 
@@ -54,14 +69,14 @@ class AttentionStack(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], Caches | None]:
         n_before = 0 if state is None else state[0][2]
         x = self.dropout(self.positions(x, n_before))
-        after = []
+        after: list[KeysAndValues | None] = []
         for index, block in enumerate(self.layers):
             scope = None if record is None else record.scope(f"layers.{index}")
             x, cache = block(x, None if state is None else state[index], scope)
             if scope is not None:
                 scope.keep("hidden", x)
             after.append(cache)
-        return self.norm(x), None if state is None else tuple(after)
+        return self.norm(x), None if state is None else tuple(c for c in after if c is not None)
 
     def start(self, B: int, capacity: int, like: Tensor) -> Caches:
         return tuple(block.attention.start(B, capacity, like) for block in self.layers)
@@ -72,7 +87,7 @@ class AttentionStack(nn.Module):
 
 def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
     """GPT-2's start: N(0, 0.02²), and 0.02²/n for what goes into the n sums, so that their total stays of size one."""
-    for name, parameter in stack.layers.named_parameters():
+    for name, parameter in stack.named_parameters():
         if name.endswith("out.weight"):
             nn.init.normal_(parameter, std=0.02 / math.sqrt(n_sums))
         elif parameter.dim() == 2:

@@ -1,9 +1,11 @@
 """The bag: an average that has forgotten all order."""
 
+from itertools import pairwise
+
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regard.layers.record import Record
 from regard.mixers.config import BagConfig
@@ -28,12 +30,13 @@ class Bag(nn.Module):
         super().__init__()
         self.max_context: int | None = config.max_context
         widths = [config.d_model] + [config.d_hidden] * config.n_layers
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
-        self.out = nn.Linear(config.d_hidden, config.d_model)
-        self.dropout = nn.Dropout(config.p_dropout)
-        for layer in self.layers:  # He et al. 2015: half of the ReLUs are silent
+        layers = [nn.Linear(a, b) for a, b in pairwise(widths)]
+        for layer in layers:  # He et al. 2015: half of the ReLUs are silent
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
+        self.layers = nn.ModuleList(layers)
+        self.out = nn.Linear(config.d_hidden, config.d_model)
+        self.dropout = nn.Dropout(config.p_dropout)
 
     def forward(
         self, x: Float[Tensor, "B T D"], state: SumAndCount | None = None, record: Record | None = None
@@ -47,7 +50,7 @@ class Bag(nn.Module):
         counts = torch.arange(n + 1, n + 1 + x.shape[1], device=x.device, dtype=x.dtype)
         z = total / counts[:, None]  # a_t: (B, T, D)
         for index, layer in enumerate(self.layers):
-            z = self.dropout(F.relu(layer(z)))  # (B, T, F)
+            z = self.dropout(functional.relu(layer(z)))  # (B, T, F)
             if record is not None:
                 record.keep(f"layers.{index}.hidden", z)
         return self.out(z), state

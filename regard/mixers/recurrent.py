@@ -1,5 +1,6 @@
 """Recurrent layers, one above the other: Elman, GRU and LSTM differ only in the layer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from jaxtyping import Float
@@ -23,9 +24,9 @@ class Recurrent(nn.Module):
     carries_state = True
     max_context: int | None = None
 
-    def __init__(self, layers: list[Elman] | list[GRU] | list[LSTM], p_dropout: float = 0.0) -> None:
+    def __init__(self, layers: Sequence[Elman | GRU | LSTM], p_dropout: float = 0.0) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layers)
+        self.layers: Sequence[Elman | GRU | LSTM] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(

@@ -1,9 +1,9 @@
 """The language model: embed, mix, predict."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from regard.errors import RegardError
 from regard.layers.record import Record
@@ -49,7 +49,7 @@ class LanguageModel(nn.Module):
                 f"The model was given {ids.shape[1]} tokens at once and sees at most {limit}. "
                 f"Give it less, or train one with max_context {ids.shape[1]}."
             )
-        x = self.dropout(F.embedding(ids, self.embedding))
+        x = self.dropout(functional.embedding(ids, self.embedding))
         if record is not None:
             record.keep("embedding", x)
         h, state = self.mixer(x, state, record)
@@ -58,7 +58,7 @@ class LanguageModel(nn.Module):
         return h, state
 
     def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch V"]:
-        return F.linear(h, self.output_weight, self.bias)
+        return functional.linear(h, self.output_weight, self.bias)
 
     @property
     def output_weight(self) -> Float[Tensor, "V D"]:
