@@ -158,11 +158,18 @@ def _try(value: Any, hint: Any) -> Any:
         except ValueError:
             return _NO
     if hint is int:
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
-        if isinstance(value, bool):
-            return _NO
+        return _try_int(value)
     return value if isinstance(value, hint) else _NO
+
+
+def _try_int(value: Any) -> Any:
+    if isinstance(value, bool):
+        return _NO
+    if isinstance(value, str):  # 5e6 in YAML
+        value = _try(value, float)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else _NO
+    return value if isinstance(value, int) else _NO
 
 
 def _try_tuple(value: Any, inner: tuple[Any, ...]) -> Any:

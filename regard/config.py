@@ -1,0 +1,150 @@
+"""The complete description of a run: YAML in, `--set a.b=c` on top, every default written out again.
+
+    seed: 0
+    data: {train: my.txt}
+    tokenizer: {kind: bpe, vocab_size: 4096}
+    model: {name: lstm, d_model: 256, n_layers: 2}
+    optimizer: ...   schedule: ...   train: ...   runtime: ...   checkpoint: ...
+
+Each section is the config class of the room it belongs to; unknown keys are refused with the nearest valid name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from regard.data.config import DataConfig
+from regard.errors import RegardError, nearest
+from regard.models.table import MODELS, model_config
+from regard.settings import Settings
+from regard.text.config import TokenizerConfig
+from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+
+SECTIONS: dict[str, type[Settings]] = {
+    "data": DataConfig,
+    "tokenizer": TokenizerConfig,
+    "optimizer": OptimizerConfig,
+    "schedule": ScheduleConfig,
+    "train": TrainConfig,
+    "runtime": RuntimeConfig,
+    "checkpoint": CheckpointConfig,
+}
+"""Every section but `model`, whose class depends on `model.name`."""
+
+KEYS = ("seed", "data", "tokenizer", "model", "optimizer", "schedule", "train", "runtime", "checkpoint")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """All that decides what a run computes."""
+
+    seed: int
+    data: DataConfig
+    tokenizer: TokenizerConfig
+    model_name: str
+    model: Settings
+    optimizer: OptimizerConfig
+    schedule: ScheduleConfig
+    train: TrainConfig
+    runtime: RuntimeConfig
+    checkpoint: CheckpointConfig
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        if not isinstance(given, Mapping):
+            raise RegardError(f"A run config must be a mapping with the keys {', '.join(KEYS)}, not {given!r}.")
+        for key in given:
+            if key not in KEYS:
+                raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
+        seed = given.get("seed", 0)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
+        sections = {name: kind.from_dict(_mapping(given, name), name) for name, kind in SECTIONS.items()}
+        model = dict(_mapping(given, "model"))
+        model_name = model.pop("name", None)
+        if not isinstance(model_name, str):
+            raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
+        return cls(seed=seed, model_name=model_name, model=model_config(model_name, model), **sections)  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in the order a reader would want them, every default written out."""
+        whole: dict[str, Any] = {"seed": self.seed}
+        for key in KEYS[1:]:
+            section: Settings = getattr(self, key)
+            whole[key] = ({"name": self.model_name} if key == "model" else {}) | section.to_dict()
+        return whole
+
+    def to_yaml(self) -> str:
+        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, width=110)
+
+    def replace(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+
+def load_config(path: Path) -> RunConfig:
+    """The config that a recipe or a run folder's `config.yaml` describes."""
+    return RunConfig.from_dict(read_yaml(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; what is wrong with it, and where, if it is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        folder = path.parent if str(path.parent) else Path(".")
+        siblings = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        raise RegardError(f"There is no file '{path}'.{nearest(path.name, siblings)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RegardError(f"'{path}' cannot be read as a YAML recipe: {error}.") from None
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        raise RegardError(f"'{path}' is not valid YAML{where}: {problem}.") from None
+    if not isinstance(value, dict):
+        raise RegardError(
+            f"'{path}' must hold a mapping of keys to values (seed, data, model, ...), not {value!r:.60}."
+        )
+    return value
+
+
+def with_settings(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """A copy of the plain config with `a.b=c` assignments laid on top; values are read as YAML.
+
+    >>> with_settings({"model": {"name": "lstm"}}, ["model.n_layers=2", "seed=7"])
+    {'model': {'name': 'lstm', 'n_layers': 2}, 'seed': 7}
+    """
+    result = {k: dict(v) if isinstance(v, Mapping) else v for k, v in given.items()}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        keys = path.strip().split(".")
+        if not equals or not all(keys) or len(keys) > 2:
+            raise RegardError(f"--set takes KEY=VALUE such as model.d_model=256 or seed=1, not '{assignment}'.")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise RegardError(f"The value in --set {assignment} cannot be read as YAML; quote it.") from None
+        if len(keys) == 1:
+            result[keys[0]] = value
+            continue
+        section = result.setdefault(keys[0], {})
+        if not isinstance(section, dict):
+            raise RegardError(f"--set {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
+        section[keys[1]] = value
+    return result
+
+
+def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = given.get(name)
+    if section is None:
+        return {}
+    if not isinstance(section, Mapping):
+        raise RegardError(f"'{name}' must be a mapping of keys to values, not {section!r}.")
+    return section

@@ -1,0 +1,123 @@
+"""The run folder: what lies in it, how one is begun, and what can be wrong with it.
+
+    config.yaml        complete, every default written out
+    run.json           format, version, tokenizer hash, data fingerprint, sizes
+    tokenizer.json     Hugging Face `tokenizers` loads it
+    model.safetensors  the best weights so far
+    state/             what resuming needs
+    metrics.jsonl      one JSON object an evaluation or log line; TensorBoard events beside it in tensorboard/
+    README.md          a model card
+
+A folder without config.yaml is no run yet: everything before it may be half there and is made again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from regard import __version__
+from regard.config import RunConfig, load_config
+from regard.errors import RegardError, nearest
+from regard.files import write_atomically
+from regard.text.tokenizer import Tokenizer
+
+FORMAT = 1
+_OURS = {"config.yaml", "run.json", "tokenizer.json", "model.safetensors", "state", "metrics.jsonl", "README.md"}
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What run.json says: enough to tell whether the files beside it belong together."""
+
+    format: int
+    regard: str
+    model: str
+    vocab_size: int
+    tokenizer: str
+    data: str
+    n_parameters: int
+    flops_per_token: int
+
+
+def begin(folder: Path, config: RunConfig, tokenizer: Tokenizer, facts: RunFacts) -> None:
+    """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(folder / "tokenizer.json")
+    write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
+    write_atomically(folder / "config.yaml", config.to_yaml().encode())
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds a run or anything that is not ours."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise RegardError(f"'{folder}' is a file; give --out a folder that does not exist yet.")
+    if (folder / "config.yaml").exists():
+        raise RegardError(f"'{folder}' already holds a run. Add --resume to continue it, or choose another --out.")
+    strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OURS and not p.name.startswith("."))
+    if strangers:
+        raise RegardError(f"'{folder}' is not empty (it holds {strangers[0]}); choose another --out.")
+
+
+def check_same(folder: Path, config: RunConfig) -> None:
+    """Refuse to resume a run with another config than it was begun with; name the first difference."""
+    before, now = load_config(folder / "config.yaml").to_dict(), config.to_dict()
+    for section in now:
+        old, new = before[section], now[section]
+        if old == new:
+            continue
+        if not isinstance(new, dict) or not isinstance(old, dict):
+            raise _differs(folder, section, old, new)
+        for key in {**old, **new}:
+            if old.get(key) != new.get(key):
+                raise _differs(folder, f"{section}.{key}", old.get(key), new.get(key))
+
+
+def _differs(folder: Path, key: str, old: object, new: object) -> RegardError:
+    return RegardError(
+        f"'{folder}' was begun with {key} = {old!r}, and now {key} = {new!r} is asked for. "
+        "Resume it without changes, or train the new config in another --out."
+    )
+
+
+def open_folder(folder: Path) -> tuple[RunConfig, RunFacts, Tokenizer]:
+    """Config, facts and tokenizer of a run, or a sentence that says what is missing, damaged or foreign."""
+    if not folder.exists():
+        parent = folder.parent
+        siblings = [p.name for p in parent.iterdir()] if parent.is_dir() else []
+        raise RegardError(f"There is no run folder '{folder}'.{nearest(folder.name, siblings)}")
+    if not folder.is_dir():
+        raise RegardError(f"'{folder}' is a file, not a run folder; give the folder that `regard train` wrote.")
+    for name in ("config.yaml", "run.json", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise RegardError(f"'{folder}' is not a complete run folder: {name} is missing. Train it again.")
+    facts = _read_facts(folder / "run.json")
+    config = load_config(folder / "config.yaml")
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    if tokenizer.vocab_size != facts.vocab_size or tokenizer.hash != facts.tokenizer:
+        raise RegardError(
+            f"The tokenizer in '{folder}' does not fit its weights: tokenizer.json has {tokenizer.vocab_size} tokens "
+            f"(hash {tokenizer.hash[:12]}), the weights were trained with {facts.vocab_size} "
+            f"(hash {facts.tokenizer[:12]}). Put the original tokenizer.json back."
+        )
+    return config, facts, tokenizer
+
+
+def _read_facts(path: Path) -> RunFacts:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = found["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None
+    if version != FORMAT:
+        raise RegardError(
+            f"'{path.parent}' has run format {version}, written by Regard {found.get('regard', '?')}; this is Regard "
+            f"{__version__}, which reads format {FORMAT}. Use that version, or train the run again."
+        )
+    try:
+        return RunFacts(**found)
+    except TypeError as error:
+        raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None

@@ -1,0 +1,90 @@
+"""A text with what each of its tokens cost: nats = -log p(token | what stands before it)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ScoredToken:
+    """One token: the characters of the text it stands for, and its surprise."""
+
+    text: str
+    nats: float
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A scored document. The last token may be the end of the text, whose text is empty.
+
+    >>> scored = Scored("ab\\nc", (ScoredToken("ab", 2.0), ScoredToken("\\n", 0.5), ScoredToken("c", 1.0)))
+    >>> scored.total
+    3.5
+    >>> [part["nats"] for part in scored.parts("line")]
+    [2.5, 1.0]
+    """
+
+    text: str
+    tokens: tuple[ScoredToken, ...]
+
+    @property
+    def nats(self) -> np.ndarray:
+        return np.array([t.nats for t in self.tokens])
+
+    @property
+    def total(self) -> float:
+        return math.fsum(t.nats for t in self.tokens)
+
+    @property
+    def log_probability(self) -> float:
+        """In nats: of the whole text, its end included."""
+        return -self.total
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.text.encode("utf-8"))
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.total / math.log(2) / max(self.n_bytes, 1)
+
+    def parts(self, by: str) -> Iterator[dict[str, Any]]:
+        """The score cut by `token`, `line` or `document`, as plain values; a line's newline belongs to it."""
+        if by == "document":
+            yield {"text": self.text, "nats": self.total, "tokens": len(self.tokens)}
+        elif by == "token":
+            yield from ({"text": t.text, "nats": t.nats} for t in self.tokens)
+        else:
+            yield from self._lines()
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        held: list[ScoredToken] = []
+        for i, token in enumerate(self.tokens):
+            held.append(token)
+            is_last = i + 1 == len(self.tokens)
+            # The end of the text costs something but stands on no line of its own.
+            ends_here = "\n" in token.text and not (i + 2 == len(self.tokens) and self.tokens[-1].text == "")
+            if is_last or ends_here:
+                line = "".join(t.text for t in held)
+                yield {"text": line.rstrip("\n"), "nats": math.fsum(t.nats for t in held), "tokens": len(held)}
+                held = []
+
+
+def scored(text: str, spans: Sequence[tuple[int, int]], nats: np.ndarray) -> Scored:
+    """Give every token the characters from its start to the next token's start, so that no character is lost.
+
+    Tokenizers leave out white space or cut characters into bytes; the picture of a text must not.
+    """
+    starts = [start for start, _ in spans]
+    tokens = []
+    for i, start in enumerate(starts):
+        begin = 0 if i == 0 else start
+        end = starts[i + 1] if i + 1 < len(starts) else len(text)
+        tokens.append(ScoredToken(text[begin : max(begin, end)], float(nats[i])))
+    tokens.extend(ScoredToken("", float(n)) for n in nats[len(starts) :])
+    return Scored(text, tuple(tokens))

@@ -1,0 +1,92 @@
+"""Config classes: what they accept, what they refuse, and in which words."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Settings):
+    name: str = setting("adamw", "the optimiser", choices=["adamw", "sgd"])
+    lr: float = setting(1e-3, "step size", low=0)
+    n_steps: int | None = setting(None, "how many steps", low=1)
+    betas: tuple[float, float] = setting((0.9, 0.99), "moment decay", low=0, high=1)
+    is_fused: bool = setting(True, "one kernel")
+    paths: tuple[str, ...] | str = setting("a", "sources")
+
+    def check(self) -> None:
+        if self.name == "sgd" and self.is_fused:
+            raise RegardError("name sgd needs is_fused false.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs(Settings):
+    train: str = setting(doc="where the text is")
+
+
+def test_defaults_round_trip_through_plain_values() -> None:
+    sample = Sample()
+    assert Sample.from_dict(sample.to_dict()) == sample
+    assert sample.to_dict()["betas"] == [0.9, 0.99]
+
+
+def test_numbers_as_yaml_reads_them_are_met_half_way() -> None:
+    sample = Sample.from_dict({"lr": "3e-4", "n_steps": "5e3"})
+    assert sample.lr == 3e-4
+    assert sample.n_steps == 5000
+    assert Sample.from_dict({"lr": 1}).lr == 1.0
+    assert Sample.from_dict({"n_steps": 20.0}).n_steps == 20
+
+
+def test_a_list_of_text_and_a_single_text_are_told_apart() -> None:
+    assert Sample.from_dict({"paths": "x.txt"}).paths == "x.txt"
+    assert Sample.from_dict({"paths": ["x.txt", "y.txt"]}).paths == ("x.txt", "y.txt")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"learning_rate": 1}, r"Unknown key 'optimizer.learning_rate'. Allowed here: name, lr,"),
+        ({"beta": 1}, r"Unknown key 'optimizer.beta'. Did you mean 'betas'\?"),
+        ({"lr": "fast"}, r"optimizer.lr must be a number, not 'fast'"),
+        ({"lr": True}, r"optimizer.lr must be a number, not True"),
+        ({"lr": -1}, r"lr must be at least 0, not -1"),
+        ({"lr": float("nan")}, r"lr must be a number, not NaN"),
+        ({"n_steps": 0}, r"n_steps must be at least 1, not 0"),
+        ({"n_steps": 2.5}, r"optimizer.n_steps must be a whole number \| null, not 2.5"),
+        ({"n_steps": False}, r"optimizer.n_steps must be a whole number \| null, not False"),
+        ({"betas": [0.9, 1.5]}, r"betas must be between 0 and 1, not 1.5"),
+        ({"betas": [0.9]}, r"optimizer.betas must be list of a number, not \[0.9\]"),
+        ({"name": "adam"}, r"name must be one of adamw, sgd, not 'adam'. Did you mean 'adamw'\?"),
+        ({"is_fused": "yes"}, r"optimizer.is_fused must be true or false, not 'yes'"),
+        ({"name": "sgd"}, r"name sgd needs is_fused false"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_sentence(given: dict[str, object], message: str) -> None:
+    with pytest.raises(RegardError, match=message):
+        Sample.from_dict(given, "optimizer")
+
+
+def test_a_missing_required_key_says_what_it_is_for() -> None:
+    with pytest.raises(RegardError, match=r"'data.train' is required: where the text is"):
+        Needs.from_dict({}, "data")
+
+
+def test_a_section_that_is_no_mapping_is_refused() -> None:
+    with pytest.raises(RegardError, match=r"data must be a mapping of keys to values, not 3"):
+        Needs.from_dict(3, "data")  # type: ignore[arg-type]
+
+
+def test_replace_validates_again() -> None:
+    with pytest.raises(RegardError, match="lr must be at least 0"):
+        Sample().replace(lr=-2)
+
+
+def test_help_lists_every_field_with_its_meaning() -> None:
+    lines = {line.name: line for line in Sample.help()}
+    assert lines["name"].kind == "adamw | sgd"
+    assert lines["lr"].doc == "step size"
+    assert lines["n_steps"].kind == "a whole number | null"
