@@ -1,0 +1,54 @@
+"""Beam search: the most probable text, not a typical one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from regard.models.next_token import NextToken
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    tokens: tuple[int, ...]
+    log_prob: float
+    score: float
+    """log P / length^α."""
+
+
+def search(
+    model: NextToken, prompt: Sequence[int], beam: int, max_tokens: int, *, stop: int | None = None, alpha: float = 1.0
+) -> list[Hypothesis]:
+    """All complete hypotheses of a beam search, best first: score = log P(w_1 ... w_L) / L^α (Wu et al. 2016).
+
+    At every length the `beam` most probable continuations are kept. One that ends in `stop` is complete and leaves;
+    those that are open at max_tokens count as complete. So a beam of 1 is greedy, and one that never prunes is
+    exhaustive.
+    """
+    done: list[Hypothesis] = []
+    log_probs, state = model.start(torch.tensor([list(prompt)], dtype=torch.long), len(prompt) + max_tokens)
+    texts: list[tuple[int, ...]] = [()]
+    totals = torch.zeros(1, dtype=torch.float64, device=log_probs.device)
+    for length in range(1, max_tokens + 1):
+        candidates = (totals[:, None] + log_probs.double()).flatten()  # (R V)
+        best = candidates.topk(min(beam, int(candidates.isfinite().sum())))
+        rows, tokens = best.indices // model.vocab_size, best.indices % model.vocab_size
+        texts = [(*texts[row], token) for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)]
+        is_done = [length == max_tokens or text[-1] == stop for text in texts]
+        for text, log_prob, done_now in zip(texts, best.values.tolist(), is_done, strict=True):
+            if done_now:
+                done.append(Hypothesis(text, log_prob, log_prob / length**alpha))
+        still = [i for i, done_now in enumerate(is_done) if not done_now]
+        if not still:
+            break
+        texts, totals = [texts[i] for i in still], best.values[still]
+        log_probs, state = model.step(tokens[still], model.reorder(state, rows[still]))
+    return sorted(done, key=lambda hypothesis: -hypothesis.score)
+
+
+def beam_search(
+    model: NextToken, prompt: Sequence[int], beam: int, max_tokens: int, *, stop: int | None = None, n: int = 1
+) -> list[list[int]]:
+    """The n best texts by length-normalised probability."""
+    found = search(model, prompt, max(beam, n), max_tokens, stop=stop)
+    return [list(hypothesis.tokens) for hypothesis in found[:n]]

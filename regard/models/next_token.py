@@ -1,0 +1,69 @@
+"""What scoring, decoding and comparing ask of a model: the log-probabilities of the next token, given the past.
+
+Count models and gradient models meet here. Every text begins with an unseen `<eos>`, the mark that ends every text:
+the first token is predicted from it.
+
+A model that sees at most M tokens keeps the past by one rule, with a cache or without: it sees everything until M
+tokens are there; then it drops the oldest `stride` and fills up again. So token n+1 is predicted from the last
+
+    c(n) = n  where n ≤ M,   M - stride + 1 + (n - M - 1) mod stride  beyond.
+
+Scoring a text in windows that overlap by M - stride gives the same numbers as reading it token by token.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.count.ngram import NgramModel
+from regard.models.language_model import LanguageModel
+
+EOS = 0
+
+
+class NextToken(Protocol):
+    """A model of P(next token | past), for B texts at a time."""
+
+    vocab_size: int
+    max_context: int | None
+
+    def nats(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """-log P of every token of one text, given the tokens before it."""
+
+    def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """For pieces (W, L+1) cut out of a text: -log P of each token but the first, given its piece alone (W, L)."""
+
+    def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Any]:
+        """Log-probabilities of the token after each prompt (T may be 0), and the state to go on from.
+
+        `capacity` is the most tokens there will be, prompt included, where it is known: caches are sized by it.
+        """
+
+    def step(self, tokens: Int[Tensor, " B"], state: Any) -> tuple[Float[Tensor, "B V"], Any]:
+        """The same after one more token in each text. The state is used up."""
+
+    def reorder(self, state: Any, rows: Int[Tensor, " R"]) -> Any:
+        """The state whose texts are `rows` of this one's (a row may come twice)."""
+
+
+def context_length(n: int, limit: int, stride: int) -> int:
+    """How many of the last tokens are seen when there are n: c(n) above.
+
+    >>> [context_length(n, limit=4, stride=2) for n in range(1, 9)]
+    [1, 2, 3, 4, 3, 4, 3, 4]
+    """
+    return n if n <= limit else limit - stride + 1 + (n - limit - 1) % stride
+
+
+def as_next_token(model: LanguageModel | NgramModel) -> NextToken:
+    """Any model as a NextToken, with the adapter's defaults."""
+    if isinstance(model, LanguageModel):
+        from regard.models.gradient_next_token import GradientNextToken
+
+        return GradientNextToken(model)
+    from regard.models.count_next_token import CountNextToken
+
+    return CountNextToken(model)
