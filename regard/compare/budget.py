@@ -55,7 +55,7 @@ class Budget:
         return Budget(tokens=TOKENS_PER_PARAMETER * n_parameters, n_parameters=self.n_parameters)
 
     def max_tokens(self, flops_per_token: float) -> int | None:
-        """How many training tokens the budget allows a model of this cost (forward and backward); None: no such limit."""
+        """Training tokens for a model of this cost (forward and backward); None where tokens are not limited."""
         limits = [] if self.tokens is None else [self.tokens]
         if self.flops is not None and flops_per_token > 0:
             limits.append(max(1, int(self.flops / flops_per_token)))

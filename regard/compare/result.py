@@ -187,7 +187,7 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A whole comparison. `contenders` is in the order they were named, `ranking` best first (failed ones are not in)."""
+    """A whole comparison. `contenders` are in the order given; `ranking` is best first, without those that failed."""
 
     schema: int
     headline: tuple[str, ...]

@@ -1,0 +1,81 @@
+"""A comparison in plain language, computed from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regard.compare.result import ContenderResult, Neighbours
+
+
+def p_text(p: float) -> str:
+    """A p-value as it is printed.
+
+    >>> p_text(0.0312), p_text(0.00021), p_text(0.00009)
+    ('p = 0.031', 'p = 0.0002', 'p < 0.0001')
+    """
+    if p < 0.0001:
+        return "p < 0.0001"
+    return f"p = {p:.3f}" if p >= 0.001 else f"p = {p:.4f}"
+
+
+def headline(
+    ranked: Sequence[ContenderResult], neighbours: Sequence[Neighbours], failed: Sequence[str]
+) -> tuple[str, ...]:
+    """What was found, in one to four sentences; `ranked` is best first and comparable ones only count for the title."""
+    rows = [c for c in ranked if c.score is not None]
+    if not rows:
+        return (f"No contender finished: {', '.join(failed)} failed.",)
+    sentences = [_first(rows, neighbours)]
+    sentences += [s for s in (_ties(neighbours), _cheapest(rows), _lossy(rows)) if s]
+    if failed:
+        sentences.append(f"{_joined(list(failed))} did not finish.")
+    return tuple(sentences)
+
+
+def _first(rows: list[ContenderResult], neighbours: Sequence[Neighbours]) -> str:
+    best = rows[0]
+    assert best.score is not None
+    start = f"{best.name} is best at {best.score.bits_per_byte:.2f} bits per byte"
+    lead = next((n for n in neighbours if n.better == best.name), None)
+    if lead is None:
+        return f"{best.name} reaches {best.score.bits_per_byte:.2f} bits per byte."
+    if not lead.is_clear:
+        return f"{start}, but its lead of {lead.difference:.3f} over {lead.worse} is not settled ({p_text(lead.p)})."
+    return f"{start}, {_gap(lead.difference)} ahead of {lead.worse} ({p_text(lead.p)})."
+
+
+def _gap(difference: float) -> str:
+    return f"{difference:.2f}" if difference >= 0.0095 else f"{difference:.4f}"
+
+
+def _ties(neighbours: Sequence[Neighbours]) -> str:
+    pairs = [f"{n.better} and {n.worse}" for n in neighbours[1:] if not n.is_clear]
+    if not pairs:
+        return ""
+    return f"The order of {_joined(pairs)} is not settled by this much data."
+
+
+def _cheapest(rows: list[ContenderResult]) -> str:
+    """Who gives the most for a fraction of the time, where someone does."""
+    best = rows[0].score
+    assert best is not None
+    for contender in rows[1:]:
+        score = contender.score
+        assert score is not None
+        if best.seconds > 0 and 0 < score.seconds < best.seconds / 5:
+            worse = 100 * (score.bits_per_byte / best.bits_per_byte - 1)
+            times = best.seconds / score.seconds
+            return f"{contender.name} comes within {worse:.0f}% of it in 1/{times:.0f} of the training time."
+    return ""
+
+
+def _lossy(rows: list[ContenderResult]) -> str:
+    names = [c.name for c in rows if not c.is_comparable]
+    if not names:
+        return ""
+    verb = "uses" if len(names) == 1 else "use"
+    return f"{_joined(names)} {verb} a tokenizer that loses text, so bits per byte are not comparable there."
+
+
+def _joined(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

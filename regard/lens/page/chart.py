@@ -1,0 +1,195 @@
+"""Line charts as SVG text: drawn here rather than by a script, so that they print, scale and need no network."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line. `band` holds (x, low, high); a line without a single x above zero is drawn level, as a reference."""
+
+    name: str
+    colour: str
+    dash: str
+    points: Sequence[Point]
+    band: Sequence[tuple[float, float, float]] = field(default=())
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where the plot lies and how data become pixels; x is logarithmic, y is not."""
+
+    width: int
+    height: int
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+    left: int = 52
+    right: int = 118
+    top: int = 14
+    bottom: int = 44
+
+    def x(self, value: float) -> float:
+        share = math.log(value / self.x_low) / math.log(self.x_high / self.x_low)
+        return self.left + share * (self.width - self.left - self.right)
+
+    def y(self, value: float) -> float:
+        share = (value - self.y_low) / (self.y_high - self.y_low)
+        return self.height - self.bottom - share * (self.height - self.top - self.bottom)
+
+
+def line_chart(
+    series: Sequence[Series],
+    *,
+    width: int,
+    height: int,
+    x_label: str,
+    y_label: str,
+    x_text: Callable[[float], str],
+    y_range: tuple[float, float],
+    title: str,
+) -> str:
+    """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed."""
+    xs = [x for s in series for x, _ in s.points if x > 0]
+    x_low, x_high = (min(xs), max(xs)) if xs else (1.0, 10.0)
+    if x_high <= x_low * 1.01:
+        x_low, x_high = x_low / 2, x_high * 2
+    frame = Frame(width, height, x_low, x_high, *y_range)
+    clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
+    parts = [
+        f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{escape(title)}">',
+        f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
+        f'width="{width - frame.left - frame.right + 4}" height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
+        _axes(frame, x_label, y_label, x_text),
+        f'<g clip-path="url(#{clip})">',
+        *(_drawn(s, frame) for s in series),
+        "</g>",
+        _end_labels(series, frame),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def curve_range(series: Sequence[Series]) -> tuple[float, float]:
+    """A y-range that shows where the lines end; the steep fall at the start may leave the picture at the top."""
+    finals = [s.points[-1][1] for s in series if s.points]
+    lows = [min(y for _, y in s.points) for s in series if s.points]
+    highs = [max(y for _, y in s.points) for s in series if s.points]
+    if not finals:
+        return 0.0, 1.0
+    spread = max(max(finals) - min(lows), 0.15)
+    return min(lows) - 0.06 * spread, min(max(highs), max(finals) + 1.4 * spread) + 0.04 * spread
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round values 1, 2, 5 x 10^k inside [low, high], thinned to at most `most`.
+
+    >>> log_ticks(90, 1200, 5)
+    [100.0, 200.0, 500.0, 1000.0]
+    """
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    for steps in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        ticks = [m * 10.0**k for k in decades for m in steps if low * 0.999 <= m * 10.0**k <= high * 1.001]
+        if len(ticks) <= most:
+            return ticks
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+def linear_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round, evenly spaced values inside [low, high], at most `most` + 1 of them.
+
+    >>> linear_ticks(1.62, 2.55, 5)
+    [1.8, 2.0, 2.2, 2.4]
+    """
+    raw = (high - low) / most
+    scale = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * scale for m in (1, 2, 2.5, 5, 10) if m * scale >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _axes(frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str]) -> str:
+    bottom, right = frame.height - frame.bottom, frame.width - frame.right
+    y_ticks = linear_ticks(frame.y_low, frame.y_high, 6)
+    digits = 2 if any(abs(t * 10 - round(t * 10)) > 1e-6 for t in y_ticks) else 1
+    parts = []
+    for tick in y_ticks:
+        y = frame.y(tick)
+        parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(
+            f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:.{digits}f}</text>'
+        )
+    for tick in log_ticks(frame.x_low, frame.x_high, max(4, (right - frame.left) // 75)):
+        x = frame.x(tick)
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"/>')
+        parts.append(
+            f'<text class="tick" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(x_text(tick))}</text>'
+        )
+    middle = (frame.left + right) / 2
+    parts.append(f'<line class="axis" x1="{frame.left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
+    parts.append(
+        f'<text class="axis-label" x="{middle:.0f}" y="{frame.height - 6}" text-anchor="middle">{escape(x_label)}</text>'
+    )
+    height = (frame.top + bottom) / 2
+    parts.append(
+        f'<text class="axis-label" transform="translate(13 {height:.0f}) rotate(-90)" text-anchor="middle">'
+        f"{escape(y_label)}</text>"
+    )
+    return "\n".join(parts)
+
+
+def _drawn(series: Series, frame: Frame) -> str:
+    right = frame.width - frame.right
+    positive = [(x, y) for x, y in series.points if x > 0]
+    if not positive and series.points:  # counting costs no FLOPs: a level line to hold the others against
+        y = frame.y(series.points[-1][1])
+        return (
+            f'<line x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{series.colour}" class="level"/>'
+        )
+    parts = []
+    if len(series.band) > 1:
+        upper = [f"{frame.x(x):.1f},{frame.y(high):.1f}" for x, _, high in series.band if x > 0]
+        lower = [f"{frame.x(x):.1f},{frame.y(low):.1f}" for x, low, _ in reversed(series.band) if x > 0]
+        parts.append(f'<polygon points="{" ".join(upper + lower)}" fill="{series.colour}" opacity="0.16"/>')
+    path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in positive)
+    dash = f' stroke-dasharray="{series.dash}"' if series.dash else ""
+    parts.append(f'<polyline class="line" points="{path}" stroke="{series.colour}"{dash}/>')
+    for x, y in positive:
+        tip = escape(f"{series.name}: {y:.3f}", quote=True)
+        parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="6" class="hit" data-tip="{tip}"/>')
+    x, y = positive[-1]
+    parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="3.5" fill="{series.colour}"/>')
+    return "\n".join(parts)
+
+
+def _end_labels(series: Sequence[Series], frame: Frame) -> str:
+    """Names at the right, in the order of the last values, pushed apart so that none covers another."""
+    spacing = 16.0
+    ends = sorted(((frame.y(s.points[-1][1]), s) for s in series if s.points), key=lambda e: e[0])
+    places: list[float] = []
+    for y, _ in ends:
+        places.append(max(y, places[-1] + spacing) if places else y)
+    overflow = places[-1] - (frame.height - frame.bottom) if places else 0
+    if overflow > 0:  # slide up what was pushed below the axis
+        limit = float(frame.height - frame.bottom)
+        for i in reversed(range(len(places))):
+            places[i] = min(places[i], limit)
+            limit = places[i] - spacing
+    parts = []
+    for place, (y, s) in zip(places, ends, strict=True):
+        last = [x for x, _ in s.points if x > 0][-1:]
+        start = frame.x(last[0]) + 5 if last else frame.width - frame.right
+        edge = frame.width - frame.right + 10
+        parts.append(f'<path d="M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}" class="leader" stroke="{s.colour}"/>')
+        name = s.name if len(s.name) <= 14 else s.name[:13] + "…"
+        parts.append(f'<text x="{edge + 2}" y="{place + 4:.1f}" class="end" fill="{s.colour}">{escape(name)}</text>')
+    return "\n".join(parts)

@@ -1,0 +1,78 @@
+"""What every model wrote, and how everything was measured."""
+
+from __future__ import annotations
+
+from html import escape
+
+from regard.compare.budget import count_text, duration_text
+from regard.compare.result import Comparison
+from regard.lens.page.palette import colour_of
+
+
+def samples(comparison: Comparison) -> str:
+    """One card a contender, the prompt set apart from what the model wrote."""
+    prompt = comparison.setup.prompt
+    cards = [
+        f'<article class="card" style="--c:{colour_of(i)}"><h3>{escape(c.name)}</h3>'
+        f'<p class="sample"><span class="prompt">{escape(prompt)}</span>{escape(c.sample)}</p></article>'
+        for i, c in enumerate(comparison.contenders)
+        if c.sample
+    ]
+    return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
+
+
+def method(comparison: Comparison) -> str:
+    """Enough to judge the comparison, and to repeat it."""
+    s = comparison.setup
+    seeds = ", ".join(str(k) for k in s.seeds)
+    source = s.data.get("train")
+    name = ", ".join(source) if isinstance(source, list | tuple) else str(source)
+    rows = [
+        (
+            "Text",
+            f"{name}: {_bytes(s.n_train_bytes)} to train on, {_bytes(s.n_valid_bytes)} to watch, "
+            f"{_bytes(sum(s.block_bytes))} of {_bytes(s.n_test_bytes)} to test on; SHA-256 {s.data_hash[:16]}",
+        ),
+        ("Budget", f"{s.budget}, for each contender and seed"),
+        ("Size", f"{count_text(s.n_parameters)} parameters within 2%: widths are solved for. {_unmatched(comparison)}"),
+        (
+            "Order",
+            f"the same text in the same order, {s.n_batch} lanes of {s.n_context} tokens a step, for every contender",
+        ),
+        ("Tuning", "one trial each: the package's default learning rate and schedule, the same for all unless shown"),
+        ("Seeds", seeds),
+        (
+            "Score",
+            "bits per byte: nats of all test tokens / (bytes of the test text × ln 2), the mean over seeds. It does "
+            "not depend on how the text is cut into tokens",
+        ),
+        (
+            "Interval",
+            f"95% bootstrap over {len(s.block_bytes)} blocks of the test text"
+            + (f" and {len(s.seeds)} seeds" if len(s.seeds) > 1 else "; one seed, so luck of the seed is not in it"),
+        ),
+        (
+            "p",
+            "sign-flip test on the blocks' differences between neighbours; settled means p < 0.05 and an interval of the "
+            "difference, over blocks and seeds, that leaves out zero",
+        ),
+        (
+            "FLOPs",
+            "2 × multiply-adds of the matrix products, three times the forward pass for training; counting has none",
+        ),
+        ("Machine", s.hardware),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in s.versions.items())),
+        ("When", f"{s.date}, {duration_text(s.seconds)} in all"),
+    ]
+    facts = "".join(f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in rows)
+    return f"<dl>{facts}</dl><p>To repeat it:</p><pre class=command>{escape(s.command)}</pre>"
+
+
+def _unmatched(comparison: Comparison) -> str:
+    notes = [f"* {c.name}: {c.parameters_note}." for c in comparison.contenders if c.parameters_note]
+    lossy = [f"† {c.name}: its tokenizer loses text." for c in comparison.ranked if not c.is_comparable]
+    return " ".join(notes + lossy)
+
+
+def _bytes(n: int) -> str:
+    return f"{count_text(n)}B"

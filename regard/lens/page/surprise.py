@@ -1,0 +1,112 @@
+"""One passage, and under every character how surprised each contender was by the token it belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from regard.compare.result import Comparison, ContenderResult, Span
+from regard.lens.page.palette import colour_of, shade
+
+Piece = tuple[int, int]
+
+MAX_PIECE = 32  # characters that may not be parted by a line end: what fits a phone
+
+
+def surprise_figure(comparison: Comparison) -> tuple[str, dict[str, object]]:
+    """The figure, and what the page's script needs to show numbers under the pointer.
+
+    Tokenizers may differ, so contenders are aligned by characters. The passage is cut into words that stay whole when
+    lines wrap; each carries one strip a contender, cut where that contender's tokens are cut.
+    """
+    shown = [(i, c) for i, c in enumerate(comparison.contenders) if c.surprise]
+    if not shown:
+        return "", {}
+    passage = comparison.setup.passage
+    top = strongest([c.surprise for _, c in shown])
+    best = next((n for n in comparison.ranking if any(c.name == n for _, c in shown)), shown[0][1].name)
+    chips = "".join(
+        f'<button data-colour-by="{k}"{" class=on" if c.name == best else ""} style="--c:{colour_of(i)}">'
+        f"{escape(c.name)}</button>"
+        for k, (i, c) in enumerate(shown)
+    )
+    chosen = next((i, c) for i, c in shown if c.name == best)
+    words = [_word(passage, piece, chosen, shown, top) for piece in pieces(passage)]
+    data = {
+        "passage": passage,
+        "top": top,
+        "contenders": [
+            {"name": c.name, "colour": colour_of(i), "spans": [[s.start, s.end, round(s.bits, 2)] for s in c.surprise]}
+            for i, c in shown
+        ],
+    }
+    scale = "".join(f'<i style="background:{shade("#555555", k / 6)}"></i>' for k in range(7))
+    legend = f'<span class="scale">0 {scale} {top:.0f}+ bits a token</span>'
+    return (
+        f'<div class="tabs chips"><span>colour the text by</span>{chips}{legend}</div>'
+        f'<div class="passage" id="surprise">{"".join(words)}</div>',
+        data,
+    )
+
+
+def pieces(passage: str) -> list[Piece]:
+    """Words with the white space before them, since that is how subword tokens are cut; line ends close a piece.
+
+    >>> [("ab c\\n\\n d")[a:b] for a, b in pieces("ab c\\n\\n d")]
+    ['ab', ' c\\n\\n', ' d']
+    """
+    found = [m.span() for m in re.finditer(r"[^\S\n]*\S+\n*|[^\S\n]*\n+|[^\S\n]+", passage)]
+    return [(k, min(b, k + MAX_PIECE)) for a, b in found for k in range(a, b, MAX_PIECE)]
+
+
+def strongest(rows: Sequence[Sequence[Span]]) -> float:
+    """The surprise that gets the full colour: the 95th percentile, so that one odd token does not fade the rest."""
+    bits = sorted(s.bits for row in rows for s in row)
+    return max(2.0, bits[min(len(bits) - 1, int(0.95 * len(bits)))]) if bits else 2.0
+
+
+def _word(
+    passage: str,
+    piece: Piece,
+    chosen: tuple[int, ContenderResult],
+    shown: Sequence[tuple[int, ContenderResult]],
+    top: float,
+) -> str:
+    start, end = piece
+    text = "".join(
+        f'<span style="background:{shade(colour_of(chosen[0]), 0.75 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
+        for a, b, bits in _cut(chosen[1].surprise, start, end)
+    )
+    strips = "".join(
+        '<span class="s">'
+        + "".join(
+            f'<i style="width:{len(_visible(passage[a:b]))}ch;background:{shade(colour_of(i), bits / top)}"></i>'
+            for a, b, bits in _cut(c.surprise, start, end)
+        )
+        + "</span>"
+        for i, c in shown
+    )
+    line_end = "<br>" if passage[start:end].endswith("\n") else ""
+    return f'<span class="w" data-at="{start}" data-end="{end}"><span class="t">{text}</span>{strips}</span>{line_end}'
+
+
+def _cut(spans: Sequence[Span], start: int, end: int) -> list[tuple[int, int, float]]:
+    """The parts of `spans` inside [start, end), with what no token covers as parts of no surprise."""
+    parts: list[tuple[int, int, float]] = []
+    at = start
+    for span in spans:
+        a, b = max(span.start, at), min(span.end, end)
+        if b <= a:
+            continue
+        if a > at:
+            parts.append((at, a, 0.0))
+        parts.append((a, b, span.bits))
+        at = b
+    if at < end:
+        parts.append((at, end, 0.0))
+    return parts
+
+
+def _visible(text: str) -> str:
+    return text.replace("\n", "⏎").replace("\t", "    ").replace(" ", "\u00a0")

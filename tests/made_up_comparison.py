@@ -1,0 +1,204 @@
+"""A comparison that nobody ran, with the shape of a real one: for looking at the report without training anything."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from regard.compare.rank import ranked_comparison
+from regard.compare.result import (
+    AttentionView,
+    CellTrace,
+    CellView,
+    Comparison,
+    ContenderResult,
+    CurvePoint,
+    Failure,
+    PositionPoint,
+    SeedResult,
+    Setup,
+    Span,
+    TokenizerFacts,
+)
+
+PASSAGE = """If the iterable is empty, return an empty list. The optional key argument specifies
+a function of one argument that is used to extract a comparison key from each
+element ("case-insensitive", say). The default value is None.
+
+   >>> sorted("This is a test string from Andrew".split(), key=str.lower)
+   ['a', 'Andrew', 'from', 'is', 'string', 'test', 'This']
+
+Unlike list.sort(), which modifies the list in-place and returns None to avoid
+confusion, sorted() builds a new list; the original one stays as it was."""
+
+# name, final bits per byte, bits at the start, how fast, how much it gains from context, FLOPs a token
+SHAPES = {
+    "ngram": (2.31, 4.2, 0.30, 0.10, 0.0),
+    "window": (2.52, 4.4, 0.28, 0.12, 2.1e6),
+    "rnn": (2.34, 4.3, 0.33, 0.35, 4.3e6),
+    "lstm": (2.16, 4.5, 0.42, 0.55, 5.2e6),
+    "transformer": (2.05, 4.4, 0.47, 0.80, 6.4e6),
+    "bag": (3.05, 4.0, 0.2, 0.02, 1.5e6),
+}
+SAMPLES = {
+    "ngram": " is a list of the same as the first argument is not a valid option. The return value of the function.",
+    "window": " the type of the object to be used by the type of the function is the same value, and the default.",
+    "rnn": " be a string or a tuple of strings. If the file is not given, the default is to use the current module.",
+    "lstm": " return the number of bytes written.\n\nChanged in version 3.4: The argument may be any bytes-like object.",
+    "transformer": " be called with a single argument, the exception instance. If it returns true, the exception is "
+    "ignored and the next handler is tried.",
+    "bag": " the the of a to the in, is function of the and value for.",
+}
+
+
+def made_up_comparison(
+    names: tuple[str, ...] = ("ngram", "window", "rnn", "lstm", "transformer"),
+    *,
+    n_seeds: int = 3,
+    failing: tuple[str, ...] = (),
+    passage: str = PASSAGE,
+    prompt: str = "The function should",
+    lossy: tuple[str, ...] = (),
+) -> Comparison:
+    rng = np.random.default_rng(0)
+    block_bytes = (4096,) * 40
+    hardness = rng.normal(1.0, 0.12, size=40)
+    contenders = [
+        _contender(name, n_seeds, hardness, block_bytes, passage, rng, name in failing, name in lossy) for name in names
+    ]
+    setup = Setup(
+        data={"train": ["python-docs"]},
+        data_hash="9f2c1a77b0de4431" * 4,
+        n_train_bytes=4_350_000,
+        n_valid_bytes=240_000,
+        n_test_bytes=238_000,
+        block_bytes=block_bytes,
+        budget="2 min",
+        n_parameters=1_000_000,
+        seeds=tuple(range(n_seeds)),
+        n_batch=16,
+        n_context=128,
+        prompt=prompt,
+        passage=passage,
+        versions={"regard": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"},
+        hardware="2 cores of an x86_64 CPU, 8 GB of memory",
+        date="2026-03-14 15:09",
+        seconds=1894.0,
+        command="regard compare ngram window rnn lstm transformer --data python-docs --budget 2min --seeds 3",
+    )
+    return ranked_comparison(setup, contenders)
+
+
+def _contender(
+    name: str,
+    n_seeds: int,
+    hardness: np.ndarray,
+    block_bytes: tuple[int, ...],
+    passage: str,
+    rng: np.random.Generator,
+    is_failing: bool,
+    is_lossy: bool,
+) -> ContenderResult:
+    final, start, speed, memory, cost = SHAPES[name]
+    tokens = tokenized(passage)
+    is_count = name == "ngram"
+    seeds = []
+    for seed in range(1 if is_count else n_seeds):
+        shift = 0.0 if is_count else float(rng.normal(0, 0.008))
+        nats = (final + shift) * hardness * np.array(block_bytes) * math.log(2) + rng.normal(0, 25, size=40)
+        n_tokens = 1_300_000 if is_count else int(5.2e6 * 1e6 / (cost + 1e6) * (1 + 0.02 * rng.random()))
+        seconds = 3.1 if is_count else 120.0
+        shares = [0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0] if is_count else [k / 24 for k in range(1, 25)]
+        curve = tuple(
+            CurvePoint(
+                tokens=int(n_tokens * p),
+                flops=3 * cost * n_tokens * p,
+                seconds=seconds * p,
+                bits_per_byte=final
+                + shift
+                + 0.03
+                + (start - final) * (0.04 / (p + 0.04 - 0.02)) ** (1 + speed) * 0.4
+                - (start - final) * (0.04 / 1.02) ** (1 + speed) * 0.4,
+            )
+            for p in shares
+        )
+        seeds.append(
+            SeedResult(
+                seed=seed,
+                run=f"runs/{name}-seed{seed}",
+                n_parameters=1_003_000,
+                block_nats=tuple(float(v) for v in nats),
+                n_test_tokens=46_000,
+                train_tokens=n_tokens,
+                flops=3 * cost * n_tokens,
+                seconds=seconds,
+                curve=curve,
+            )
+        )
+    positions = tuple(
+        PositionPoint(n_bytes_before=b, bits_per_byte=final + 0.9 * math.exp(-b / 6) + memory * math.exp(-b / 160))
+        for b in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+    )
+    surprise = tuple(
+        Span(start=a, end=b, bits=float(max(0.05, rng.gamma(1.3, 2.4) * (b - a) ** 0.4 * final / 2.1)))
+        for a, b in tokens
+    )
+    texts = tuple(passage[a:b] for a, b in tokens)
+    return ContenderResult(
+        name=name,
+        model=name,
+        config={"order": 5} if is_count else {"d_model": 132, "n_layers": 2},
+        tokenizer=TokenizerFacts(kind="bpe", vocab_size=4096, is_lossless=not is_lossy, hash="ab12" * 16),
+        n_parameters=2_411_000 if is_count else 1_003_000,
+        parameters_note="as many n-grams as the text holds; not matched" if is_count else "",
+        seeds=() if is_failing else tuple(seeds),
+        failures=tuple(Failure(seed=s, reason="the loss became NaN at step 320") for s in range(n_seeds)) * is_failing,
+        score=None,
+        sample="" if is_failing else SAMPLES[name],
+        positions=() if is_failing else positions,
+        surprise=() if is_failing else surprise,
+        attention=_attention(texts[:34], rng) if name == "transformer" and not is_failing else None,
+        cells=_cells(passage, tokens) if name in ("lstm", "rnn") and not is_failing else None,
+    )
+
+
+def tokenized(passage: str) -> list[tuple[int, int]]:
+    return [m.span() for m in re.finditer(r" ?\w{1,7}| ?[^\w\s]+|\s", passage)]
+
+
+def _attention(tokens: tuple[str, ...], rng: np.random.Generator) -> AttentionView:
+    def rows(kind: int) -> tuple[tuple[float, ...], ...]:
+        result = []
+        for q in range(len(tokens)):
+            scores = rng.normal(0, 0.5, size=q + 1)
+            scores[q] += 1.0 * (kind % 3 == 0)
+            scores[max(0, q - 1)] += 3.0 * (kind % 3 == 1)
+            scores += 2.5 * (kind % 3 == 2) * np.array([t.strip() == tokens[q].strip() for t in tokens[: q + 1]])
+            weights = np.exp(scores) / np.exp(scores).sum()
+            result.append(tuple(float(round(w, 3)) for w in weights))
+        return tuple(result)
+
+    return AttentionView(
+        tokens=tokens, weights=tuple(tuple(rows(2 * layer + head) for head in range(4)) for layer in range(3))
+    )
+
+
+def _cells(passage: str, tokens: list[tuple[int, int]]) -> CellView:
+    def column(i: int) -> float:
+        return min(1.0, (i - passage.rfind("\n", 0, i)) / 80) * 2 - 1
+
+    def quoted(i: int) -> float:
+        return 0.9 if passage.count('"', 0, i) % 2 or passage.count("'", 0, i) % 2 else -0.2
+
+    traces = tuple(
+        CellTrace(
+            layer=layer, unit=unit, feature=what, score=score, values=tuple(round(f(b - 1), 3) for _, b in tokens)
+        )
+        for layer, unit, what, score, f in (
+            (1, 57, "position in the line", 0.83, column),
+            (0, 12, "inside quotes", 0.61, quoted),
+        )
+    )
+    return CellView(tap="cell", tokens=tuple(passage[a:b] for a, b in tokens), traces=traces)
