@@ -1,0 +1,41 @@
+"""The state that a model carries from one window to the next: nested tuples of tensors and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+
+def detached(tree: Any) -> Any:
+    """The same values without their history."""
+    if isinstance(tree, Tensor):
+        return tree.detach()
+    return tuple(detached(part) for part in tree) if isinstance(tree, tuple) else tree
+
+
+def flatten(tree: Any) -> tuple[dict[str, Tensor], Any]:
+    """Named tensors, and the shape of the tree as JSON.
+
+    >>> flatten((3, (None,)))
+    ({}, [3, [None]])
+    """
+    tensors: dict[str, Tensor] = {}
+
+    def shape(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            name = str(len(tensors))
+            tensors[name] = part
+            return {"tensor": name}
+        return [shape(p) for p in part] if isinstance(part, tuple) else part
+
+    json_shape = shape(tree)
+    return tensors, json_shape
+
+
+def unflatten(tensors: Mapping[str, Tensor], shape: Any) -> Any:
+    """The tree that `flatten` took apart."""
+    if isinstance(shape, dict):
+        return tensors[shape["tensor"]]
+    return tuple(unflatten(tensors, part) for part in shape) if isinstance(shape, list) else shape

@@ -1,0 +1,135 @@
+"""The state of a run on disk: `RUN/state/step-00000123/`, written whole or not at all.
+
+    state.json             counters, scores, the format and what the run was started with
+    model.safetensors      the weights as they are
+    average.safetensors    their moving average, where there is one
+    optimizer.safetensors  `WEIGHT/SLOT`
+    carried.safetensors    the state that recurrent models carry to the next window
+    random.safetensors     every random generator
+    best.safetensors       the run's model.safetensors at that time (a hard link, so that it costs nothing)
+
+A kill at any moment leaves either the older checkpoint or the newer one. Since the best weights are part of it, a run
+goes back to exactly where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.files import remove_folder, remove_partial, write_atomically, write_folder_atomically
+from regard.train.state import TrainState
+from regard.train.weights import read_tensors, save_tensors
+
+FORMAT = 1
+MODEL = "model.safetensors"
+TENSORS = ("model", "average", "optimizer", "carried", "random")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything that is needed to go on. `started_with` are settings that may not change on the way."""
+
+    state: TrainState
+    tensors: dict[str, dict[str, Tensor]]
+    carried_shape: Any
+    started_with: dict[str, Any]
+
+
+def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write one checkpoint, then drop all but the newest `keep`."""
+    folder = run_folder / "state" / f"step-{checkpoint.state.step:08d}"
+    if folder.exists():
+        return folder
+
+    def fill(aside: Path) -> None:
+        for name in TENSORS:
+            save_tensors(checkpoint.tensors.get(name, {}), aside / f"{name}.safetensors")
+        if (run_folder / MODEL).exists():
+            link(run_folder / MODEL, aside / "best.safetensors")
+        written = {
+            "format": FORMAT,
+            "state": checkpoint.state.to_dict(),
+            "carried_shape": checkpoint.carried_shape,
+            "started_with": checkpoint.started_with,
+            "sizes": {file.name: file.stat().st_size for file in sorted(aside.iterdir())},
+        }
+        (aside / "state.json").write_text(json.dumps(written, indent=1) + "\n")
+
+    write_folder_atomically(folder, fill)
+    for old in checkpoint_folders(run_folder)[:-keep]:
+        remove_folder(old)
+    return folder
+
+
+def checkpoint_folders(run_folder: Path) -> list[Path]:
+    """All checkpoints of a run, the oldest first."""
+    return sorted(f for f in (run_folder / "state").glob("step-*") if re.fullmatch(r"step-\d{8,}", f.name))
+
+
+def latest_checkpoint(run_folder: Path) -> Path | None:
+    """The folder of the newest checkpoint, or None."""
+    folders = checkpoint_folders(run_folder)
+    return folders[-1] if folders else None
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint, with every file checked to be whole."""
+    try:
+        written = json.loads((folder / "state.json").read_text())
+        version, sizes = written["format"], written["sizes"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder, f"state.json cannot be read ({error})") from None
+    if version != FORMAT:
+        raise RegardError(
+            f"{folder} was written in format {version} and this version of Regard reads format {FORMAT}. "
+            "Resume it with the version that wrote it."
+        )
+    for name, size in sizes.items():
+        found = (folder / name).stat().st_size if (folder / name).exists() else None
+        if found != size:
+            raise _damaged(
+                folder, f"{name} should have {size} bytes and " + ("is missing" if found is None else f"has {found}")
+            )
+    try:
+        state = TrainState.from_dict(written["state"])
+        shape, started_with = written["carried_shape"], written["started_with"]
+    except (KeyError, TypeError) as error:
+        raise _damaged(folder, f"state.json does not hold a state ({error})") from None
+    tensors = {name: read_tensors(folder / f"{name}.safetensors") for name in TENSORS}
+    return Checkpoint(state, tensors, shape, started_with)
+
+
+def restore_best(run_folder: Path, folder: Path) -> None:
+    """Put the run's `model.safetensors` back to what it was when the checkpoint in `folder` was written."""
+    if (folder / "best.safetensors").exists():
+        write_atomically(run_folder / MODEL, lambda aside: link(folder / "best.safetensors", aside))
+    else:
+        (run_folder / MODEL).unlink(missing_ok=True)
+
+
+def clean_run_folder(run_folder: Path) -> list[str]:
+    """Remove what a killed run left half-written."""
+    return remove_partial(run_folder) + remove_partial(run_folder / "state")
+
+
+def link(source: Path, target: Path) -> None:
+    """A second name for a file that is only ever replaced, never changed; a copy where links are not possible."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _damaged(folder: Path, what: str) -> RegardError:
+    return RegardError(
+        f"The checkpoint {folder} is damaged: {what}. Delete that folder to resume from the one before it."
+    )

@@ -1,0 +1,61 @@
+"""Where a run computes, and the switches of torch that it turns on for its own time only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+
+from regard.errors import RegardError
+from regard.train.config import RuntimeConfig
+from regard.train.random import random_tensors, restore_random, seed_everything
+
+
+def pick_device(name: str) -> torch.device:
+    """The device that `auto`, `cpu`, `cuda` or `cuda:N` means on this machine.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise RegardError(
+            f"The device '{name}' was asked for, but torch {torch.__version__} sees no GPU here. "
+            "Use runtime.device=cpu or auto, or install a CUDA build of torch."
+        )
+    device = torch.device("cuda" if name == "auto" else name)
+    if device.index is not None and device.index >= torch.cuda.device_count():
+        n = torch.cuda.device_count()
+        raise RegardError(
+            f"The device '{name}' was asked for, but this machine has {n} GPU(s): cuda:0 to cuda:{n - 1}."
+        )
+    return device
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """The block in which multiplications run in bfloat16, where the config asks for it."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
+
+
+@contextmanager
+def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
+    """Threads, determinism and seeds of one run; all as they were before, when it is over."""
+    outer = random_tensors()
+    n_threads = torch.get_num_threads()
+    was_deterministic = torch.are_deterministic_algorithms_enabled()
+    if runtime.n_threads is not None:
+        torch.set_num_threads(runtime.n_threads)
+    if runtime.is_deterministic:
+        # cuBLAS is deterministic only with a workspace of its own; this is read when the first handle is made.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    seed_everything(seed)
+    try:
+        yield
+    finally:
+        restore_random(outer)
+        torch.set_num_threads(n_threads)
+        torch.use_deterministic_algorithms(was_deterministic)

@@ -1,0 +1,158 @@
+"""One update of the weights, and all the tensors that the next one depends on.
+
+    L = (Σ over the tokens of the batch of their nats) / (number of tokens)
+    w' = rule(w, dL/dw clipped to max_grad_norm, lr)
+
+The batch may be computed in `n_accumulate` parts, slices of its rows. Each part's nats are divided by the number of
+tokens of the whole batch, so the sum of the parts' gradients is the gradient of the whole, whatever the masks are.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.batches import Batches
+from regard.errors import RegardError
+from regard.models.language_model import LanguageModel
+from regard.train.averaging import WeightAverage
+from regard.train.carried import detached, flatten, unflatten
+from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.train.device import autocast
+from regard.train.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
+from regard.train.random import random_tensors, restore_random
+from regard.train.weights import load_weights, named_weights
+
+DEFAULT_CONTEXT = 64
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update saw: nats summed over its tokens, the gradient's length before clipping, seconds it took."""
+
+    nats: float
+    n_tokens: int
+    grad_norm: float
+    seconds: float
+
+    @property
+    def nats_per_token(self) -> float:
+        return self.nats / self.n_tokens
+
+
+class DivergedError(Exception):
+    """The loss or the gradient is not a number any more; the weights are still those of the update before."""
+
+
+class Learner:
+    """A model with its optimiser, its average and the state it carries from one window of the text to the next."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        batches: Batches,
+        *,
+        train: TrainConfig,
+        optimizer: OptimizerConfig,
+        runtime: RuntimeConfig,
+    ) -> None:
+        """`model` is on its device already."""
+        self.model, self.batches = model, batches
+        self.device, self.precision = model.embedding.device, runtime.precision
+        self.max_grad_norm = optimizer.max_grad_norm
+        self.parameters = list(model.named_parameters())
+        self.optimizer = build_optimizer(self.parameters, optimizer)
+        self.average = WeightAverage(model, train.average_decay) if train.average == "ema" else None
+        self.carried: list[Any] = [None] * train.n_accumulate
+        self.is_compiling = runtime.is_compiled
+        self.loss: Callable[..., Any] = torch.compile(model.loss) if runtime.is_compiled else model.loss
+
+    def update(self, index: int, lr: float) -> Update:
+        """Learn from batch `index`. Raises DivergedError, with the weights untouched, where a number is not finite."""
+        began = time.perf_counter()
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        nats, n_tokens = self._accumulate_gradient(index)
+        norm = clip_gradients(self.model.parameters(), self.max_grad_norm)
+        total, grad_norm = torch.stack([nats.double(), norm.double()]).tolist()  # the one wait for the device
+        if not math.isfinite(total):
+            raise DivergedError(f"the loss is {total / n_tokens}")
+        if not math.isfinite(grad_norm):
+            raise DivergedError(f"the loss is {total / n_tokens:.4g} and the gradient's norm is {grad_norm}")
+        set_rate(self.optimizer, lr)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update(index + 1)
+        seconds = 0.0 if self.is_compiling else time.perf_counter() - began
+        self.is_compiling = False  # the first call compiles, which is no training time
+        return Update(total, n_tokens, grad_norm, seconds)
+
+    def _accumulate_gradient(self, index: int) -> tuple[Tensor, int]:
+        batch = self.batches.at(index)
+        n_tokens = int(batch.mask.sum())
+        n_rows, n_parts = len(batch.mask), len(self.carried)
+        nats = torch.zeros((), device=self.device)
+        for part in range(n_parts):
+            rows = slice(part * n_rows // n_parts, (part + 1) * n_rows // n_parts)
+            inputs, targets, mask = (
+                torch.from_numpy(array[rows]).to(self.device, non_blocking=True)
+                for array in (batch.inputs, batch.targets, batch.mask)
+            )
+            before = None if batch.is_fresh else self.carried[part]
+            with autocast(self.precision, self.device):
+                part_nats, _, after = self.loss(inputs, targets, mask, before)
+            (part_nats / n_tokens).backward()
+            nats = nats + part_nats.detach()
+            # Truncated back-propagation through time: the values go on, the gradient stops here.
+            self.carried[part] = detached(after) if self.batches.order == "stream" else None
+        return nats, n_tokens
+
+    def kept_weights(self) -> dict[str, Tensor]:
+        """The weights to keep for use: the averaged ones where there is an average."""
+        return named_weights(self.model) | (self.average.average if self.average is not None else {})
+
+    def tensors(self) -> tuple[dict[str, dict[str, Tensor]], Any]:
+        """Everything the next update depends on, for a checkpoint; and the shape of the carried state."""
+        carried, shape = flatten(tuple(self.carried))
+        return {
+            "model": named_weights(self.model),
+            "average": self.average.average if self.average is not None else {},
+            "optimizer": optimizer_tensors(self.optimizer, self.parameters),
+            "carried": carried,
+            "random": random_tensors(),
+        }, shape
+
+    def restore(self, tensors: Mapping[str, dict[str, Tensor]], carried_shape: Any) -> None:
+        """Go back to what `tensors` gave."""
+        load_weights(self.model, tensors["model"], "the checkpoint's weights")
+        if self.average is not None:
+            self.average.restore(tensors["average"])
+        restore_optimizer(self.optimizer, self.parameters, tensors["optimizer"])
+        on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
+        self.carried = list(unflatten(on_device, carried_shape))
+        restore_random(tensors["random"])
+
+
+def order_of(config: TrainConfig, carries_state: bool) -> str:
+    """`train.order`, with auto resolved: a model that carries its state reads the text in order."""
+    if config.order != "auto":
+        return config.order
+    return "stream" if carries_state else "shuffle"
+
+
+def context_of(config: TrainConfig, max_context: int | None) -> int:
+    """`train.n_context`, with null resolved, checked against what the model can see."""
+    if config.n_context is None:
+        return max_context or DEFAULT_CONTEXT
+    if max_context is not None and config.n_context > max_context:
+        raise RegardError(
+            f"train.n_context is {config.n_context}, but the model sees at most {max_context} tokens. Lower it, or "
+            f"raise model.max_context to {config.n_context}."
+        )
+    return config.n_context

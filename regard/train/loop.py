@@ -1,0 +1,276 @@
+"""The training loop of every model with a gradient.
+
+    while the budget lasts:  update;  now and then log, evaluate, save
+
+Everything the next update depends on is in `TrainState` (numbers) and `Learner` (tensors), and all of it goes into a
+checkpoint: a run that was killed goes on with the bits it would have had.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.data.batches import Batches
+from regard.errors import RegardError
+from regard.models.language_model import LanguageModel
+from regard.train import checkpoint as checkpoints
+from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.train.device import pick_device, session
+from regard.train.evaluation import evaluate_slice
+from regard.train.learner import DivergedError, Learner, context_of, order_of
+from regard.train.memory import check_memory, estimate
+from regard.train.metrics import Metrics
+from regard.train.optimizer import highest_rate
+from regard.train.progress import Reporter, Silent, Status
+from regard.train.schedule import learning_factor
+from regard.train.state import TrainState
+from regard.train.stop import Interrupt, Limits, diverged, observe_loss, observe_score
+from regard.train.weights import load_weights, read_tensors, write_weights
+
+if TYPE_CHECKING:
+    from regard.data.encode import Prepared
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """How a run ended. `reason` is the limit reached, "patience" or "interrupted"; the scores are the best on valid."""
+
+    reason: str
+    step: int
+    tokens: int
+    flops: int
+    seconds: float
+    best_step: int | None = None
+    nats_per_token: float | None = None
+    bits_per_byte: float | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.reason != "interrupted"
+
+
+def train_gradient(
+    model: LanguageModel,
+    prepared: Prepared,
+    run_folder: Path,
+    *,
+    train: TrainConfig,
+    optimizer: OptimizerConfig,
+    schedule: ScheduleConfig,
+    runtime: RuntimeConfig,
+    checkpoint: CheckpointConfig,
+    seed: int = 0,
+    resume: bool = False,
+    report: Reporter | None = None,
+    on_step: Callable[[TrainState], bool] | None = None,
+) -> TrainResult:
+    """Train `model` in place on `prepared.train`, and write what a run is made of into `run_folder`.
+
+    Writes `model.safetensors` (the weights with the best score on `prepared.valid`), `metrics.jsonl`, `tensorboard/`
+    and `state/`; the config and the tokenizer are the caller's. The model ends with its best weights, on its device.
+
+    `resume` goes on from the newest checkpoint, or from the start where there is none yet: the model must have been
+    built from the same config and seed. Ctrl-C and SIGTERM finish the step, save and return with "interrupted".
+    `on_step` is called after every update, before anything is saved; where it returns True, the run ends as by Ctrl-C.
+    """
+    report = report or Silent()
+    run_folder.mkdir(parents=True, exist_ok=True)
+    latest = checkpoints.latest_checkpoint(run_folder)
+    if latest is not None and not resume:
+        raise RegardError(
+            f"{run_folder} already holds a run, saved at {latest.name}. Resume it or choose another folder."
+        )
+    device = pick_device(runtime.device)
+    check_memory(estimate(model, train=train, optimizer=optimizer, runtime=runtime), runtime, device)
+
+    with session(runtime, seed), Interrupt() as interrupt:
+        checkpoints.clean_run_folder(run_folder)
+        mixer = model.mixer
+        batches = Batches(
+            prepared.train,
+            n_batch=train.n_batch,
+            n_context=context_of(train, mixer.max_context),
+            seed=seed,
+            order=order_of(train, mixer.carries_state),
+        )
+        learner = Learner(model.to(device), batches, train=train, optimizer=optimizer, runtime=runtime)
+        lr = highest_rate(optimizer, mixer.carries_state)
+        run = _Run(learner, prepared, run_folder, train, schedule, checkpoint, lr, seed, latest)
+        report.start(f"{model.n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
+        try:
+            while (reason := run.end()) is None:
+                run.update()
+                is_last = run.end() is not None
+                if is_last or run.state.step % checkpoint.log_every == 0:
+                    run.log()
+                if is_last or run.state.step % train.eval_every == 0:
+                    run.evaluate()
+                report.show(run.status())
+                is_stopped = interrupt.is_asked or (on_step is not None and on_step(run.state))
+                if is_stopped or run.end() is not None or run.is_save_due():
+                    run.save()
+                if is_stopped and run.end() is None:
+                    report.note(f"Stopped at step {run.state.step}. Everything is saved; the run can be resumed.")
+                    reason = "interrupted"
+                    break
+        finally:
+            report.stop()
+            run.metrics.close()
+        return run.result(reason)
+
+
+class _Run:
+    """A run while it trains: its counters, and the files that it keeps up to date."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        prepared: Prepared,
+        folder: Path,
+        train: TrainConfig,
+        schedule: ScheduleConfig,
+        config: CheckpointConfig,
+        lr: float,
+        seed: int,
+        latest: Path | None,
+    ) -> None:
+        self.learner, self.prepared, self.folder, self.latest = learner, prepared, folder, latest
+        self.train, self.schedule, self.config, self.highest_lr = train, schedule, config, lr
+        batches, model = learner.batches, learner.model
+        self.limits = Limits.of(train, batches.per_epoch)
+        self.flops_per_token = 3 * model.flops_per_token(batches.n_context)  # forward once, backward costs twice that
+        self.started_with = {
+            "data": prepared.fingerprint,
+            "seed": seed,
+            "n_batch": batches.n_batch,
+            "n_context": batches.n_context,
+            "n_accumulate": train.n_accumulate,
+            "order": batches.order,
+            "average": train.average,
+        }
+        self.state = TrainState()
+        self.lr = self.grad_norm = self.nats_per_token = 0.0
+        self.tokens_per_second = 0.0
+        self.saved_at = time.monotonic()
+        if latest is not None:
+            self._restore(latest)
+        step, offset = self.state.step, self.state.metrics_offset
+        self.metrics = Metrics(folder, step=step, offset=offset, has_tensorboard=config.has_tensorboard)
+
+    def end(self) -> str | None:
+        """Why the run is over, or None."""
+        if self.train.patience is not None and self.state.n_since_best >= self.train.patience:
+            return "patience"
+        return self.limits.reached(self.state)
+
+    def update(self) -> None:
+        state = self.state
+        factor = learning_factor(self.schedule, state.step, self.limits.progress(state), state.n_drops)
+        self.lr = self.highest_lr * factor
+        try:
+            update = self.learner.update(state.step, self.lr)
+        except DivergedError as error:
+            raise diverged(str(error), state.step + 1, self.lr, self.latest) from None
+        state.step += 1
+        state.tokens += update.n_tokens
+        state.flops += self.flops_per_token * update.n_tokens
+        state.seconds += update.seconds
+        state.window_nats += update.nats
+        state.window_tokens += update.n_tokens
+        state.window_seconds += update.seconds
+        self.grad_norm, self.nats_per_token = update.grad_norm, update.nats_per_token
+        self.tokens_per_second = update.n_tokens / max(update.seconds, 1e-9)
+        if observe_loss(state, update.nats_per_token, self.learner.model.vocab_size):
+            what = (
+                f"the loss exploded to {update.nats_per_token:.3g} nats a token (lowest so far {state.lowest_nats:.3g})"
+            )
+            raise diverged(what, state.step, self.lr, self.latest)
+
+    def log(self) -> None:
+        """A training line of the metrics: means since the last one."""
+        state = self.state
+        nats_per_token = state.window_nats / state.window_tokens
+        self._measured(
+            "train",
+            nats_per_token,
+            self._bits_per_byte(nats_per_token),
+            lr=self.lr,
+            grad_norm=self.grad_norm,
+            tokens_per_second=state.window_tokens / max(state.window_seconds, 1e-9),
+        )
+        state.window_nats, state.window_tokens, state.window_seconds = 0.0, 0, 0.0
+
+    def evaluate(self) -> None:
+        """Score the validation text; where the score is the best so far, keep the weights."""
+        is_best = True
+        if len(self.prepared.valid):
+            average = self.learner.average
+            with nullcontext() if average is None else average.applied():
+                score = evaluate_slice(self.learner.model, self.prepared.valid, self.train.max_eval_tokens)
+            is_best = observe_score(self.state, score.nats_per_token, score.bits_per_byte, self.schedule)
+            self._measured("valid", score.nats_per_token, score.bits_per_byte)
+        if is_best:
+            write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL)
+
+    def is_save_due(self) -> bool:
+        """By steps or by time; never while the loss is far too high, so that a good checkpoint is always kept."""
+        config, step = self.config, self.state.step
+        if self.state.n_high:
+            return False
+        if config.every_steps is not None and step % config.every_steps == 0:
+            return True
+        return config.every_seconds is not None and time.monotonic() - self.saved_at >= config.every_seconds
+
+    def save(self) -> None:
+        if not (self.folder / checkpoints.MODEL).exists():  # stopped before the first evaluation: usable all the same
+            write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL)
+        self.state.metrics_offset = self.metrics.sync()
+        tensors, carried_shape = self.learner.tensors()
+        saved = checkpoints.Checkpoint(self.state, tensors, carried_shape, self.started_with)
+        self.latest = checkpoints.save_checkpoint(self.folder, saved, self.config.keep)
+        self.saved_at = time.monotonic()
+
+    def _restore(self, folder: Path) -> None:
+        saved = checkpoints.load_checkpoint(folder)
+        for name, now in self.started_with.items():
+            if (before := saved.started_with.get(name)) != now:
+                raise RegardError(
+                    f"Cannot resume {self.folder}: its {name} was {before} and is {now} now. Resume it with what it "
+                    "was started with, or start another run."
+                )
+        checkpoints.restore_best(self.folder, folder)
+        self.state = saved.state
+        self.learner.restore(saved.tensors, saved.carried_shape)
+
+    def status(self) -> Status:
+        return Status(
+            step=self.state.step,
+            progress=self.limits.progress(self.state),
+            seconds=self.state.seconds,
+            nats_per_token=self.nats_per_token,
+            bits_per_byte=self._bits_per_byte(self.nats_per_token),
+            tokens_per_second=self.tokens_per_second,
+            valid_bits_per_byte=self.state.best_bits_per_byte,
+        )
+
+    def result(self, reason: str) -> TrainResult:
+        """The end: the model gets its best weights back."""
+        state, model = self.state, self.learner.model
+        load_weights(model, read_tensors(self.folder / checkpoints.MODEL), self.folder / checkpoints.MODEL)
+        best = state.best_step, state.best_nats_per_token, state.best_bits_per_byte
+        return TrainResult(reason, state.step, state.tokens, state.flops, state.seconds, *best)
+
+    def _measured(self, kind: str, nats_per_token: float, bits_per_byte: float | None, **more: Any) -> None:
+        s = self.state
+        scores = {"nats_per_token": nats_per_token, "bits_per_byte": bits_per_byte}
+        self.metrics.write(kind, s.step, tokens=s.tokens, flops=s.flops, seconds=s.seconds, **scores, **more)
+
+    def _bits_per_byte(self, nats_per_token: float) -> float | None:
+        bytes_per_token = self.prepared.train.bytes_per_token
+        return nats_per_token / math.log(2) / bytes_per_token if bytes_per_token else None

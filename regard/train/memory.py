@@ -1,0 +1,148 @@
+"""How much memory a run will take, before it takes it.
+
+    weights + gradients + optimiser (AdamW: two more of each weight) + average + activations + logits of one chunk
+
+Activations are not guessed: the forward pass of one sequence is run and what autograd keeps for the backward pass is
+added up, then multiplied by the sequences a part of a batch has. It runs where the model is: a model built on torch's
+`meta` device has shapes and no memory, so that a model far too large for the machine can be asked too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.models.language_model import LanguageModel
+from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.train.device import autocast
+from regard.train.learner import context_of
+from regard.train.loss import MAX_LOGITS
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Bytes of a training run, by what they are for."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    average: int
+    activations: int
+    logits: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.average + self.activations + self.logits
+
+
+def estimate(
+    model: LanguageModel, *, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
+) -> MemoryEstimate:
+    """Estimate a run's memory; `model` may be on the `meta` device."""
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
+    n_rows = -(-train.n_batch // train.n_accumulate)
+    n_context = context_of(train, model.mixer.max_context)
+    # The chunk's logits, their softmax in the same place, and a copy in the low precision where there is one.
+    n_logits = min(MAX_LOGITS.get(model.embedding.device.type, 2**23), n_rows * n_context * model.vocab_size)
+    return MemoryEstimate(
+        weights=weights,
+        gradients=weights,
+        optimizer=n_slots * weights,
+        # While it is evaluated, the weights it stands in for are kept too.
+        average=2 * weights if train.average == "ema" else 0,
+        activations=n_rows * _kept_by_autograd(model, n_context, runtime),
+        logits=2 * 4 * n_logits,
+    )
+
+
+def _kept_by_autograd(model: LanguageModel, n_context: int, runtime: RuntimeConfig) -> int:
+    """Bytes that one sequence's forward pass keeps for its backward pass, weights left out."""
+    device = model.embedding.device
+    own = {_key(p) for p in model.parameters()} | {_key(b) for b in model.buffers()}
+    kept: dict[Any, int] = {}
+    alive: list[Tensor] = []  # so that no address is used again for another tensor
+
+    def keep(tensor: Tensor) -> Tensor:
+        alive.append(tensor)
+        if _key(tensor) not in own:
+            kept[_key(tensor)] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    was_training = model.training
+    ids = torch.zeros(1, n_context, dtype=torch.int64, device=device)
+    # Dropout draws random numbers; whoever asks for an estimate must not notice.
+    with torch.random.fork_rng(devices=[] if device.type != "cuda" else [device]):
+        model.train()
+        with (
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+            autocast(runtime.precision, device) if device.type != "meta" else torch.enable_grad(),
+        ):
+            h, _ = model.hidden(ids)
+    model.train(was_training)
+    # The head keeps what it reads, its gradient and the gradient of the output weights.
+    return sum(kept.values()) + 2 * h.numel() * h.element_size()
+
+
+def _key(tensor: Tensor) -> Any:
+    """What makes two tensors the same memory; on the meta device, where there is none, the storage object."""
+    return tensor.untyped_storage()._cdata
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that are free on a device now, or None where it cannot be told. Containers' limits are respected."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    found = [n for n in (_free_in_machine(), _free_in_cgroup()) if n is not None]
+    return min(found) if found else None
+
+
+def check_memory(needed: MemoryEstimate, runtime: RuntimeConfig, device: torch.device) -> None:
+    """Refuse a run that cannot fit."""
+    limit = runtime.max_memory_gb
+    available = int(limit * 2**30) if limit is not None else available_memory(device)
+    if available is not None and needed.total > available:
+        raise RegardError(
+            f"Training needs about {_gb(needed.total)} of memory (activations {_gb(needed.activations)}, weights with "
+            f"gradients and optimiser {_gb(needed.total - needed.activations - needed.logits)}) and {device} has "
+            f"{_gb(available)}. Raise train.n_accumulate, lower train.n_batch or train.n_context, or take a "
+            "smaller model."
+        )
+
+
+def _gb(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.2f} GB"
+
+
+def _free_in_machine() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return None
+
+
+def _free_in_cgroup() -> int | None:
+    """Room left under a container's limit (cgroup v2, then v1); cached files count as room."""
+    root = Path("/sys/fs/cgroup")
+    names = ("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
+    for limit_name, used_name in names:
+        try:
+            limit, used = int((root / limit_name).read_text()), int((root / used_name).read_text())
+            stat = (root / limit_name).with_name("memory.stat").read_text().split()
+        except (OSError, ValueError):
+            continue
+        cached = int(stat[stat.index("inactive_file") + 1]) if "inactive_file" in stat else 0
+        return max(0, limit - used + cached)
+    return None

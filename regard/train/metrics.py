@@ -1,0 +1,68 @@
+"""What a run measured: a line of JSON a measurement in `metrics.jsonl`, and the same as TensorBoard events.
+
+    {"kind": "train" | "valid", "step", "tokens", "flops", "seconds", "nats_per_token", "bits_per_byte",
+     "lr", "grad_norm", "tokens_per_second"}
+
+`seconds` and `tokens_per_second` are wall-clock; every other number is the same in a run that was killed and resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+METRICS = "metrics.jsonl"
+WALL_CLOCK = ("seconds", "tokens_per_second")
+
+
+class Metrics:
+    """Appends to a run's `metrics.jsonl`; `offset` is where the checkpoint says that its lines end."""
+
+    def __init__(self, run_folder: Path, *, step: int, offset: int, has_tensorboard: bool) -> None:
+        path = run_folder / METRICS
+        path.touch()
+        # Lines after the checkpoint belong to steps that are about to be made again.
+        os.truncate(path, min(offset, path.stat().st_size))
+        self._file: BinaryIO = path.open("ab")
+        self._events = _tensorboard(run_folder / "tensorboard", step) if has_tensorboard else None
+
+    def write(self, kind: str, step: int, **values: float | int | None) -> None:
+        line = {"kind": kind, "step": step} | {name: v for name, v in values.items() if v is not None}
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+        if self._events is not None:
+            for name, value in line.items():
+                if name not in ("kind", "step", "tokens", "flops", "seconds"):
+                    self._events.add_scalar(f"{kind}/{name}", value, step)
+
+    def sync(self) -> int:
+        """Force what was written onto the disk; returns the offset to put into a checkpoint."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        if self._events is not None:
+            self._events.flush()
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def read_metrics(run_folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """The measurements of a run, in order; of one kind where it is given. A last line that is cut short is left out."""
+    path = run_folder / METRICS
+    lines = path.read_text().split("\n") if path.exists() else []
+    found = [json.loads(line) for line in lines[:-1] if line]
+    return [line for line in found if kind in (None, line["kind"])]
+
+
+def _tensorboard(folder: Path, step: int) -> Any:
+    """A writer that hides events after `step`, left by a run that was killed; None where tensorboard is missing."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), purge_step=step + 1 if step else None)

@@ -1,0 +1,122 @@
+"""When a run ends: its limits, early stopping, an exploding loss, Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from regard.errors import RegardError
+from regard.train.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
+from regard.train.state import TrainState
+
+# A loss explodes when, for so many steps in a row, it is more than a nat worse than guessing uniformly (ln V) and more
+# than twice the lowest loss so far. Hard passages of a text and noise of small batches stay far below that.
+MAX_HIGH_STEPS = 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The budget of a run; at least one limit is set. The first one reached ends it."""
+
+    max_steps: int | None
+    max_tokens: int | None
+    max_seconds: float | None
+
+    @classmethod
+    def of(cls, config: TrainConfig, steps_per_epoch: int) -> Self:
+        steps = [] if config.max_steps is None else [config.max_steps]
+        if config.max_epochs is not None:
+            steps.append(max(1, math.ceil(config.max_epochs * steps_per_epoch)))
+        if not steps and config.max_tokens is None and config.max_seconds is None:
+            steps = [DEFAULT_STEPS]
+        return cls(min(steps) if steps else None, config.max_tokens, config.max_seconds)
+
+    def progress(self, state: TrainState) -> float:
+        """The share of the budget that is spent, 0 to 1: that of the limit which is nearest."""
+        spent = [
+            done / limit if limit else 1.0
+            for done, limit in (
+                (state.step, self.max_steps),
+                (state.tokens, self.max_tokens),
+                (state.seconds, self.max_seconds),
+            )
+            if limit is not None
+        ]
+        return min(1.0, max(spent))
+
+    def reached(self, state: TrainState) -> str | None:
+        """The name of the limit that is reached, or None."""
+        if self.max_steps is not None and state.step >= self.max_steps:
+            return "max_steps"
+        if self.max_tokens is not None and state.tokens >= self.max_tokens:
+            return "max_tokens"
+        if self.max_seconds is not None and state.seconds >= self.max_seconds:
+            return "max_seconds"
+        return None
+
+
+def observe_score(
+    state: TrainState, nats_per_token: float, bits_per_byte: float | None, schedule: ScheduleConfig
+) -> bool:
+    """Note an evaluation: is it the best so far? Counts for early stopping and lowers a plateau schedule."""
+    state.last_eval_step = state.step
+    is_best = state.best_nats_per_token is None or nats_per_token < state.best_nats_per_token
+    if is_best:
+        state.best_step, state.best_nats_per_token, state.best_bits_per_byte = state.step, nats_per_token, bits_per_byte
+        state.n_since_best = state.n_since_drop = 0
+        return True
+    state.n_since_best += 1
+    state.n_since_drop += 1
+    if schedule.name == "plateau" and state.n_since_drop >= schedule.patience:
+        state.n_drops, state.n_since_drop = state.n_drops + 1, 0
+    return False
+
+
+def observe_loss(state: TrainState, nats_per_token: float, vocab_size: int) -> bool:
+    """Note one update's loss: has it exploded?"""
+    ceiling = math.log(vocab_size) + 1
+    if state.lowest_nats is None or nats_per_token < state.lowest_nats:
+        state.lowest_nats = nats_per_token
+    is_high = nats_per_token > max(ceiling, 2 * state.lowest_nats)
+    state.n_high = state.n_high + 1 if is_high else 0
+    return state.n_high >= MAX_HIGH_STEPS
+
+
+def diverged(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
+    """The error that ends a run whose numbers went wrong."""
+    kept = f"The last good checkpoint is {last_good}" if last_good else "No checkpoint had been written yet"
+    return RegardError(
+        f"Training stopped at step {step}: {what} at learning rate {lr:.3g}. {kept}. Lower optimizer.lr, lengthen "
+        "schedule.n_warmup or lower optimizer.max_grad_norm."
+    )
+
+
+class Interrupt:
+    """Turns Ctrl-C and SIGTERM into a flag that the loop reads between two updates; a second one stops at once.
+
+    Signals reach the main thread only; in any other thread this does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.is_asked:
+            raise KeyboardInterrupt
+        self.is_asked = True

@@ -1,0 +1,66 @@
+"""A model's weights as one safetensors file, by parameter name. Reading it never runs code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.files import write_atomically
+
+
+def named_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and the buffers that a model saves, each once, also where two layers share one."""
+    shared: set[int] = set()
+    weights: dict[str, Tensor] = {}
+    for name, value in model.state_dict(keep_vars=True).items():
+        if id(value) not in shared:
+            shared.add(id(value))
+            weights[name] = value.detach()
+    return weights
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors where `path` says; not atomic by itself."""
+    save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+
+
+def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors whole or not at all."""
+    write_atomically(path, lambda aside: save_tensors(tensors, aside))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Tensors by name; a file that is missing, cut short or something else is a RegardError."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise RegardError(f"{path} is missing: the run is incomplete.") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        size = path.stat().st_size if path.exists() else 0
+        raise RegardError(
+            f"{path} ({size} bytes) is no whole safetensors file: {error}. It was cut short or overwritten; "
+            "take it from a copy or train again."
+        ) from None
+
+
+@torch.no_grad()
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path | str = "the weights") -> None:
+    """Copy tensors into a model; names and shapes must be exactly its own."""
+    own = named_weights(model)
+    missing, extra = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
+    if missing or extra:
+        names = ", ".join([f"no '{n}'" for n in missing[:3]] + [f"an unknown '{n}'" for n in extra[:3]])
+        raise RegardError(f"{where} do not fit this model: {names}. They were saved from a model with another config.")
+    for name, value in own.items():
+        if value.shape != tensors[name].shape:
+            raise RegardError(
+                f"{where} do not fit this model: '{name}' is {tuple(tensors[name].shape)} there and "
+                f"{tuple(value.shape)} here. They were saved from a model with another config or vocabulary."
+            )
+        value.copy_(tensors[name])
