@@ -44,11 +44,3 @@ def search(
         texts, totals = [texts[i] for i in still], best.values[still]
         log_probs, state = model.step(tokens[still], model.reorder(state, rows[still]))
     return sorted(done, key=lambda hypothesis: -hypothesis.score)
-
-
-def beam_search(
-    model: NextToken, prompt: Sequence[int], beam: int, max_tokens: int, *, stop: int | None = None, n: int = 1
-) -> list[list[int]]:
-    """The n best texts by length-normalised probability."""
-    found = search(model, prompt, max(beam, n), max_tokens, stop=stop)
-    return [list(hypothesis.tokens) for hypothesis in found[:n]]

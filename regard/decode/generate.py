@@ -1,12 +1,13 @@
 """Greedy and sampled texts, token by token."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.decode.beam import beam_search
+from regard.decode.beam import Hypothesis, search
 from regard.decode.config import SamplingConfig
 from regard.decode.sampling import filtered, pick
 from regard.errors import RegardError
@@ -14,59 +15,74 @@ from regard.models.next_token import NextToken
 
 
 def generate(
-    model: NextToken, prompt: Sequence[int], config: SamplingConfig, *, n: int = 1, stop: int | None = None
-) -> Iterator[list[int | None]]:
-    """Continue `prompt` (empty: from scratch) n times; yields the next token of every text as soon as it is known.
+    model: NextToken,
+    prompts: Int[Tensor, "B T"],
+    config: SamplingConfig,
+    *,
+    stop: int | None = None,
+    is_done: Callable[[int], bool] = lambda row: False,
+) -> Iterator[tuple[int, int]]:
+    """Continue every prompt (T = 0: from scratch); yields (row, its next token) as soon as it is known.
 
-    A text ends before max_tokens where it draws the token `stop`, which is its last; from then on it yields None.
-    Text number i is the same whatever n is. With `beam` the n best texts are searched for first, then yielded.
+    A text ends after max_tokens, with the token `stop`, which is its last, or where `is_done(row)` has come true by
+    the time it would get its next token. What a row draws depends on the seed and its number alone, not on the rows
+    beside it. With `beam` the continuations are searched for first, then yielded: a prompt that comes n times gets
+    its n best ones.
     """
-    check_prompt(prompt, model.max_context)
+    check_prompt(prompts.shape[1], model.max_context)
     if config.beam is not None:
-        yield from _side_by_side(beam_search(model, prompt, config.beam, config.max_tokens, stop=stop, n=n), n)
+        yield from _searched(model, prompts.tolist(), config.beam, config.max_tokens, stop)
         return
-    draws = [np.random.default_rng([config.seed, row]) for row in range(n)]
-    log_probs, state = model.start(torch.tensor([list(prompt)] * n, dtype=torch.long), len(prompt) + config.max_tokens)
-    is_open = [True] * n
+    draws = [np.random.default_rng([config.seed, row]) for row in range(len(prompts))]
+    log_probs, state = model.start(prompts, prompts.shape[1] + config.max_tokens)
+    going = set(range(len(prompts)))
     for i in range(config.max_tokens):
-        tokens = _next(log_probs, config, draws)
-        values = tokens.tolist()
-        yield [token if going else None for token, going in zip(values, is_open, strict=True)]
-        is_open = [going and token != stop for token, going in zip(values, is_open, strict=True)]
-        if not any(is_open):
+        tokens = next_tokens(log_probs, config, draws)
+        for row, token in enumerate(tokens.tolist()):
+            if row in going:
+                yield row, token
+                if token == stop:
+                    going.remove(row)
+        going = {row for row in going if not is_done(row)}
+        if not going:
             return
         if i + 1 < config.max_tokens:
             log_probs, state = model.step(tokens, state)
 
 
 def generate_all(
-    model: NextToken, prompt: Sequence[int], config: SamplingConfig, *, n: int = 1, stop: int | None = None
+    model: NextToken, prompts: Int[Tensor, "B T"], config: SamplingConfig, *, stop: int | None = None
 ) -> list[list[int]]:
-    """The n continuations of `generate`, whole."""
-    texts: list[list[int]] = [[] for _ in range(n)]
-    for tokens in generate(model, prompt, config, n=n, stop=stop):
-        for text, token in zip(texts, tokens, strict=True):
-            if token is not None:
-                text.append(token)
+    """The continuations that `generate` yields, whole."""
+    texts: list[list[int]] = [[] for _ in prompts]
+    for row, token in generate(model, prompts, config, stop=stop):
+        texts[row].append(token)
     return texts
 
 
-def check_prompt(prompt: Sequence[int], max_context: int | None) -> None:
-    if max_context is not None and len(prompt) >= max_context:
+def check_prompt(n_tokens: int, max_context: int | None) -> None:
+    if max_context is not None and n_tokens >= max_context:
         raise RegardError(
-            f"The prompt has {len(prompt)} tokens; this model sees {max_context} at most, its start mark among them. "
+            f"The prompt has {n_tokens} tokens; this model sees {max_context} at most, its start mark among them. "
             f"Shorten the prompt to {max_context - 1} tokens, or train a model with a larger max_context."
         )
 
 
-def _next(log_probs: Tensor, config: SamplingConfig, draws: list[np.random.Generator]) -> Tensor:
+def next_tokens(log_probs: Float[Tensor, "B V"], config: SamplingConfig, draws: list[np.random.Generator]) -> Tensor:
+    """One token a row: (B,)."""
     if config.temperature == 0:
         return log_probs.argmax(dim=-1)
     uniform = torch.tensor([draw.random() for draw in draws], dtype=torch.float64)
     return pick(filtered(log_probs, config), uniform)
 
 
-def _side_by_side(texts: list[list[int]], n: int) -> Iterator[list[int | None]]:
-    texts = texts + [[]] * (n - len(texts))  # a search over a tiny vocabulary may find fewer
-    for i in range(max(map(len, texts))):
-        yield [text[i] if i < len(text) else None for text in texts]
+def _searched(
+    model: NextToken, prompts: list[list[int]], beam: int, max_tokens: int, stop: int | None
+) -> Iterator[tuple[int, int]]:
+    best: dict[tuple[int, ...], Iterator[Hypothesis]] = {}
+    for row, prompt in enumerate(prompts):
+        if tuple(prompt) not in best:
+            width = max(beam, prompts.count(prompt))
+            best[tuple(prompt)] = iter(search(model, prompt, width, max_tokens, stop=stop))
+        hypothesis = next(best[tuple(prompt)], None)  # a tiny vocabulary may hold fewer texts than were asked for
+        yield from ((row, token) for token in (hypothesis.tokens if hypothesis else ()))

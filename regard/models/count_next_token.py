@@ -23,7 +23,7 @@ class CountNextToken:
         self.model = model
         self.vocab_size = model.vocab_size
 
-    def nats(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
         return self.model.nats(ids)
 
     def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:

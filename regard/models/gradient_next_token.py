@@ -22,35 +22,38 @@ N_TOKENS_AT_ONCE = 4096
 class GradientNextToken:
     """A LanguageModel as a NextToken; puts it into evaluation mode.
 
-    `stride` is how far the window of a fixed-context model moves at a time (None: half of it). `n_lanes` cuts a text
-    that is scored with carried state into so many pieces read side by side: exact at 1, faster and slightly
-    pessimistic above, since every piece but the first starts with no past but its last token.
+    `n_lanes` cuts a text that is scored with carried state into so many pieces read side by side: exact at 1, faster
+    and slightly pessimistic above, since every piece but the first starts with no past but one token.
     """
 
-    def __init__(self, model: LanguageModel, *, stride: int | None = None, n_lanes: int = 1) -> None:
+    def __init__(self, model: LanguageModel, *, n_lanes: int = 1) -> None:
         self.model = model.eval()
         self.vocab_size, self.max_context = model.vocab_size, model.mixer.max_context
         self.n_lanes = n_lanes
-        self.stride = 0 if self.max_context is None else _checked_stride(stride, self.max_context)
+        self.stride = checked_stride(None, self.max_context)
 
-    def nats(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
+        stride = checked_stride(stride, self.max_context)
         if len(ids) == 0:
             return np.zeros(0)
         text = torch.from_numpy(np.concatenate([[EOS], ids]).astype(np.int64))
         if self.max_context is not None or self.n_lanes == 1:
-            return self._nats_of_rows(text[None, :-1], text[None, 1:])[0]
+            nats: NDArray[np.float64] = self._nats_of_rows(text[None, :-1], text[None, 1:], stride)[0]
+            return nats
         L = -(-len(ids) // self.n_lanes)  # tokens a lane, rounded up; the last lane is filled up and cut off again
         text = functional.pad(text, (0, self.n_lanes * L + 1 - len(text)))
-        return self._nats_of_rows(text[:-1].view(-1, L), text[1:].view(-1, L)).reshape(-1)[: len(ids)]
+        return self._nats_of_rows(text[:-1].view(-1, L), text[1:].view(-1, L), stride).reshape(-1)[: len(ids)]
 
     def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         tokens = torch.from_numpy(windows.astype(np.int64))
         n_rows = max(1, N_TOKENS_AT_ONCE // tokens.shape[1])
-        parts = [self._nats_of_rows(rows[:, :-1], rows[:, 1:]) for rows in tokens.split(n_rows)]
+        parts = [self._nats_of_rows(rows[:, :-1], rows[:, 1:], self.stride) for rows in torch.split(tokens, n_rows)]
         return np.concatenate(parts) if parts else np.zeros((0, windows.shape[1] - 1))
 
     @torch.inference_mode()
-    def _nats_of_rows(self, inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"]) -> NDArray[np.float64]:
+    def _nats_of_rows(
+        self, inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"], stride: int
+    ) -> NDArray[np.float64]:
         """-log P(targets[b, t] | inputs[b, :t+1]), each row a text of its own."""
         nats = np.zeros(inputs.shape)
         if self.max_context is None:
@@ -60,32 +63,17 @@ class GradientNextToken:
                 h, state = self.model.hidden(inputs[:, a : a + n_steps].to(self._device), state)
                 nats[:, a : a + n_steps] = self._nats_of_hidden(h, targets[:, a : a + n_steps])
             return nats
-        for rows, starts, length, skip in self._windows(*inputs.shape):
+        for rows, starts, length, skip in windows(inputs.shape[0], inputs.shape[1], self.max_context, stride):
             columns = starts[:, None] + torch.arange(length)  # (W, length)
             h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
             scored = rows[:, None], columns[:, skip:]
             nats[scored] = self._nats_of_hidden(h[:, skip:], targets[scored])
         return nats
 
-    def _windows(self, B: int, T: int) -> Iterator[tuple[Tensor, Tensor, int, int]]:
-        """Batches of (rows, starts, length, how many tokens at the front only give context) that score each token once.
-
-        The first window of a row scores all it holds; a later one starts `stride` further and scores its last ones.
-        """
-        assert self.max_context is not None
-        M, n_shared = self.max_context, self.max_context - self.stride
-        jobs: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for row in range(B):
-            for start in range(0, max(T - n_shared, 1), self.stride):
-                jobs.setdefault((min(M, T - start), n_shared if start else 0), []).append((row, start))
-        for (length, skip), places in jobs.items():
-            for batch in torch.tensor(places).split(max(1, N_TOKENS_AT_ONCE // length)):
-                yield batch[:, 0], batch[:, 1], length, skip
-
     def _nats_of_hidden(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> NDArray[np.float64]:
         n_rows = max(1, MAX_LOGITS // self.vocab_size)
-        hiddens = h.reshape(-1, h.shape[-1]).split(n_rows)  # (n_rows, D) each
-        answers = targets.to(self._device).reshape(-1).split(n_rows)
+        hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
+        answers = torch.split(targets.to(self._device).reshape(-1), n_rows)
         parts = [
             functional.cross_entropy(self.model.logits(part), answer, reduction="none")
             for part, answer in zip(hiddens, answers, strict=True)
@@ -133,9 +121,27 @@ class GradientNextToken:
         return self.model.embedding.device
 
 
-def _checked_stride(stride: int | None, max_context: int) -> int:
+def windows(B: int, T: int, limit: int, stride: int) -> Iterator[tuple[Tensor, Tensor, int, int]]:
+    """Batches of (rows, starts, length, how many tokens at the front only give context) that score each token once.
+
+    The first window of a row scores all it holds; a later one starts `stride` further and scores its last ones.
+    """
+    n_shared = limit - stride
+    jobs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for row in range(B):
+        for start in range(0, max(T - n_shared, 1), stride):
+            jobs.setdefault((min(limit, T - start), n_shared if start else 0), []).append((row, start))
+    for (length, skip), places in jobs.items():
+        for batch in torch.split(torch.tensor(places), max(1, N_TOKENS_AT_ONCE // length)):
+            yield batch[:, 0], batch[:, 1], length, skip
+
+
+def checked_stride(stride: int | None, limit: int | None) -> int:
+    """How far a window of `limit` tokens moves at a time: half of it if nothing is said."""
+    if limit is None:
+        return 1
     if stride is None:
-        return max_context - max_context // 2
-    if not 1 <= stride <= max_context:
-        raise RegardError(f"stride must be between 1 and the model's max_context {max_context}, not {stride}.")
+        return limit - limit // 2
+    if not 1 <= stride <= limit:
+        raise RegardError(f"stride must be between 1 and the model's max_context {limit}, not {stride}.")
     return stride

@@ -4,7 +4,8 @@ Count models and gradient models meet here. Every text begins with an unseen `<e
 the first token is predicted from it.
 
 A model that sees at most M tokens keeps the past by one rule, with a cache or without: it sees everything until M
-tokens are there; then it drops the oldest `stride` and fills up again. So token n+1 is predicted from the last
+tokens are there; then it drops the oldest `stride`, half of M, and fills up again. So token n+1 is predicted from the
+last
 
     c(n) = n  where n ≤ M,   M - stride + 1 + (n - M - 1) mod stride  beyond.
 
@@ -30,8 +31,12 @@ class NextToken(Protocol):
     vocab_size: int
     max_context: int | None
 
-    def nats(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """-log P of every token of one text, given the tokens before it."""
+    def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
+        """-log P of every token of one text, given the tokens before it.
+
+        `stride` is how far a fixed-context model's window moves at a time: half the window if None; a smaller one
+        gives more context and takes longer. Other models have no window.
+        """
 
     def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """For pieces (W, L+1) cut out of a text: -log P of each token but the first, given its piece alone (W, L)."""

@@ -20,7 +20,8 @@ def windows_of(ids: NDArray[np.integer[Any]], n_context: int, n_windows: int) ->
             f"Give a longer text or a smaller n_context."
         )
     starts = np.unique(np.linspace(0, room - 1, min(n_windows, room)).astype(np.int64))
-    return ids[starts[:, None] + np.arange(n_context + 1)]
+    windows: NDArray[np.integer[Any]] = ids[starts[:, None] + np.arange(n_context + 1)]
+    return windows
 
 
 def nats_by_position(

@@ -71,11 +71,11 @@ class Evaluation:
         }
 
 
-def evaluate(model: NextToken, text: Text) -> Evaluation:
-    """Every token of the text given its past: carried state, or a sliding window, as the model has it."""
+def evaluate(model: NextToken, text: Text, stride: int | None = None) -> Evaluation:
+    """Every token of the text given its past: by carried state, or in a window that slides by `stride`."""
     if len(text) == 0:
         raise RegardError("There is nothing to evaluate on: the text has no tokens.")
-    nats = model.nats(text[0 : len(text)])
+    nats = model.nats(text[0 : len(text)], stride)
     return Evaluation(
         nats=math.fsum(nats.tolist()), n_tokens=len(text), n_bytes=text.n_bytes, n_words=max(text.n_words, 1)
     )

@@ -1,0 +1,136 @@
+"""A trained model in the hands of a user: generate, score, evaluate, look inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from regard.config import RunConfig
+from regard.count.ngram import NgramModel
+from regard.data.config import DataConfig
+from regard.decode.config import SamplingConfig
+from regard.decode.generate import generate
+from regard.decode.stop import StopText
+from regard.errors import RegardError
+from regard.folder import RunFacts, open_folder
+from regard.models.language_model import LanguageModel
+from regard.models.next_token import NextToken, as_next_token
+from regard.models.table import build_language_model, model_entry
+from regard.score.evaluate import Evaluation, evaluate
+from regard.score.scored import Scored, scored
+from regard.text.tokenizer import Tokenizer
+from regard.train.weights import load_weights, read_tensors
+
+if TYPE_CHECKING:
+    from regard.lens.trace import Trace
+
+
+class Run:
+    """What `regard.load` returns: config, tokenizer and model of a run folder, and what one does with them."""
+
+    def __init__(
+        self, folder: Path, config: RunConfig, facts: RunFacts, tokenizer: Tokenizer, model: LanguageModel | NgramModel
+    ) -> None:
+        self.folder, self.config, self.facts, self.tokenizer, self.model = folder, config, facts, tokenizer, model
+        self.next_token: NextToken = as_next_token(model)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]:
+        """A continuation of `prompt`, prompt included; a list of them where n > 1.
+
+        `sampling`: temperature, top_k, top_p, min_p, beam, max_tokens, seed, stop (texts to stop before).
+        """
+        texts = [prompt] * n
+        for index, piece in self.stream(prompt, n, **sampling):
+            texts[index] += piece
+        return texts[0] if n == 1 else texts
+
+    def stream(
+        self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), **sampling: Any
+    ) -> Iterator[tuple[int, str]]:
+        """(which continuation, next piece of its text), as soon as whole characters are there."""
+        config = SamplingConfig.from_dict(sampling)
+        ids = self.tokenizer.encode(prompt)
+        limit = self.next_token.max_context
+        if limit is not None and len(ids) + 1 > limit:
+            raise RegardError(
+                f"The prompt is {len(ids)} tokens long and the model sees at most {limit - 1} of them. "
+                "Shorten the prompt, or train a model with a larger max_context."
+            )
+        prompts = torch.tensor([ids.tolist()], dtype=torch.long).expand(n, -1)
+        decoders = [self.tokenizer.stream_decoder(after=ids) for _ in range(n)]
+        stops = [StopText(stop) for _ in range(n)]
+        for row, token in generate(self.next_token, prompts, config, is_done=lambda row: stops[row].is_stopped):
+            if piece := stops[row].push(decoders[row].push(token)):
+                yield row, piece
+        for row in range(n):
+            if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
+                yield row, piece
+
+    def score(self, text: str) -> Scored:
+        """What every token of `text` costs, the end of the text included."""
+        ids, spans = self.tokenizer.encode_with_offsets(text)
+        has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
+        return scored(text, spans, self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos)))
+
+    def score_source(self, source: str) -> Iterator[Scored]:
+        """Every document of a source (a path, a glob, - for standard input), scored."""
+        from regard.data.source import documents
+
+        for document in documents(DataConfig(train=source, document=self.config.data.document)):
+            yield self.score(document)
+
+    def evaluate(
+        self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
+    ) -> Evaluation:
+        """Loss, perplexities and bits per byte on other text, or on a split of the text the run was trained on."""
+        from regard.data.encode import encode_with, prepare
+
+        if split not in ("train", "valid", "test"):
+            raise RegardError(f"split must be train, valid or test, not '{split}'.")
+        if data is not None:
+            source = data if isinstance(data, str) else tuple(data)
+            stream = encode_with(self.tokenizer, DataConfig(train=source))
+        else:
+            prepared = prepare(self.config.data, self.config.tokenizer.replace(path=str(self.folder)))
+            stream = getattr(prepared, split)
+        return evaluate(self.next_token, stream, stride=stride)
+
+    def trace(self, text: str) -> Trace:
+        """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""
+        from regard.lens.trace import trace_text
+
+        return trace_text(self.model, self.tokenizer, text)
+
+    def test_result(self) -> Evaluation | None:
+        """The test score that was written when training ended."""
+        path = self.folder / "test.json"
+        return Evaluation(**json.loads(path.read_text())) if path.exists() else None
+
+
+def load(folder: str | Path, device: str = "cpu") -> Run:
+    """Open a run folder. Nothing in it is executed: weights are safetensors, the rest is YAML and JSON."""
+    folder = Path(folder)
+    config, facts, tokenizer = open_folder(folder)
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise RegardError(
+            f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
+            f"Continue it with: regard train --resume --out {folder}"
+        )
+    tensors = read_tensors(weights)
+    model: LanguageModel | NgramModel
+    if model_entry(config.model_name).kind == "count":
+        model = NgramModel.from_tensors({name: t.numpy() for name, t in tensors.items()})
+    else:
+        model = build_language_model(config.model_name, config.model, facts.vocab_size)
+        load_weights(model, tensors, weights)
+        model.to(device).eval()
+    return Run(folder, config, facts, tokenizer, model)
