@@ -10,7 +10,7 @@ import torch
 
 from regard.errors import RegardError
 from regard.train.config import RuntimeConfig
-from regard.train.random import random_tensors, restore_random, seed_everything
+from regard.train.randomness import random_tensors, restore_random, seed_everything
 
 
 def pick_device(name: str) -> torch.device:

@@ -19,17 +19,14 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import Batches
-from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
 from regard.train.averaging import WeightAverage
 from regard.train.carried import detached, flatten, unflatten
 from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.train.device import autocast
 from regard.train.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
-from regard.train.random import random_tensors, restore_random
+from regard.train.randomness import random_tensors, restore_random
 from regard.train.weights import load_weights, named_weights
-
-DEFAULT_CONTEXT = 64
 
 
 @dataclass(frozen=True)
@@ -137,22 +134,3 @@ class Learner:
         on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
         self.carried = list(unflatten(on_device, carried_shape))
         restore_random(tensors["random"])
-
-
-def order_of(config: TrainConfig, carries_state: bool) -> str:
-    """`train.order`, with auto resolved: a model that carries its state reads the text in order."""
-    if config.order != "auto":
-        return config.order
-    return "stream" if carries_state else "shuffle"
-
-
-def context_of(config: TrainConfig, max_context: int | None) -> int:
-    """`train.n_context`, with null resolved, checked against what the model can see."""
-    if config.n_context is None:
-        return max_context or DEFAULT_CONTEXT
-    if max_context is not None and config.n_context > max_context:
-        raise RegardError(
-            f"train.n_context is {config.n_context}, but the model sees at most {max_context} tokens. Lower it, or "
-            f"raise model.max_context to {config.n_context}."
-        )
-    return config.n_context

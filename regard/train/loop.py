@@ -12,22 +12,22 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.data.batches import Batches
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
 from regard.train import checkpoint as checkpoints
 from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.train.device import pick_device, session
 from regard.train.evaluation import evaluate_slice
-from regard.train.learner import DivergedError, Learner, context_of, order_of
+from regard.train.learner import DivergedError, Learner
 from regard.train.memory import check_memory, estimate
 from regard.train.metrics import Metrics
 from regard.train.optimizer import highest_rate
 from regard.train.progress import Reporter, Silent, Status
+from regard.train.reading import batches_for
+from regard.train.result import TrainResult
 from regard.train.schedule import learning_factor
 from regard.train.state import TrainState
 from regard.train.stop import Interrupt, Limits, diverged, observe_loss, observe_score
@@ -37,28 +37,10 @@ if TYPE_CHECKING:
     from regard.data.encode import Prepared
 
 
-@dataclass(frozen=True)
-class TrainResult:
-    """How a run ended. `reason` is the limit reached, "patience" or "interrupted"; the scores are the best on valid."""
-
-    reason: str
-    step: int
-    tokens: int
-    flops: int
-    seconds: float
-    best_step: int | None = None
-    nats_per_token: float | None = None
-    bits_per_byte: float | None = None
-
-    @property
-    def is_finished(self) -> bool:
-        return self.reason != "interrupted"
-
-
 def train_gradient(
     model: LanguageModel,
     prepared: Prepared,
-    run_folder: Path,
+    folder: Path,
     *,
     train: TrainConfig,
     optimizer: OptimizerConfig,
@@ -67,10 +49,10 @@ def train_gradient(
     checkpoint: CheckpointConfig,
     seed: int = 0,
     resume: bool = False,
-    report: Reporter | None = None,
+    reporter: Reporter | None = None,
     on_step: Callable[[TrainState], bool] | None = None,
 ) -> TrainResult:
-    """Train `model` in place on `prepared.train`, and write what a run is made of into `run_folder`.
+    """Train `model` in place on `prepared.train`, and write what a run is made of into `folder`.
 
     Writes `model.safetensors` (the weights with the best score on `prepared.valid`), `metrics.jsonl`, `tensorboard/`
     and `state/`; the config and the tokenizer are the caller's. The model ends with its best weights, on its device.
@@ -79,30 +61,21 @@ def train_gradient(
     built from the same config and seed. Ctrl-C and SIGTERM finish the step, save and return with "interrupted".
     `on_step` is called after every update, before anything is saved; where it returns True, the run ends as by Ctrl-C.
     """
-    report = report or Silent()
-    run_folder.mkdir(parents=True, exist_ok=True)
-    latest = checkpoints.latest_checkpoint(run_folder)
+    reporter = reporter or Silent()
+    folder.mkdir(parents=True, exist_ok=True)
+    latest = checkpoints.latest_checkpoint(folder)
     if latest is not None and not resume:
-        raise RegardError(
-            f"{run_folder} already holds a run, saved at {latest.name}. Resume it or choose another folder."
-        )
+        raise RegardError(f"{folder} already holds a run, saved at {latest.name}. Resume it or choose another folder.")
     device = pick_device(runtime.device)
-    check_memory(estimate(model, train=train, optimizer=optimizer, runtime=runtime), runtime, device)
+    check_memory(estimate(model, train, optimizer, runtime), runtime, device)
 
     with session(runtime, seed), Interrupt() as interrupt:
-        checkpoints.clean_run_folder(run_folder)
-        mixer = model.mixer
-        batches = Batches(
-            prepared.train,
-            n_batch=train.n_batch,
-            n_context=context_of(train, mixer.max_context),
-            seed=seed,
-            order=order_of(train, mixer.carries_state),
-        )
+        checkpoints.clean_run_folder(folder)
+        batches = batches_for(model, prepared.train, train, seed)
         learner = Learner(model.to(device), batches, train=train, optimizer=optimizer, runtime=runtime)
-        lr = highest_rate(optimizer, mixer.carries_state)
-        run = _Run(learner, prepared, run_folder, train, schedule, checkpoint, lr, seed, latest)
-        report.start(f"{model.n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
+        lr = highest_rate(optimizer, model.mixer.carries_state)
+        run = _Run(learner, prepared, folder, train, schedule, checkpoint, lr, seed, latest)
+        reporter.start(f"{model.n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
         try:
             while (reason := run.end()) is None:
                 run.update()
@@ -111,16 +84,16 @@ def train_gradient(
                     run.log()
                 if is_last or run.state.step % train.eval_every == 0:
                     run.evaluate()
-                report.show(run.status())
+                reporter.show(run.status())
                 is_stopped = interrupt.is_asked or (on_step is not None and on_step(run.state))
                 if is_stopped or run.end() is not None or run.is_save_due():
                     run.save()
                 if is_stopped and run.end() is None:
-                    report.note(f"Stopped at step {run.state.step}. Everything is saved; the run can be resumed.")
+                    reporter.note(f"Stopped at step {run.state.step}. Everything is saved; the run can be resumed.")
                     reason = "interrupted"
                     break
         finally:
-            report.stop()
+            reporter.stop()
             run.metrics.close()
         return run.result(reason)
 

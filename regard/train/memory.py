@@ -9,6 +9,7 @@ added up, then multiplied by the sequences a part of a batch has. It runs where 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,8 @@ from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
 from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.train.device import autocast
-from regard.train.learner import context_of
 from regard.train.loss import MAX_LOGITS
+from regard.train.reading import context_of
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,24 @@ class MemoryEstimate:
     def total(self) -> int:
         return self.weights + self.gradients + self.optimizer + self.average + self.activations + self.logits
 
+    def __str__(self) -> str:
+        """For people: the total, and what it is made of.
+
+        >>> print(MemoryEstimate(2**30, 2**30, 2**31, 0, 2**29, 2**20))
+        4.50 GB (weights 1.00 GB, gradients 1.00 GB, optimizer 2.00 GB, activations 0.50 GB, logits 1 MB)
+        """
+        parts = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return f"{readable(self.total)} ({', '.join(f'{name} {readable(n)}' for name, n in parts if n)})"
+
 
 def estimate(
-    model: LanguageModel, *, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
+    model: LanguageModel, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
 ) -> MemoryEstimate:
     """Estimate a run's memory; `model` may be on the `meta` device."""
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
     n_rows = -(-train.n_batch // train.n_accumulate)
-    n_context = context_of(train, model.mixer.max_context)
+    n_context = context_of(model, train)
     # The chunk's logits, their softmax in the same place, and a copy in the low precision where there is one.
     n_logits = min(MAX_LOGITS.get(model.embedding.device.type, 2**23), n_rows * n_context * model.vocab_size)
     return MemoryEstimate(
@@ -109,15 +119,14 @@ def check_memory(needed: MemoryEstimate, runtime: RuntimeConfig, device: torch.d
     available = int(limit * 2**30) if limit is not None else available_memory(device)
     if available is not None and needed.total > available:
         raise RegardError(
-            f"Training needs about {_gb(needed.total)} of memory (activations {_gb(needed.activations)}, weights with "
-            f"gradients and optimiser {_gb(needed.total - needed.activations - needed.logits)}) and {device} has "
-            f"{_gb(available)}. Raise train.n_accumulate, lower train.n_batch or train.n_context, or take a "
-            "smaller model."
+            f"Training needs about {needed} and {device} has {readable(available)}. Raise train.n_accumulate, lower "
+            "train.n_batch or train.n_context, or take a smaller model."
         )
 
 
-def _gb(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.2f} GB"
+def readable(n_bytes: int) -> str:
+    """Bytes for people, in GB from a tenth of one."""
+    return f"{n_bytes / 2**30:.2f} GB" if n_bytes >= 2**30 / 10 else f"{n_bytes / 2**20:.0f} MB"
 
 
 def _free_in_machine() -> int | None:

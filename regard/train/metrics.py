@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,12 +30,13 @@ class Metrics:
         self._events = _tensorboard(run_folder / "tensorboard", step) if has_tensorboard else None
 
     def write(self, kind: str, step: int, **values: float | int | None) -> None:
-        line = {"kind": kind, "step": step} | {name: v for name, v in values.items() if v is not None}
-        self._file.write(json.dumps(line).encode() + b"\n")
+        known = {name: value for name, value in values.items() if value is not None}
+        finite = {name: value if math.isfinite(value) else None for name, value in known.items()}  # JSON: no infinity
+        self._file.write(json.dumps({"kind": kind, "step": step} | finite).encode() + b"\n")
         self._file.flush()
         if self._events is not None:
-            for name, value in line.items():
-                if name not in ("kind", "step", "tokens", "flops", "seconds"):
+            for name, value in known.items():
+                if name not in ("tokens", "flops", "seconds"):
                     self._events.add_scalar(f"{kind}/{name}", value, step)
 
     def sync(self) -> int:

@@ -1,0 +1,37 @@
+"""How a model reads the training text: in which order, and how many tokens at a time."""
+
+from __future__ import annotations
+
+from regard.data.batches import Batches
+from regard.data.stream import Stream
+from regard.errors import RegardError
+from regard.models.language_model import LanguageModel
+from regard.train.config import TrainConfig
+
+DEFAULT_CONTEXT = 64
+
+
+def batches_for(model: LanguageModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:
+    """The batches that `model` is trained on: update i reads batch i."""
+    n_context, order = context_of(model, train), order_of(model, train)
+    return Batches(stream, n_batch=train.n_batch, n_context=n_context, seed=seed, order=order)
+
+
+def order_of(model: LanguageModel, train: TrainConfig) -> str:
+    """`train.order` with auto resolved: a model that carries its state reads the text in order."""
+    if train.order != "auto":
+        return train.order
+    return "stream" if model.mixer.carries_state else "shuffle"
+
+
+def context_of(model: LanguageModel, train: TrainConfig) -> int:
+    """`train.n_context` with null resolved, checked against what the model can see."""
+    limit = model.mixer.max_context
+    if train.n_context is None:
+        return limit or DEFAULT_CONTEXT
+    if limit is not None and train.n_context > limit:
+        raise RegardError(
+            f"train.n_context is {train.n_context}, but the model sees at most {limit} tokens. Lower it, or raise "
+            f"model.max_context to {train.n_context}."
+        )
+    return train.n_context
