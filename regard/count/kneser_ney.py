@@ -52,7 +52,7 @@ def estimate_kneser_ney(levels: Sequence[Level], vocab_size: int) -> Estimate:
         np.divide(np.bincount(h, weights=taken, minlength=n_contexts), total, out=gamma, where=total > 0)
         P = (a - taken) / total[h] + gamma[h] * P[level.suffixes]
         if n == 1:
-            P[vocab_size] = 0.0  # <s> is given, never predicted
+            P[vocab_size] = 1.0  # <s> is given, never predicted
         else:
             log_backoffs.append(log(gamma))
         log_probs.append(log(P))

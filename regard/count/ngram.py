@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from regard.count.arpa_reader import read_arpa
+from regard.count.arpa_writer import write_arpa
 from regard.count.arrays import Bools, Floats, Ids, Index
 from regard.count.config import NgramConfig
 from regard.count.counts import EOS, NONE, Level, Progress, count_ngrams, preceding, sentence_starts
@@ -32,10 +34,7 @@ class NgramModel:
 
     def __init__(self, trie: Trie, estimate: Estimate, unk: int | None) -> None:
         self.trie = trie
-        self.log_probs = estimate.log_probs  # [n - 1] beside the n-grams of level n
-        self.log_backoffs = estimate.log_backoffs
-        self.discounts = estimate.discounts
-        self.discounts_estimated = estimate.discounts_estimated.tolist()
+        self.estimate = estimate
         self.unk = unk
 
     @property
@@ -50,6 +49,11 @@ class NgramModel:
     def n_ngrams(self) -> list[int]:
         """Stored n-grams by order; `<s>` counts as a unigram, as in ARPA."""
         return self.trie.sizes
+
+    @property
+    def discounts_estimated(self) -> list[bool]:
+        """By order, whether the text sufficed to estimate Kneser-Ney's discounts; False: the fallback was taken."""
+        return [bool(is_estimated) for is_estimated in self.estimate.discounts_estimated]
 
     @classmethod
     def fit(
@@ -91,7 +95,7 @@ class NgramModel:
     def _score(self, x: Index, starts: Bools) -> tuple[Floats, Index]:
         """log P(x_i | h_i) from the unigram up: each longer context either knows the word or pays to back off."""
         found = x
-        log_prob = self.log_probs[0][x]
+        log_prob = self.estimate.log_probs[0][x]
         matched = np.ones_like(x)
         for n in range(2, self.order + 1):
             prefix = preceding(found, starts, n, self.vocab_size)
@@ -99,8 +103,8 @@ class NgramModel:
             prefix = prefix[rows]
             at = self.trie.find(n, prefix, x[rows])
             is_seen = at != NONE
-            backed_off = log_prob[rows] + self.log_backoffs[n - 2][prefix]
-            log_prob[rows] = np.where(is_seen, self.log_probs[n - 1][at], backed_off)
+            backed_off = log_prob[rows] + self.estimate.log_backoffs[n - 2][prefix]
+            log_prob[rows] = np.where(is_seen, self.estimate.log_probs[n - 1][at], backed_off)
             matched[rows[is_seen]] = n
             found = np.full_like(x, NONE)
             found[rows] = at
@@ -109,13 +113,13 @@ class NgramModel:
     def next_log_probs(self, context: Sequence[int] | Ids) -> Floats:
         """log P of each of the V tokens after `context`, a stream up to now: what precedes its last `<eos>` is gone."""
         history = self._history(context)
-        log_probs = self.log_probs[0][: self.vocab_size].copy()
+        log_probs = self.estimate.log_probs[0][: self.vocab_size].copy()
         for m in range(1, len(history) + 1):
             at = self.trie.locate(history[-m:])
             if at != NONE:
                 rows, words = self.trie.children(m, at)
-                log_probs += self.log_backoffs[m - 1][at]
-                log_probs[words] = self.log_probs[m][rows]
+                log_probs += self.estimate.log_backoffs[m - 1][at]
+                log_probs[words] = self.estimate.log_probs[m][rows]
         return log_probs
 
     def _history(self, context: Sequence[int] | Ids) -> list[int]:
@@ -134,10 +138,10 @@ class NgramModel:
         """Everything, by name, for safetensors; `from_tensors` is its inverse."""
         named: dict[str, npt.NDArray[Any]] = {}
         named |= {f"keys.{n}": keys for n, keys in enumerate(self.trie.keys, start=2)}
-        named |= {f"log_probs.{n}": values for n, values in enumerate(self.log_probs, start=1)}
-        named |= {f"log_backoffs.{n}": values for n, values in enumerate(self.log_backoffs, start=1)}
-        named["discounts"] = self.discounts
-        named["discounts_estimated"] = np.array(self.discounts_estimated, np.bool_)
+        named |= {f"log_probs.{n}": values for n, values in enumerate(self.estimate.log_probs, start=1)}
+        named |= {f"log_backoffs.{n}": values for n, values in enumerate(self.estimate.log_backoffs, start=1)}
+        named["discounts"] = self.estimate.discounts
+        named["discounts_estimated"] = self.estimate.discounts_estimated
         named["unk"] = np.array([] if self.unk is None else [self.unk], np.int64)
         return named
 
@@ -161,10 +165,17 @@ class NgramModel:
         return cls(trie, estimate, int(unk[0]) if len(unk) else None)
 
     def write_arpa(self, path: Path, words: Sequence[str]) -> None:
-        """Write an ARPA file that KenLM reads (gzip where the name ends in .gz); `words[id]` names each token."""
-        from regard.count.arpa import write_arpa
+        """Write an ARPA file that KenLM reads, gzip where the name ends in .gz; `words[id]` names each token.
 
-        write_arpa(self, Path(path), words)
+        Token 0 is called `</s>` and the unknown token `<unk>`, whatever `words` calls them.
+        """
+        write_arpa(Path(path), self.trie, self.estimate, words, self.unk)
+
+    @classmethod
+    def read_arpa(cls, path: Path) -> tuple[NgramModel, list[str]]:
+        """The model in an ARPA file of any maker, and the word of each token id; `</s>` has id 0, as everywhere."""
+        trie, estimate, words, unk = read_arpa(Path(path))
+        return cls(trie, estimate, unk), words
 
 
 def _estimate(config: NgramConfig, levels: list[Level], vocab_size: int) -> Estimate:

@@ -24,9 +24,12 @@ def estimate_mle(levels: Sequence[Level], vocab_size: int) -> Estimate:
     n_contexts = 1
     for n, level in enumerate(levels, start=1):
         h, c_h = _contexts(level, vocab_size, n_contexts)
-        log_probs.append(log(level.counts / c_h[h]))
-        if n > 1:
+        P = level.counts / c_h[h]
+        if n == 1:
+            P[vocab_size] = 1.0  # <s> is given, never predicted
+        else:
             log_backoffs.append(np.where(c_h > 0, -np.inf, 0.0))
+        log_probs.append(log(P))
         n_contexts = len(level.keys)
     return Estimate(log_probs, log_backoffs)
 
@@ -54,7 +57,7 @@ def estimate_add_k(levels: Sequence[Level], vocab_size: int, k: float) -> Estima
         if n > 1 and n < N:
             gamma[: levels[n - 2].n_inside] = 1.0
         if n == 1:
-            P[V] = 0.0  # <s> is given, never predicted
+            P[V] = 1.0  # <s> is given, never predicted
         else:
             log_backoffs.append(log(gamma))
         log_probs.append(log(P))
@@ -65,4 +68,4 @@ def estimate_add_k(levels: Sequence[Level], vocab_size: int, k: float) -> Estima
 def _contexts(level: Level, vocab_size: int, n_contexts: int) -> tuple[Index, Floats]:
     """h, the context of each n-gram, and c(h), the count of each context."""
     h = level.keys // (vocab_size + 1)
-    return h, np.bincount(h, weights=level.counts.astype(np.float64), minlength=n_contexts)
+    return h, np.bincount(h, weights=level.counts, minlength=n_contexts).astype(np.float64)

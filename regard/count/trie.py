@@ -56,7 +56,7 @@ class Trie:
 
     def ngrams(self, n: int, rows: slice) -> Index:
         """The token ids of some n-grams of level n, (rows, n)."""
-        at = np.arange(self.sizes[n - 1])[rows]
+        at = np.arange(*rows.indices(self.sizes[n - 1]))
         columns = []
         for m in range(n, 1, -1):
             at, word = np.divmod(self.keys[m - 2][at], self.base)
