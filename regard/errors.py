@@ -14,6 +14,10 @@ class RegardError(Exception):
     """
 
 
+class InterruptedRunError(Exception):
+    """Ctrl-C or SIGTERM ended a run early; all is saved, and the text says how to go on."""
+
+
 def nearest(given: str, allowed: Iterable[str]) -> str:
     """`" Did you mean 'lstm'?"` for the closest allowed name, or an empty string where none is close.
 

@@ -24,6 +24,7 @@ from regard.models.table import build_language_model, model_entry
 from regard.score.evaluate import Evaluation, evaluate
 from regard.score.scored import Scored, scored
 from regard.text.tokenizer import Tokenizer
+from regard.train.device import pick_device
 from regard.train.weights import load_weights, read_tensors
 
 if TYPE_CHECKING:
@@ -58,18 +59,16 @@ class Run:
         """(which continuation, next piece of its text), as soon as whole characters are there."""
         config = SamplingConfig.from_dict(sampling)
         ids = self.tokenizer.encode(prompt)
-        limit = self.next_token.max_context
-        if limit is not None and len(ids) + 1 > limit:
-            raise RegardError(
-                f"The prompt is {len(ids)} tokens long and the model sees at most {limit - 1} of them. "
-                "Shorten the prompt, or train a model with a larger max_context."
-            )
-        prompts = torch.tensor([ids.tolist()], dtype=torch.long).expand(n, -1)
+        prompts = torch.from_numpy(ids.astype(np.int64)).expand(n, -1)
         decoders = [self.tokenizer.stream_decoder(after=ids) for _ in range(n)]
         stops = [StopText(stop) for _ in range(n)]
-        for row, token in generate(self.next_token, prompts, config, is_done=lambda row: stops[row].is_stopped):
+        # For words, <eos> is only the end of a line; elsewhere the document ends with it.
+        end = None if self.tokenizer.kind == "word" else self.tokenizer.eos
+        is_stopped = [False] * n
+        for row, token in generate(self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__):
             if piece := stops[row].push(decoders[row].push(token)):
                 yield row, piece
+            is_stopped[row] = stops[row].is_stopped
         for row in range(n):
             if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
                 yield row, piece
@@ -109,13 +108,24 @@ class Run:
 
         return trace_text(self.model, self.tokenizer, text)
 
+    def sample_prompt(self) -> str:
+        """The first words of a line of the kind of text the model knows."""
+        from regard.data.encode import prepare
+
+        prepared = prepare(self.config.data, self.config.tokenizer.replace(path=str(self.folder)))
+        lines = [line.split() for line in prepared.valid.text_sample(2000).split("\n")[1:]]
+        return " ".join(next((words[:3] for words in lines if len(words) >= 4), []))
+
     def test_result(self) -> Evaluation | None:
         """The test score that was written when training ended."""
         path = self.folder / "test.json"
-        return Evaluation(**json.loads(path.read_text())) if path.exists() else None
+        if not path.exists():
+            return None
+        found = json.loads(path.read_text())
+        return Evaluation(**{name: found[name] for name in ("nats", "n_tokens", "n_bytes", "n_words")})
 
 
-def load(folder: str | Path, device: str = "cpu") -> Run:
+def load(folder: str | Path, device: str = "auto") -> Run:
     """Open a run folder. Nothing in it is executed: weights are safetensors, the rest is YAML and JSON."""
     folder = Path(folder)
     config, facts, tokenizer = open_folder(folder)
@@ -132,5 +142,5 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
     else:
         model = build_language_model(config.model_name, config.model, facts.vocab_size)
         load_weights(model, tensors, weights)
-        model.to(device).eval()
+        model.to(pick_device(device)).eval()
     return Run(folder, config, facts, tokenizer, model)

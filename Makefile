@@ -1,0 +1,55 @@
+# Two commands matter: `make demo` (the main job on built-in text) and `make test` (the whole suite).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.core-installed
+DEV := $(VENV)/.dev-installed
+DEMO := demo
+
+.PHONY: help demo test check lint format bench clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@echo "Regard. Targets:"
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+$(CORE): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Regard needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Regard into $(VENV) (once; this downloads PyTorch) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(DEV): $(CORE) requirements-dev.lock
+	@echo "Installing the test tools ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check kenlm==0.3.0 2> $(VENV)/kenlm.log || \
+	  echo "KenLM could not be built here (it needs a C++ compiler and cmake; see $(VENV)/kenlm.log): its parity tests will be skipped."
+	@touch $@
+
+demo: $(CORE)  ## every generation of language model on built-in text, side by side; under 5 minutes
+	@$(BIN)/regard compare recipes/demo.yaml --out $(DEMO)
+
+test: $(DEV)  ## the whole suite; under 10 minutes on 2 cores
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+lint: $(DEV)  ## ruff and mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+format: $(DEV)  ## let ruff rewrite the code
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+bench: $(DEV)  ## the benchmarks that need no data of your own
+	@$(BIN)/python benchmarks/train_step.py
+	@$(BIN)/python benchmarks/generate.py
+	@$(BIN)/python benchmarks/resume.py
+
+clean:  ## remove the environment and everything generated
+	@rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,273 @@
+"""The few functions that Regard is: train, load, compare, trace. The command line calls these and nothing deeper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from regard import __version__
+from regard import folder as run_folder
+from regard.card import write_card
+from regard.config import RunConfig, read_yaml, with_settings
+from regard.count.config import NgramConfig
+from regard.data.encode import Prepared, prepare
+from regard.errors import InterruptedRunError, RegardError
+from regard.files import write_atomically
+from regard.lens.trace import trace
+from regard.models.table import build_language_model, model_entry
+from regard.run import Run, load
+from regard.score.evaluate import evaluate
+from regard.text.config import TokenizerConfig
+from regard.train.count import train_count
+from regard.train.evaluation import first_tokens
+from regard.train.loop import train_gradient
+from regard.train.memory import MemoryEstimate
+from regard.train.memory import estimate as estimate_memory
+from regard.train.progress import Reporter, Silent
+from regard.train.reading import batches_for, context_of
+
+if TYPE_CHECKING:
+    from regard.compare.result import Comparison
+    from regard.text.learning import Progress
+
+__all__ = ["Plan", "Run", "compare", "load", "plan", "report", "trace", "train"]
+
+MAX_TEST_TOKENS = 200_000
+"""A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
+
+Drawing = Callable[[], AbstractContextManager["Progress | None"]]
+"""Makes a context in which reading and encoding are drawn; None draws nothing."""
+
+
+def resolve(
+    recipe: RunConfig | Mapping[str, Any] | str | Path | None,
+    *,
+    model: str | None = None,
+    data: str | Sequence[str] | None = None,
+    settings: Sequence[str] = (),
+) -> RunConfig:
+    """The complete config: the recipe, then `model` and `data`, then every `a.b=c` of `settings`."""
+    if isinstance(recipe, RunConfig):
+        given = recipe.to_dict()
+    elif isinstance(recipe, Mapping):
+        given = dict(recipe)
+    else:
+        given = read_yaml(Path(recipe)) if recipe is not None else {}
+    if model is not None:
+        current = given.get("model") or {}
+        # Another model's settings mean nothing to this one.
+        given["model"] = current if current.get("name") == model else {"name": model}
+    if data is not None:
+        source = data if isinstance(data, str) else list(data)
+        given["data"] = {k: v for k, v in (given.get("data") or {}).items() if k not in ("valid", "test")}
+        given["data"]["train"] = source[0] if isinstance(source, list) and len(source) == 1 else source
+    return RunConfig.from_dict(with_settings(given, settings))
+
+
+def train(
+    recipe: RunConfig | Mapping[str, Any] | str | Path | None = None,
+    *,
+    model: str | None = None,
+    data: str | Sequence[str] | None = None,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: Drawing | None = None,
+    reporter: Reporter | None = None,
+) -> Run:
+    """Train one model into the run folder `out` and return it, loaded.
+
+    `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
+    lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
+    and one that differs from the run's own config is refused.
+
+        run = regard.train({"model": {"name": "lstm"}}, data="my.txt", out="runs/mine")
+    """
+    folder, config = _place(recipe, model=model, data=data, settings=settings, out=out, resume=resume)
+    reporter = reporter or Silent()
+    with (progress or _drawing_nothing)() as draw:
+        prepared = prepare(config.data, _own_tokenizer(config, folder), progress=draw)
+    if not (folder / "config.yaml").exists():
+        run_folder.begin(folder, config, prepared.tokenizer, _facts(config, prepared))
+    _fit(config, prepared, folder, resume, reporter)
+    run = load(folder)
+    test = evaluate(run.next_token, first_tokens(prepared.test, MAX_TEST_TOKENS)) if len(prepared.test) else None
+    if test is not None:
+        write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
+    write_card(folder, config, run.facts, prepared, test)
+    return run
+
+
+def _fit(config: RunConfig, prepared: Prepared, folder: Path, resume: bool, reporter: Reporter) -> None:
+    """Count or descend, whichever the model does."""
+    if isinstance(config.model, NgramConfig):
+        train_count(config.model, prepared, folder, train=config.train, reporter=reporter)
+        return
+    torch.manual_seed(config.seed)
+    network = build_language_model(config.model_name, config.model, prepared.tokenizer.vocab_size)
+    result = train_gradient(
+        network,
+        prepared,
+        folder,
+        train=config.train,
+        optimizer=config.optimizer,
+        schedule=config.schedule,
+        runtime=config.runtime,
+        checkpoint=config.checkpoint,
+        seed=config.seed,
+        resume=resume,
+        reporter=reporter,
+    )
+    if not result.is_finished:
+        raise InterruptedRunError(
+            f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
+        )
+
+
+def _place(
+    recipe: RunConfig | Mapping[str, Any] | str | Path | None,
+    *,
+    model: str | None,
+    data: str | Sequence[str] | None,
+    settings: Sequence[str],
+    out: str | Path | None,
+    resume: bool,
+) -> tuple[Path, RunConfig]:
+    """Where the run lives and what it is, checked against what is there already."""
+    is_bare = recipe is None and model is None and data is None and not settings
+    if resume and is_bare:
+        if out is None:
+            raise RegardError("--resume needs to know which run: give its folder with --out.")
+        return Path(out), run_folder.open_folder(Path(out))[0]
+    config = resolve(recipe, model=model, data=data, settings=settings)
+    name = Path(recipe).stem if isinstance(recipe, str | Path) else config.model_name
+    folder = Path(out) if out is not None else Path("runs") / name
+    if resume and (folder / "config.yaml").exists():
+        run_folder.check_same(folder, config)
+    else:
+        run_folder.check_free(folder)
+    return folder, config
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a config would do, before it does it."""
+
+    config: RunConfig
+    n_parameters: int | None
+    flops_per_token: int | None
+    memory: MemoryEstimate | None
+    n_tokens: dict[str, int]
+    vocab_size: int
+    first_text: str | None
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and value of everything worth knowing, in words."""
+        sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
+        lines = [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
+        if self.n_parameters is not None and self.flops_per_token is not None:
+            lines.append(("parameters", f"{self.n_parameters:,}"))
+            lines.append(("FLOPs a token", f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"))
+        else:
+            lines.append(("parameters", "as many n-grams as the text has"))
+        if self.memory is not None:
+            lines.append(("memory, estimated", str(self.memory)))
+        return lines
+
+
+def plan(
+    recipe: RunConfig | Mapping[str, Any] | str | Path | None = None,
+    *,
+    model: str | None = None,
+    data: str | Sequence[str] | None = None,
+    settings: Sequence[str] = (),
+    progress: Drawing | None = None,
+) -> Plan:
+    """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
+    config = resolve(recipe, model=model, data=data, settings=settings)
+    with (progress or _drawing_nothing)() as draw:
+        prepared = prepare(config.data, config.tokenizer, progress=draw)
+    sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
+    tokenizer = prepared.tokenizer
+    if model_entry(config.model_name).kind == "count":
+        beginning = tokenizer.decode(prepared.train[:64])
+        return Plan(config, None, None, None, sizes, tokenizer.vocab_size, beginning)
+    with torch.device("meta"):
+        network = build_language_model(config.model_name, config.model, tokenizer.vocab_size)
+    n_context = context_of(network, config.train)
+    memory = estimate_memory(network, train=config.train, optimizer=config.optimizer, runtime=config.runtime)
+    batches = batches_for(network, prepared.train, config.train, config.seed)
+    return Plan(
+        config,
+        network.n_parameters,
+        network.flops_per_token(n_context),
+        memory,
+        sizes,
+        tokenizer.vocab_size,
+        tokenizer.decode(batches.at(0).inputs[0]),
+    )
+
+
+def compare(
+    contenders: Sequence[str] | str | Path | Mapping[str, Any],
+    *,
+    data: str | Sequence[str] | None = None,
+    budget: str | None = None,
+    params: str | None = None,
+    seeds: int | Sequence[int] | None = None,
+    tokenizer: str | None = None,
+    prompt: str | None = None,
+    out: str | Path | None = None,
+    progress: Drawing | None = None,
+    reporter: Reporter | None = None,
+) -> Comparison:
+    """Train every contender under one budget and rank them; see `regard compare --help`."""
+    from regard.compare.plan import comparison_plan
+    from regard.compare.runner import run_comparison
+
+    given = comparison_plan(
+        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
+    )
+    return run_comparison(given, progress=progress or _drawing_nothing, reporter=reporter or Silent())
+
+
+def report(folder: str | Path) -> Path:
+    """Draw a comparison's report.html and overview.png again from its compare.json."""
+    from regard.compare.runner import draw_again
+
+    return draw_again(Path(folder))
+
+
+def _facts(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
+    tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
+    if model_entry(config.model_name).kind == "gradient":
+        with torch.device("meta"):
+            network = build_language_model(config.model_name, config.model, tokenizer.vocab_size)
+        n_context = context_of(network, config.train)
+        n_parameters, flops = network.n_parameters, network.flops_per_token(n_context)
+    return run_folder.RunFacts(
+        format=run_folder.FORMAT,
+        regard=__version__,
+        model=config.model_name,
+        vocab_size=tokenizer.vocab_size,
+        tokenizer=tokenizer.hash,
+        data=prepared.fingerprint,
+        n_parameters=n_parameters,
+        flops_per_token=flops,
+    )
+
+
+def _own_tokenizer(config: RunConfig, folder: Path) -> TokenizerConfig:
+    """A run that goes on keeps the tokenizer it has."""
+    has_one = (folder / "config.yaml").exists()
+    return config.tokenizer.replace(path=str(folder)) if has_one else config.tokenizer
+
+
+def _drawing_nothing() -> AbstractContextManager[None]:
+    return nullcontext()

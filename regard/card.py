@@ -1,0 +1,69 @@
+"""README.md of a run folder: what the model is, what it was trained on, how good it is, how to use it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from regard import __version__
+from regard.config import RunConfig
+from regard.data.encode import Prepared
+from regard.files import write_atomically
+from regard.folder import RunFacts
+from regard.models.table import model_entry
+from regard.score.evaluate import Evaluation
+
+
+def write_card(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepared, test: Evaluation | None) -> None:
+    """Write the model card; it is read by people and by model hubs alike."""
+    write_atomically(folder / "README.md", card_text(folder, config, facts, prepared, test).encode())
+
+
+def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepared, test: Evaluation | None) -> str:
+    entry = model_entry(config.model_name)
+    source = config.data.train if isinstance(config.data.train, str) else ", ".join(config.data.train)
+    size = "n-grams" if entry.kind == "count" else "parameters"
+    rows = [
+        ("model", f"{config.model_name}: {entry.summary} ({entry.paper})"),
+        (size, f"{facts.n_parameters:,}"),
+        ("FLOPs a token", f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"),
+        ("tokenizer", f"{prepared.tokenizer.kind}, {facts.vocab_size:,} tokens, sha256 {facts.tokenizer[:16]}"),
+        ("data", f"{source}; fingerprint {facts.data[:16]}"),
+        ("training text", f"{len(prepared.train):,} tokens, {prepared.train.n_bytes:,} bytes"),
+        ("seed", str(config.seed)),
+        ("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}"),
+    ]
+    lines = [f"# {folder.name}: {entry.summary}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in rows]
+    lines += ["", "## Test score", ""]
+    if test is None:
+        lines += ["There was no test text."]
+    else:
+        lossy = "" if prepared.tokenizer.is_lossless else " (the tokenizer loses text, so not comparable with others)"
+        lines += [
+            "| bits per byte | perplexity a token | perplexity a word | tokens |",
+            "|---|---|---|---|",
+            f"| {test.bits_per_byte:.4f}{lossy} | {test.perplexity:.2f} | {test.perplexity_per_word:.2f} "
+            f"| {test.n_tokens:,} |",
+        ]
+    lines += [
+        "",
+        "## How to use it",
+        "",
+        "```sh",
+        f"regard generate {folder} --prompt ''",
+        f"regard score {folder} FILE",
+        f"regard eval {folder}",
+        "```",
+        "",
+        "```python",
+        "import regard",
+        f'run = regard.load("{folder}")',
+        'run.generate("")',
+        "```",
+        "",
+        "`config.yaml` holds every setting, `model.safetensors` the weights, `tokenizer.json` loads in Hugging Face",
+        "`tokenizers`, `metrics.jsonl` and `tensorboard/` the learning curve, `state/` what resuming needs.",
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""The command line: each verb parses its words, calls one library function and prints what came back."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from regard.cli import catalog, comparing, training, using
+
+app = typer.Typer(
+    name="regard",
+    help="Train, compare and look inside sequence models, from n-grams to the Transformer, on your own text.",
+    epilog="Start with:  regard compare ngram lstm transformer --data python-docs --budget 30s",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_TRAIN, _USE, _SEE = "Train", "Use a trained run", "What there is"
+app.command("compare", rich_help_panel=_TRAIN)(comparing.compare)
+app.command("train", rich_help_panel=_TRAIN)(training.train)
+app.command("generate", rich_help_panel=_USE)(using.generate)
+app.command("score", rich_help_panel=_USE)(using.score)
+app.command("eval", rich_help_panel=_USE)(using.evaluate)
+app.command("report", rich_help_panel=_USE)(comparing.report)
+app.command("models", rich_help_panel=_SEE)(catalog.models)
+app.command("data", rich_help_panel=_SEE)(catalog.data)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from regard import __version__
+
+        typer.echo(f"regard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user's becomes one sentence on stderr and exit code 2."""
+    from regard.errors import InterruptedRunError, RegardError
+
+    try:
+        app()
+    except RegardError as error:
+        print(f"regard: {error}", file=sys.stderr)
+        sys.exit(2)
+    except InterruptedRunError as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output (head, less) went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise
+        print(f"regard: {error.strerror}: {error.filename or 'the disk'}. Nothing else was changed.", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("\nregard: interrupted.", file=sys.stderr)
+        sys.exit(130)

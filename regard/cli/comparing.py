@@ -1,0 +1,77 @@
+"""`regard compare` and `regard report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+COMPARE_EXAMPLES = """
+One budget for all: every contender gets about the same number of parameters (widths are solved for) and stops at the
+same number of seconds, tokens or FLOPs. Scores are bits per byte on text none of them has seen. Writes a table,
+compare.json, overview.png and report.html; run the same command again after an interruption and it goes on.
+
+[bold]Examples[/bold]
+
+  regard compare ngram window rnn lstm transformer --data my.txt --budget 2min
+
+  regard compare lstm transformer --data python-docs --budget 5Mtokens --seeds 3
+
+  [dim]contenders, data and budget from a file:[/dim]
+  regard compare recipes/demo.yaml
+"""
+
+
+def compare(
+    contenders: Annotated[
+        list[str], typer.Argument(help="Model names (`regard models`), or one YAML file that describes the comparison.")
+    ],
+    data: Annotated[
+        list[str] | None, typer.Option("--data", "-d", help="The text, as for `regard train` (repeatable).")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", "-b", help="For each contender and seed: 2min, 5Mtokens, 1e14flops.")
+    ] = None,
+    params: Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
+    ] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help="What every model continues in the report.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA).")] = None,
+) -> None:
+    """Train models of every generation under one budget and show which is better, by how much, at what cost."""
+    from regard import api, terminal
+    from regard.train.progress import reporter
+
+    comparison = api.compare(
+        contenders,
+        data=data,
+        budget=budget,
+        params=params,
+        seeds=seeds,
+        tokenizer=tokenizer,
+        prompt=prompt,
+        out=out,
+        progress=terminal.draw_progress,
+        reporter=reporter(),
+    )
+    terminal.print_comparison(comparison)
+
+
+compare.__doc__ = f"{compare.__doc__}\n{COMPARE_EXAMPLES}"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that `regard compare` wrote.")],
+) -> None:
+    """Draw report.html and overview.png again from a comparison's compare.json.
+
+    [bold]Example[/bold]
+
+      regard report compare/python-docs
+    """
+    from regard import api
+
+    typer.echo(f"Wrote {api.report(folder)}")

@@ -1,0 +1,67 @@
+"""`regard train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  [dim]a recipe, on your own text:[/dim]
+  regard train recipes/lstm.yaml --data my.txt --out runs/mine
+
+  [dim]no recipe, every default:[/dim]
+  regard train --model transformer --data 'notes/*.md'
+
+  [dim]change settings; print the plan and train nothing:[/dim]
+  regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
+
+  [dim]go on where it stopped, by Ctrl-C or kill -9:[/dim]
+  regard train --resume --out runs/lstm
+
+`regard models lstm` lists every key that --set and a recipe take.
+"""
+
+
+def train(
+    recipe: Annotated[Path | None, typer.Argument(help="A YAML recipe; see recipes/.", show_default=False)] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Which model: a name of `regard models`.")] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", help="Text: file, folder, glob, built-in name, hub:NAME or - (repeatable)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The run folder to write (default: runs/NAME).")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="Change one setting (repeatable).")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the out folder.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print config, size, cost and the first batch; train nothing.")
+    ] = False,
+) -> None:
+    """Train one model and write a run folder that explains itself."""
+    from regard import api, terminal
+    from regard.train.progress import reporter
+
+    if dry_run:
+        terminal.print_plan(api.plan(recipe, model=model, data=data, settings=settings or ()))
+        return
+    run = api.train(
+        recipe,
+        model=model,
+        data=data,
+        settings=settings or (),
+        out=out,
+        resume=resume,
+        progress=terminal.draw_progress,
+        reporter=reporter(),
+    )
+    terminal.print_trained(run)
+
+
+train.__doc__ = f"{train.__doc__}\n{EXAMPLES}"

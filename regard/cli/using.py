@@ -1,0 +1,100 @@
+"""`regard generate`, `regard score` and `regard eval`: what one does with a trained run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that `regard train` wrote.")]
+
+
+def generate(
+    run: RunFolder,
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="Text to continue; empty: start from scratch.")] = "",
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many continuations.")] = 1,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest continuation, in tokens.")] = 200,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 always takes the likeliest token.")] = 0.8,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Only the k likeliest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="The smallest set with this much probability.")] = None,
+    min_p: Annotated[
+        float | None, typer.Option("--min-p", help="Tokens at least this fraction as likely as the likeliest.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam search of this width; no sampling.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")] = 0,
+    stop: Annotated[list[str] | None, typer.Option("--stop", help="Stop before this text (repeatable).")] = None,
+) -> None:
+    """Write text with a trained model, as it is made.
+
+    [bold]Examples[/bold]
+
+      regard generate runs/lstm --prompt "In October, people"
+
+      regard generate runs/lstm --n 3 --temperature 0.7 --top-p 0.9 --stop "\\n\\n"
+
+      regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
+    """
+    from regard import api, terminal
+
+    loaded = api.load(run)
+    pieces = loaded.stream(
+        prompt,
+        n=n,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        beam=beam,
+        seed=seed,
+        stop=tuple(s.encode().decode("unicode_escape") if "\\" in s else s for s in stop or ()),
+    )
+    terminal.print_generated(prompt, pieces, n)
+
+
+def score(
+    run: RunFolder,
+    file: Annotated[str, typer.Argument(help="The text to score; - reads standard input.")] = "-",
+    by: Annotated[str, typer.Option("--by", help="What to print: token, line or document.")] = "token",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of colours.")] = False,
+) -> None:
+    """Log-probability of a text: surprising tokens coloured, or a number a line or document.
+
+    [bold]Examples[/bold]
+
+      regard score runs/lstm my.txt
+
+      [dim]the strangest lines:[/dim]
+      regard score runs/lstm my.txt --by line | sort -n | head
+
+      echo "the cat sat on the" | regard score runs/lstm
+    """
+    from regard import api, terminal
+
+    terminal.print_scored(api.load(run).score_source(file), by=by, as_json=as_json)
+
+
+def evaluate(
+    run: RunFolder,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", "-d", help="Other text than the run's own test split (repeatable).")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="train, valid or test of the run's own data.")] = "test",
+    stride: Annotated[
+        int | None,
+        typer.Option("--stride", min=1, help="Step of the sliding window of fixed-context models (default: half)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Loss, perplexity per token and per word, and bits per byte on held-out text.
+
+    [bold]Examples[/bold]
+
+      regard eval runs/lstm
+
+      regard eval runs/transformer --data other.txt --stride 64
+    """
+    from regard import api, terminal
+
+    terminal.print_evaluation(api.load(run).evaluate(data, split=split, stride=stride), as_json=as_json)

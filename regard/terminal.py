@@ -1,0 +1,234 @@
+"""What the command line prints: tables, coloured tokens, plans. Nothing here computes anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.api import Plan
+    from regard.run import Run
+    from regard.score.evaluate import Evaluation
+    from regard.score.scored import Scored
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+# From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
+# dark backgrounds and by colour-blind readers (lightness alone tells the order).
+SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange3"), (float("inf"), "bold red"))
+
+
+def print_models(name: str | None) -> None:
+    """The table of models, or everything that can be set for one."""
+    from regard.config import SECTIONS
+    from regard.models.table import MODELS, model_entry
+
+    if name is None:
+        table = _table("model", "what it is", "paper")
+        for key, entry in MODELS.items():
+            table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
+        console.print(table)
+        console.print("[dim]`regard models NAME` lists everything that can be set for one of them.[/dim]")
+        return
+    entry = model_entry(name)
+    console.print(f"[bold]{name}[/bold]  {entry.summary}  [dim]({entry.paper})[/dim]")
+    for section, kind in {"model": entry.config, **SECTIONS}.items():
+        if entry.kind == "count" and section not in ("model", "data", "tokenizer"):
+            continue
+        table = _table(f"{section}.", "default", "kind", "meaning")
+        for line in kind.help():
+            default = "required" if line.default is MISSING else _yaml(line.default)
+            table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
+        console.print(table)
+    console.print(f"[dim]Example: regard train --model {name} --data my.txt --set data.p_valid=0.1[/dim]")
+
+
+def print_data(source: str | None) -> None:
+    """The built-in texts and the forms of a source, or what one source holds."""
+    from regard.data.builtin import BUILTIN
+
+    if source is not None:
+        _print_source(source)
+        return
+    table = _table("built-in", "what it is")
+    for name, builtin in BUILTIN.items():
+        table.add_row(f"[bold]{name}[/bold]", builtin.summary)
+    console.print(table)
+    table = _table("your own", "what --data takes")
+    for form, meaning in (
+        ("my.txt", "a text file, UTF-8; also .gz, .xz, .zst"),
+        ("notes/", "every file of a folder"),
+        ("'notes/*.md'", "a glob; quote it"),
+        ("posts.jsonl", "one JSON object a line; data.field names the text (default: text)"),
+        ("-", "standard input"),
+        ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
+    ):
+        table.add_row(f"[bold]{form}[/bold]", meaning)
+    console.print(table)
+    console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
+
+
+def _print_source(source: str) -> None:
+    from regard.data.config import DataConfig
+    from regard.data.encode import look
+
+    seen = look(DataConfig(train=source))
+    table = _table("split", "documents", "bytes", right=("documents", "bytes"))
+    for split, (n_documents, n_bytes) in seen.sizes.items():
+        table.add_row(split, f"{n_documents:,}", f"{n_bytes:,}")
+    console.print(f"[bold]{escape(source)}[/bold]")
+    console.print(table)
+    console.print("[dim]It begins:[/dim]")
+    console.print(Text(seen.beginning))
+
+
+def print_plan(plan: Plan) -> None:
+    """What `--dry-run` shows."""
+    console.print(Text(plan.config.to_yaml()))
+    table = _table("", "", show_header=False)
+    for name, value in plan.lines():
+        table.add_row(f"[bold]{name}[/bold]", value)
+    console.print(table)
+    if plan.first_text is not None:
+        console.print("[bold]The first sequence of the first batch[/bold]")
+        console.print(Text(plan.first_text))
+    console.print("[dim]Nothing was trained or written.[/dim]")
+
+
+def print_trained(run: Run) -> None:
+    from regard.score.evaluate import Evaluation
+
+    result = run.test_result()
+    if isinstance(result, Evaluation):
+        print_evaluation(result, as_json=False)
+    console.print(f"The run is in [bold]{run.folder}[/bold]; its README.md says what it is. Next:")
+    console.print(f"  regard generate {run.folder} --prompt {_quoted(run.sample_prompt())}")
+    console.print(f"  regard eval {run.folder}")
+
+
+def print_evaluation(result: Evaluation, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    table = _table("measure", "value", right=("value",))
+    table.add_row("loss, nats a token", f"{result.nats_per_token:.4f}")
+    table.add_row("perplexity a token", f"{result.perplexity:,.2f}")
+    table.add_row("perplexity a word", f"{result.perplexity_per_word:,.2f}")
+    table.add_row("[bold]bits a byte[/bold]", f"[bold]{result.bits_per_byte:.4f}[/bold]")
+    table.add_row("tokens, words, bytes", f"{result.n_tokens:,}, {result.n_words:,}, {result.n_bytes:,}")
+    console.print(table)
+
+
+def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
+    """Every document as coloured tokens, or as `nats<TAB>text` lines that sort and cut understand."""
+    if by not in ("token", "line", "document"):
+        raise RegardError(f"--by takes token, line or document, not '{by}'.")
+    n_tokens, n_bytes, nats = 0, 0, 0.0
+    for index, document in enumerate(documents):
+        n_tokens, n_bytes, nats = n_tokens + len(document.nats), n_bytes + document.n_bytes, nats + document.total
+        if by == "token" and not as_json:
+            console.print(coloured(document), soft_wrap=True)
+            continue
+        for part in document.parts(by):
+            if as_json:
+                print(json.dumps({"document": index, **part}, ensure_ascii=False))
+            else:
+                print(f"{-part['nats']:.3f}\t{part['text']}")
+    if not as_json and by == "token":
+        bits = nats / 0.6931471805599453
+        errors.print(
+            f"[dim]{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
+            f"{bits / max(n_bytes, 1):.3f} bits a byte. Surprise in bits: [/dim]" + _legend()
+        )
+
+
+def coloured(document: Scored) -> Text:
+    """The document's text, each token in the colour of its surprise."""
+    text = Text()
+    for token in document.tokens:
+        bits = token.nats / 0.6931471805599453
+        text.append(token.text, next(style for limit, style in SURPRISE_STYLES if bits <= limit))
+    return text
+
+
+def _legend() -> str:
+    lower, parts = 0.0, []
+    for upper, style in SURPRISE_STYLES:
+        label = f"{lower:g}-{upper:g}" if upper != float("inf") else f"over {lower:g}"
+        parts.append(f"[{style}]{label}[/{style}]" if style else label)
+        lower = upper
+    return "  ".join(parts)
+
+
+def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int) -> None:
+    """Stream one continuation as it is made; print several one after the other, each under its number."""
+    if n == 1:
+        print(prompt, end="", flush=True)
+        for _, piece in pieces:
+            print(piece, end="", flush=True)
+        print()
+        return
+    texts = [""] * n
+    for index, piece in pieces:
+        texts[index] += piece
+    for index, text in enumerate(texts, start=1):
+        console.print(f"[bold]--- {index} ---[/bold]")
+        print(prompt + text)
+
+
+class draw_progress:  # noqa: N801  (used as a function: `with draw_progress() as progress`)
+    """A bar on stderr for work that is not training: reading, tokenizing, encoding."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=errors,
+            transient=True,
+        )
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> draw_progress:
+        if sys.stderr.isatty():
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(what, total=total)
+        self._bar.update(self._tasks[what], completed=done, total=total)
+
+
+def _table(*columns: str, right: tuple[str, ...] = (), show_header: bool = True) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left")
+    return table
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_yaml(v) for v in value) + "]"
+    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if not isinstance(value, str) else value
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
