@@ -1,0 +1,53 @@
+"""Set up before anything of Regard is imported: written shapes are checked, and one core is enough."""
+
+from collections.abc import Callable
+from dataclasses import fields
+
+import jaxtyping
+
+# Configs check themselves, in our own words; imported before the hook, they stay out of its reach.
+import regard.decode.config
+import regard.mixers.config  # noqa: F401
+
+CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode", "regard.train.loss"]
+jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
+
+import hypothesis  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from regard.models.language_model import LanguageModel  # noqa: E402
+from regard.models.table import MODELS, build_language_model  # noqa: E402
+from regard.settings import Settings  # noqa: E402
+
+hypothesis.settings.register_profile("regard", deadline=None, max_examples=25)
+hypothesis.settings.load_profile("regard")
+torch.set_num_threads(1)
+
+TINY = {"d_model": 8, "d_hidden": 12, "d_ff": 12, "n_layers": 2, "n_heads": 2, "max_context": 7, "n_window": 3}
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> Callable[..., Settings]:
+    """`tiny_config(name, **changes)`: the smallest config of a model that still has all its parts."""
+
+    def make(name: str, **changes: object) -> Settings:
+        kind = MODELS[name].config
+        names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+        return kind.from_dict({key: value for key, value in TINY.items() if key in names} | changes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_config: Callable[..., Settings]) -> Callable[..., LanguageModel]:
+    """`tiny_model(name, seed=0, vocab_size=11, **changes)`: in float64, and with weights large enough to matter."""
+
+    def make(name: str, seed: int = 0, vocab_size: int = 11, **changes: object) -> LanguageModel:
+        model = build_language_model(name, tiny_config(name, **changes), vocab_size).double()
+        draws = torch.Generator().manual_seed(seed)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.5, generator=draws)
+        return model
+
+    return make

@@ -1,0 +1,79 @@
+"""Run configs: complete, round-tripping, and refused in words that say what to change."""
+
+from pathlib import Path
+
+import pytest
+
+from regard.config import RunConfig, load_config, read_yaml, with_settings
+from regard.errors import RegardError
+from regard.models.table import MODELS
+
+GIVEN = {"data": {"train": "my.txt"}, "model": {"name": "lstm", "d_model": 64}}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: str, tmp_path: Path) -> None:
+    config = RunConfig.from_dict({"data": {"train": "my.txt"}, "model": {"name": name}})
+    (tmp_path / "config.yaml").write_text(config.to_yaml())
+    assert load_config(tmp_path / "config.yaml") == config
+    assert config.to_dict()["model"].keys() >= {line.name for line in MODELS[name].config.help()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"modle": {}}, r"Unknown key 'modle'. Did you mean 'model'\? Allowed here: seed, data"),
+        ({"model": {}}, r"'model.name' is required: one of ngram, bag"),
+        ({"model": {"name": "lsmt"}}, r"There is no model 'lsmt'. Did you mean 'lstm'\?"),
+        ({"model": {"name": "lstm", "d_mdel": 1}}, r"Unknown key 'model.d_mdel'. Did you mean 'd_model'\?"),
+        ({"model": {"name": "lstm", "d_model": "wide"}}, r"model.d_model must be a whole number, not 'wide'"),
+        ({"train": {"max_step": 1}}, r"Unknown key 'train.max_step'. Did you mean 'max_steps'\?"),
+        ({"train": 3}, r"'train' must be a mapping of keys to values, not 3"),
+        ({"seed": -1}, r"'seed' must be a whole number from 0 to 2\^63 - 1, not -1"),
+        ({"seed": True}, r"'seed' must be a whole number"),
+        ({"data": {}}, r"'data.train' is required"),
+    ],
+)
+def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(RegardError, match=message):
+        RunConfig.from_dict({**GIVEN, **changes})
+
+
+def test_settings_lie_on_top_and_are_read_as_yaml() -> None:
+    given = with_settings(GIVEN, ["model.d_model=128", "train.max_tokens=5e6", "data.valid=[a.txt, b.txt]", "seed=3"])
+    config = RunConfig.from_dict(given)
+    assert (config.model.to_dict()["d_model"], config.train.max_tokens, config.seed) == (128, 5_000_000, 3)
+    assert config.data.valid == ("a.txt", "b.txt")
+    assert GIVEN["model"] == {"name": "lstm", "d_model": 64}
+
+
+@pytest.mark.parametrize("assignment", ["model.d_model", "=3", "a.b.c=1", ".x=1"])
+def test_a_malformed_setting_is_refused(assignment: str) -> None:
+    with pytest.raises(RegardError, match=r"--set takes KEY=VALUE such as model.d_model=256"):
+        with_settings(GIVEN, [assignment])
+
+
+def test_a_setting_inside_a_single_value_is_refused() -> None:
+    with pytest.raises(RegardError, match="'seed' is a single value and has no keys inside it"):
+        with_settings({"seed": 1}, ["seed.x=1"])
+
+
+def test_a_missing_recipe_names_the_nearest_file(tmp_path: Path) -> None:
+    (tmp_path / "lstm.yaml").write_text("seed: 1")
+    with pytest.raises(RegardError, match=r"There is no file '.*lsmt.yaml'. Did you mean 'lstm.yaml'\?"):
+        read_yaml(tmp_path / "lsmt.yaml")
+
+
+def test_broken_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("seed: 1\nmodel: {name: lstm\n")
+    with pytest.raises(RegardError, match=r"is not valid YAML at line 3, column 1"):
+        read_yaml(tmp_path / "x.yaml")
+    (tmp_path / "y.yaml").write_text("just words")
+    with pytest.raises(RegardError, match=r"must hold a mapping of keys"):
+        read_yaml(tmp_path / "y.yaml")
+
+
+def test_a_binary_recipe_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RegardError, match=r"cannot be read as a YAML recipe"):
+        read_yaml(tmp_path / "x.yaml")
