@@ -38,7 +38,7 @@ class DataConfig(Settings):
                 raise RegardError(f"{name} names no source. Give {SOURCE_DOC}.")
         if self.part_valid + self.part_test > 0.95:
             raise RegardError(
-                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave less than 5% for training; make them smaller."
+                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
             )
 
     @property

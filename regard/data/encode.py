@@ -1,21 +1,43 @@
-"""From sources to memory-mapped token streams, once."""
+"""From sources to token streams on disk, once: read, split, learn the tokenizer, encode.
+
+The text is never held whole: it is read again for each of these steps, a megabyte at a time. What is made is kept in
+the cache under a key of the content, the way it is split and the tokenizer, so a second call with the same three finds
+it. A folder of streams appears in the cache whole or not at all.
+"""
 
 from __future__ import annotations
 
+import errno
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from regard.data.cache import Held, cache_root, check_writable, content_hash, key_of, remove_abandoned
 from regard.data.config import DataConfig
+from regard.data.pieces import Piece, limited
+from regard.data.shards import StreamWriter, open_streams, write_note
+from regard.data.source import TextFile, read_pieces, resolve
+from regard.data.split import NAMES, TEST, TRAIN, VALID, plan_split
 from regard.data.stream import Stream
+from regard.data.workers import encode_batches, n_workers_for
+from regard.errors import RegardError
+from regard.files import write_folder_atomically
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
-from regard.text.units import words_of
+
+FORMAT = 1  # another number: what older versions encoded is not found any more
+BATCH_BYTES = 2**20  # of text, handed to an encoder at a time
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A text ready to train on. `fingerprint` names content, split and tokenizer."""
+    """A text ready to train on. `fingerprint` stands for its content, how it is split and the tokenizer."""
 
     tokenizer: Tokenizer
     train: Stream
@@ -32,14 +54,197 @@ def prepare(
     cache: Path | None = None,
     n_processes: int | None = None,
 ) -> Prepared:
-    """Read, split, learn the tokenizer on the training split, encode; a second call finds it all in the cache."""
-    paths = [data.train] if isinstance(data.train, str) else list(data.train)
-    text = "".join(Path(p).read_text(encoding="utf-8") for p in paths)
-    a, b = int(len(text) * (1 - data.p_valid - data.p_test)), int(len(text) * (1 - data.p_test))
-    learned = train_tokenizer(tokenizer, [text[:a]], progress)
-    streams = []
-    for part in (text[:a], text[a:b], text[b:]):
-        ids = learned.encode_documents([(part, True)])
-        n_words = len(words_of(part)) + part.count("\n") + (not part.endswith("\n"))
-        streams.append(Stream.of(ids, n_bytes=len(part.encode()), n_words=n_words, sample=part[:20_000]))
-    return Prepared(learned, *streams, fingerprint=learned.hash)
+    """Read, split, learn the tokenizer on the training split, encode; a second call finds it all in the cache.
+
+    `progress` is told what is being done, how many bytes of it are done and of how many. `n_processes` is for
+    encoding, None: as many as there are cores and work for; it changes the time and nothing else.
+    """
+    cache = _usable(cache)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="spool-") as spool:
+        text = _Text(data, Path(spool), cache, progress or _silent)
+        tokenizer_path = cache / "tokenizers" / f"{key_of(text.key, tokenizer.to_dict())}.json"
+        learned = _known_tokenizer(tokenizer, tokenizer_path)
+        if learned is None:
+            learned = train_tokenizer(tokenizer, text.training_texts(tokenizer), partial(_told, text))
+            learned.save(tokenizer_path)
+        return _encoded(text, learned, cache, n_processes)
+
+
+def encode_with(
+    tokenizer: Tokenizer,
+    data: DataConfig,
+    *,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    n_processes: int | None = None,
+) -> Stream:
+    """All of `data.train` as one stream under a tokenizer that is there already; to score other text, say."""
+    cache = _usable(cache)
+    whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="spool-") as spool:
+        return _encoded(_Text(whole, Path(spool), cache, progress or _silent), tokenizer, cache, n_processes).train
+
+
+def open_prepared(fingerprint: str, cache: Path | None = None) -> Prepared | None:
+    """What an earlier `prepare` made, by its fingerprint; None where the cache has it no more.
+
+    This is how a run whose text came from standard input goes on.
+    """
+    folder = _folder(cache or cache_root(), fingerprint)
+    streams = open_streams(folder)
+    if streams is None or not (folder / "tokenizer.json").exists():
+        return None
+    return Prepared(Tokenizer.load(folder), **streams, fingerprint=fingerprint)
+
+
+class _Text:
+    """The files behind a DataConfig, and their pieces with the split each is in."""
+
+    def __init__(self, data: DataConfig, spool: Path, cache: Path, progress: Progress) -> None:
+        self._data, self.tell = data, progress
+        self._files: dict[int, list[TextFile]] = {}
+        for number, given in ((TRAIN, data.train), (VALID, data.valid), (TEST, data.test)):
+            if given is not None:
+                folder = spool / NAMES[number]
+                folder.mkdir()
+                self._files[number] = resolve(given, data, folder, cache)
+        self.key = self._key(cache)
+        self._split: Callable[[Iterable[Piece]], Iterator[tuple[int, Piece]]] | None = None
+        self.n_train_bytes = 0
+
+    def _key(self, cache: Path) -> str:
+        hashes = {NAMES[n]: [content_hash(f.path, cache) for f in files] for n, files in self._files.items()}
+        _refuse_shared(hashes, self._files)
+        data = self._data.to_dict()
+        how = {name: data[name] for name in ("document", "max_bytes", "split_seed")}
+        fields = {NAMES[n]: [f.field for f in files] for n, files in self._files.items()}
+        return key_of(FORMAT, hashes, fields, how, self._data.part_valid, self._data.part_test)
+
+    def pieces(self) -> Iterator[tuple[int, Piece]]:
+        """Every piece with the number of its split: the training source first, then separate ones."""
+        if self._split is None:
+            self._split, self.n_train_bytes = plan_split(
+                self._training_source,
+                self._data.part_valid,
+                self._data.part_test,
+                self._data.split_seed,
+                lambda done: self.tell("reading", done, None),
+            )
+        yield from self._split(self._training_source())
+        for number in (VALID, TEST):
+            if number in self._files:
+                yield from ((number, piece) for piece in read_pieces(self._files[number], self._data.document))
+
+    def training_texts(self, config: TokenizerConfig) -> Iterator[str]:
+        """The text a tokenizer may see: all of the training split, or an even part of it where that is much."""
+        taken, p = 0.0, 1.0
+        for number, piece in self.pieces():
+            if number != TRAIN:
+                continue
+            if config.max_bytes is not None and config.kind in ("bpe", "wordpiece"):
+                p = min(1.0, config.max_bytes / self.n_train_bytes)
+            taken += p
+            if taken >= 1:
+                taken -= 1
+                yield piece.text
+
+    def _training_source(self) -> Iterator[Piece]:
+        return limited(read_pieces(self._files[TRAIN], self._data.document), self._data.max_bytes)
+
+
+def _refuse_shared(hashes: dict[str, list[str]], files: dict[int, list[TextFile]]) -> None:
+    """Scores on text that was trained on mean nothing."""
+    seen: dict[str, tuple[str, str]] = {}
+    for number, name in enumerate(NAMES):
+        for digest, file in zip(hashes.get(name, []), files.get(number, []), strict=True):
+            other, other_file = seen.setdefault(digest, (name, file.name))
+            if other != name:
+                raise RegardError(
+                    f"{other_file} ({other}) and {file.name} ({name}) hold the same text. A score on text that was "
+                    f"trained on means nothing: give other text for {name}, or leave it out and a part is set aside."
+                )
+
+
+def _known_tokenizer(config: TokenizerConfig, path: Path) -> Tokenizer | None:
+    if config.path is not None:
+        return Tokenizer.load(config.path)
+    return Tokenizer.load(path) if path.exists() else None
+
+
+def _encoded(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | None) -> Prepared:
+    fingerprint = key_of(text.key, tokenizer.hash)
+    folder = _folder(cache, fingerprint)
+    remove_abandoned(folder.parent)
+    streams = open_streams(folder)
+    if streams is None:
+        shutil.rmtree(folder, ignore_errors=True)  # one that was damaged
+        try:
+            write_folder_atomically(folder, partial(_fill, text=text, tokenizer=tokenizer, n_processes=n_processes))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            # Another process encoded the same text meanwhile. Its folder holds what ours does.
+        streams = open_streams(folder)
+        assert streams is not None, f"{folder} was written and cannot be opened"
+    return Prepared(tokenizer, **streams, fingerprint=fingerprint)
+
+
+def _fill(folder: Path, text: _Text, tokenizer: Tokenizer, n_processes: int | None) -> None:
+    dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
+    writers = [StreamWriter(folder, name, dtype) for name in NAMES]
+    with Held(folder):
+        pieces = text.pieces()
+        order: list[int] = []  # the split of each batch that was handed out
+        batches = _batches(pieces, writers, order, text)
+        first = next(batches, [])
+        n_workers = n_workers_for(text.n_train_bytes, n_processes)
+        for i, ids in enumerate(encode_batches(_with_first(first, batches), tokenizer, n_workers)):
+            writers[order[i]].add(ids)
+        tokenizer.save(folder / "tokenizer.json")
+        write_note(folder, writers)
+
+
+def _with_first(first: list[Piece], others: Iterator[list[Piece]]) -> Iterator[list[Piece]]:
+    yield first
+    yield from others
+
+
+def _batches(
+    pieces: Iterator[tuple[int, Piece]], writers: list[StreamWriter], order: list[int], text: _Text
+) -> Iterator[list[Piece]]:
+    """Pieces of one split at a time, about BATCH_BYTES together."""
+    waiting: list[list[Piece]] = [[] for _ in writers]
+    sizes, done = [0] * len(writers), 0
+    for number, piece in pieces:
+        waiting[number].append(piece)
+        before = writers[number].n_bytes
+        writers[number].count(piece)
+        sizes[number] += writers[number].n_bytes - before
+        if sizes[number] >= BATCH_BYTES:
+            done += sizes[number]
+            order.append(number)
+            yield waiting[number]
+            text.tell("encoding", done, text.n_train_bytes)
+            waiting[number], sizes[number] = [], 0
+    for number, left in enumerate(waiting):
+        if left:
+            order.append(number)
+            yield left
+
+
+def _folder(cache: Path, fingerprint: str) -> Path:
+    return cache / "encoded" / fingerprint
+
+
+def _usable(cache: Path | None) -> Path:
+    cache = cache or cache_root()
+    check_writable(cache)
+    return cache
+
+
+def _told(text: _Text, what: str, done: int, total: int | None) -> None:
+    text.tell(what, done, total if total is not None else text.n_train_bytes or None)
+
+
+def _silent(what: str, done: int, total: int | None) -> None:
+    """No progress is shown."""

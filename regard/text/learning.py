@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
@@ -80,6 +80,7 @@ def _bpe(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
     """Byte-level BPE with GPT-2's pre-tokenizer (Sennrich et al. 2016; Radford et al. 2019)."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+    assert config.vocab_size is not None  # the config checked it
     hf = Tokenizer(models.BPE())
     hf.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     hf.decoder = decoders.ByteLevel()
@@ -95,13 +96,13 @@ def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Toke
     """WordPiece as BERT uses it (Schuster & Nakajima 2012; Devlin et al. 2019)."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+    assert config.vocab_size is not None  # the config checked it
     hf = Tokenizer(models.WordPiece(unk_token=UNK))
     hf.normalizer = normalizers.BertNormalizer(lowercase=config.lowercase)
     hf.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     hf.decoder = decoders.WordPiece()
     trainer = trainers.WordPieceTrainer(vocab_size=config.vocab_size, special_tokens=[EOS, UNK], show_progress=False)
     hf.train_from_iterator(texts, trainer)
-    assert config.vocab_size is not None
     if hf.get_vocab_size() > config.vocab_size:
         raise RegardError(
             f"The text has too many different characters for a wordpiece vocabulary of {config.vocab_size}: every one "
@@ -137,6 +138,3 @@ def _watched(texts: Iterable[str], progress: Progress | None) -> Iterator[str]:
         done += len(text.encode())
         if progress is not None:
             progress("learning the vocabulary", done, None)
-
-
-__all__: list[Any] = ["Progress", "train_tokenizer"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.text.decoding import StreamDecoder, byte_values
-from regard.text.encoding import Encoder
+from regard.text.encoding import Encoder, Pieces, encoder_for
 
 if TYPE_CHECKING:
     import tokenizers
@@ -58,14 +58,14 @@ class Tokenizer:
 
     def encode(self, text: str) -> Ids:
         """The ids of `text`; no <eos> is added."""
-        return self._encoder.encode(_checked(text))
+        return self._encoder([(_checked(text), False)])
 
-    def encode_documents(self, pieces: Iterable[tuple[str, bool]]) -> Ids:
+    def encode_documents(self, pieces: Pieces) -> Ids:
         """The ids of pieces of documents, one after the other; <eos> after each piece that ends its document.
 
         The word tokenizer writes <eos> for a newline, so a document that ends with one has it already.
         """
-        return self._encoder.encode_documents(pieces)
+        return self._encoder(pieces)
 
     def encode_with_offsets(self, text: str) -> tuple[Ids, list[tuple[int, int]]]:
         """The ids, and for each the characters [start, end) of `text` it came from.
@@ -76,8 +76,10 @@ class Tokenizer:
         return np.array(encoding.ids, dtype=np.int32), list(encoding.offsets)
 
     def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
-        """The text of `ids`; the inverse of `encode` where `is_lossless`. <eos> is a newline for the word tokenizer
-        and nothing for the others."""
+        """The text of `ids`; the inverse of `encode` where `is_lossless`.
+
+        <eos> is a newline for the word tokenizer and nothing for the others.
+        """
         decoder = self.stream_decoder()
         return "".join([decoder.push(int(i)) for i in ids]) + decoder.flush()
 
@@ -154,7 +156,7 @@ class Tokenizer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.hf, self.kind)
+        return encoder_for(self.kind, self.hf)
 
     def _check_id(self, token: int) -> None:
         if not 0 <= token < self.vocab_size:

@@ -1,0 +1,89 @@
+"""The prose and the source code that ship inside CPython, in an order that does not depend on the file system."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+# Not part of the library proper: tests, what pip installed, vendored wheels, tools, generated tables.
+LEFT_OUT = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "ensurepip"})
+GENERATED = ("encodings/", "pydoc_data/", "config-", "_sysconfigdata")
+
+
+def python_docs() -> Iterator[str]:
+    """One document a chapter of the reference, then one a module with all its docstrings, then the licence."""
+    for chapter in _reference():
+        yield chapter.strip() + "\n"
+    for name, source in _modules():
+        if text := _docstrings(name, source):
+            yield text
+    licence = _library() / "LICENSE.txt"
+    if licence.is_file():
+        yield licence.read_text(encoding="utf-8")
+
+
+def python_source() -> Iterator[str]:
+    """One document a file."""
+    for _, source in _modules():
+        yield source
+
+
+def _reference() -> list[str]:
+    """The chapters of the language reference that `help()` shows."""
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:  # some Linux distributions leave it out
+        return []
+    return [topics[name] for name in sorted(topics)]
+
+
+def _library() -> Path:
+    return Path(sysconfig.get_path("stdlib"))
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """Dotted name and source of every module of the library, by name."""
+    library = _library()
+    paths = sorted((p.relative_to(library) for p in library.rglob("*.py")), key=lambda p: p.as_posix())
+    for path in paths:
+        if LEFT_OUT.intersection(path.parts) or path.as_posix().startswith(GENERATED):
+            continue
+        try:
+            source = (library / path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        if source.strip():
+            yield ".".join(path.with_suffix("").parts).removesuffix(".__init__"), source
+
+
+def _docstrings(name: str, source: str) -> str:
+    """The docstrings of a module in the order of its source, each under the name it belongs to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old modules with odd escapes
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError):
+            return ""
+    parts = []
+    for place, node in [(name, tree), *_definitions(tree, name)]:
+        doc = ast.get_docstring(node, clean=False)
+        if doc and len(doc) > 20:
+            parts.append(f"{place}\n\n{inspect.cleandoc(doc)}\n")
+    return "\n".join(parts)
+
+
+def _definitions(
+    node: ast.AST, place: str
+) -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = f"{place}.{child.name}"
+            yield inner, child
+            if isinstance(child, ast.ClassDef):
+                yield from _definitions(child, inner)
+        elif isinstance(child, ast.If | ast.Try):  # definitions that depend on the platform
+            yield from _definitions(child, place)

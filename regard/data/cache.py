@@ -1,0 +1,97 @@
+"""The folder where encoded text is kept, and how content is named in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.files import PARTIAL, remove_folder, write_atomically
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: leftovers of killed encodes stay until the cache is deleted
+    fcntl = None
+
+LOCK = "lock"
+SMALL = 2**20  # below this many bytes a file is hashed again rather than remembered
+
+
+def cache_root() -> Path:
+    """$REGARD_CACHE, or ~/.cache/regard."""
+    given = os.environ.get("REGARD_CACHE")
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "regard"
+
+
+def key_of(*parts: Any) -> str:
+    """32 hex digits that stand for plain values."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def content_hash(path: Path, cache: Path) -> str:
+    """SHA-256 of a file; remembered for large files that have not changed since."""
+    stat = path.stat()
+    if stat.st_size < SMALL:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    seen = [str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+    note = cache / "hashes" / key_of(seen)
+    if note.exists() and len(kept := note.read_text()) == 64:
+        return kept
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if time.time_ns() - stat.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
+        write_atomically(note, found.encode())
+    return found
+
+
+def check_writable(cache: Path) -> None:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(
+            f"The cache folder {cache} cannot be made: {error.strerror}. Set REGARD_CACHE to a folder that is yours."
+        ) from None
+
+
+class Held:
+    """Marks a folder that is being filled, so that others can tell it from one whose writer was killed.
+
+    The mark is a file lock, which the system takes away when the process ends, however it ends.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK
+
+    def __enter__(self) -> None:
+        self._file = open(self._path, "wb")
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove what encodes that were killed left in `folder`; those that are still at work keep theirs."""
+    for path in folder.glob(f"{PARTIAL}*"):
+        if path.is_dir() and _is_abandoned(path):
+            remove_folder(path)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    if fcntl is None:
+        return False
+    try:
+        with open(folder / LOCK, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    except BlockingIOError:
+        return False
+    except OSError:  # not locked yet, or just renamed: leave it alone while it is young
+        return folder.exists() and time.time() - folder.stat().st_mtime > 3600

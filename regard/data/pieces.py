@@ -1,0 +1,130 @@
+"""Text to documents, in pieces small enough to hold: a file of a gigabyte is one document and a thousand pieces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from regard.errors import RegardError, nearest
+from regard.text.units import last_cut
+
+PIECE = 2**18  # characters a piece has at most, where there is white space to cut at
+MAX_WORD = 8 * PIECE
+_WORD_END = re.compile(r"(?<=\S)[\n ]")
+
+
+class Piece(NamedTuple):
+    """Some text, and whether its document ends with it."""
+
+    text: str
+    ends: bool
+
+
+def pieces_of_file(blocks: Iterable[str]) -> Iterator[Piece]:
+    """The whole text as one document, cut where that changes no token."""
+    rest = ""
+    for block in blocks:
+        rest += block
+        while len(rest) > PIECE and (at := _place_to_cut(rest)):
+            yield Piece(rest[:at], False)
+            rest = rest[at:]
+    if rest:
+        yield Piece(rest, True)
+
+
+def pieces_of_lines(blocks: Iterable[str]) -> Iterator[Piece]:
+    """Each line that is not blank is a document, without its line end."""
+    for line in _lines(blocks):
+        if line.strip():
+            yield from pieces_of_file([line.removesuffix("\r")])
+
+
+def pieces_of_paragraphs(blocks: Iterable[str]) -> Iterator[Piece]:
+    """Documents are separated by blank lines."""
+    for is_blank, lines in groupby(_lines(blocks), key=lambda line: not line.strip()):
+        if not is_blank:
+            yield from pieces_of_file(line if i == 0 else "\n" + line for i, line in enumerate(lines))
+
+
+def pieces_of_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]:
+    """Each line is a JSON object and its `field` a document."""
+    for number, line in enumerate(_lines(blocks), start=1):
+        if line.strip():
+            text = _field_of(line, field, f"{name}, line {number}")
+            if text:
+                yield from pieces_of_file([text])
+
+
+def _field_of(line: str, field: str, where: str) -> str:
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise RegardError(f"{where} is not JSON: {error}. JSONL has one JSON object a line.") from None
+    if not isinstance(record, dict):
+        raise RegardError(f"{where} is a JSON {type(record).__name__}, not an object with a field '{field}'.")
+    if field not in record:
+        raise RegardError(
+            f"{where} has no field '{field}'.{nearest(field, record)} It has: {', '.join(record) or 'none'}. "
+            "Set data.field."
+        )
+    text = record[field]
+    if not isinstance(text, str):
+        raise RegardError(f"{where}: field '{field}' holds {type(text).__name__}, not text. Set data.field.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # JSON can spell half a surrogate pair
+        raise RegardError(f"{where}: field '{field}' has a lone surrogate {text[error.start]!r}.") from None
+    return text
+
+
+def _lines(blocks: Iterable[str]) -> Iterator[str]:
+    """Lines without their "\\n"; the end of the text ends a line too."""
+    parts: list[str] = []  # of the line that goes on
+    for block in blocks:
+        first, *others = block.split("\n")
+        parts.append(first)
+        if others:
+            yield "".join(parts)
+            yield from others[:-1]
+            parts = [others[-1]]
+    yield "".join(parts)
+
+
+def _place_to_cut(text: str) -> int:
+    """Before white space within the first PIECE characters, or after them; 0: wait for more text.
+
+    Only a stretch of MAX_WORD characters with no white space is cut where its tokens may change.
+    """
+    if at := last_cut(text[:PIECE]):
+        return at
+    if found := _WORD_END.search(text, PIECE):
+        return found.start()
+    return MAX_WORD if len(text) > MAX_WORD else 0
+
+
+def joined(pieces: Iterable[Piece]) -> Iterator[str]:
+    """Whole documents."""
+    parts: list[str] = []
+    for text, ends in pieces:
+        parts.append(text)
+        if ends:
+            yield "".join(parts)
+            parts = []
+
+
+def limited(pieces: Iterable[Piece], max_bytes: int | None) -> Iterator[Piece]:
+    """The first `max_bytes` bytes, cut at a line end if there is one in the last piece."""
+    left = max_bytes
+    for piece in pieces:
+        size = len(piece.text.encode()) if left is not None else 0
+        if left is None or size < left:
+            yield piece
+            left = None if left is None else left - size
+            continue
+        text = piece.text if size == left else piece.text.encode()[:left].decode("utf-8", "ignore")
+        at = text.rfind("\n") + 1 if size > left else len(text)
+        yield Piece(text[: at or len(text)], True)
+        return

@@ -1,0 +1,141 @@
+"""What the user names, to files of text: paths, folders, globs, standard input, built-in texts, hub sets.
+
+A folder means every file in it and below, in the order of their paths; hidden files and empty ones are left out, and a
+file that is not text is an error that names it, because a model trained on half of a folder is worse than a message.
+What is no file (standard input, a built-in, a hub set) is written to one first, so that it can be read again: to
+split it, to learn a tokenizer, to encode.
+"""
+
+from __future__ import annotations
+
+import glob
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.data.builtin import BUILTIN, builtin_file
+from regard.data.cache import cache_root
+from regard.data.config import DataConfig
+from regard.data.hub import write_hub_rows
+from regard.data.pieces import (
+    Piece,
+    joined,
+    limited,
+    pieces_of_file,
+    pieces_of_lines,
+    pieces_of_paragraphs,
+    pieces_of_records,
+)
+from regard.data.reading import COMPRESSED, text_blocks
+from regard.errors import RegardError, nearest
+
+JSONL = (".jsonl", ".ndjson")
+HUB = "hub:"
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of text: `name` is what the user knows it as; `field` is set where it is JSON lines."""
+
+    path: Path
+    name: str
+    field: str | None = None
+
+
+def documents(data: DataConfig, *, cache: Path | None = None) -> Iterator[str]:
+    """The documents of `data.train`, whole, one after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = resolve(data.train, data, Path(folder), cache or cache_root())
+        yield from joined(limited(read_pieces(files, data.document), data.max_bytes))
+
+
+def read_pieces(files: Iterable[TextFile], document: str) -> Iterator[Piece]:
+    """The documents of these files, in pieces."""
+    for file in files:
+        blocks = text_blocks(file.path, file.name)
+        if file.field is not None:
+            yield from pieces_of_records(blocks, file.field, file.name)
+        elif document == "line":
+            yield from pieces_of_lines(blocks)
+        elif document == "paragraph":
+            yield from pieces_of_paragraphs(blocks)
+        else:
+            yield from pieces_of_file(blocks)
+
+
+def resolve(given: str | Sequence[str], data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:
+    """The files that `given` names; what is no file is written into the folder `spool`, built-ins into `cache`."""
+    files: list[TextFile] = []
+    for name in [given] if isinstance(given, str) else given:
+        files += _resolve_one(name, data, spool / f"{len(files)}.txt", cache)
+    if not files:
+        raise RegardError(f"There is no text in {given}: every file is empty. Give a source that holds some text.")
+    return files
+
+
+def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:
+    path = Path(name).expanduser()
+    if name == "-":
+        return [_as_text_file(_spool_stdin(spool), "standard input", data)]
+    if name.startswith(HUB):
+        return [TextFile(write_hub_rows(name.removeprefix(HUB), data.field, spool), name, data.field)]
+    if path.is_dir():
+        return _folder(path, data)
+    if path.exists():
+        if path.is_file() and path.stat().st_size == 0:
+            raise RegardError(f"{name} is empty. Give a file that holds some text.")
+        return [_as_text_file(path, name, data)]
+    if name in BUILTIN:
+        return [TextFile(builtin_file(name, cache), name, "text")]
+    if glob.has_magic(name):
+        found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]
+        if not found:
+            raise RegardError(f"No file matches '{name}'. In a glob, ** means any number of folders.")
+        return [_as_text_file(p, str(p), data) for p in found if p.stat().st_size > 0]
+    raise _missing(name, path)
+
+
+def _folder(folder: Path, data: DataConfig) -> list[TextFile]:
+    below = sorted((p.relative_to(folder) for p in folder.rglob("*") if p.is_file()), key=lambda p: p.as_posix())
+    shown = [folder / p for p in below if not any(part.startswith(".") for part in p.parts)]
+    if not shown:
+        raise RegardError(f"The folder {folder} holds no files (hidden ones are not read). Put text files into it.")
+    return [_as_text_file(p, str(p), data) for p in shown if p.stat().st_size > 0]
+
+
+def _as_text_file(path: Path, name: str, data: DataConfig) -> TextFile:
+    stem = path.stem if path.suffix in COMPRESSED else path.name
+    is_jsonl = data.format == "jsonl" or (data.format == "auto" and Path(stem).suffix in JSONL)
+    return TextFile(path, name, data.field if is_jsonl else None)
+
+
+_was_read = False  # standard input gives its text once in the life of a process
+
+
+def _spool_stdin(spool: Path) -> Path:
+    global _was_read
+    if _was_read:
+        raise RegardError("Standard input can be read only once. Save the text to a file and give its path.")
+    if sys.stdin is None or sys.stdin.isatty():
+        raise RegardError("'-' means standard input, and nothing is piped into it. Try: regard ... < my.txt.")
+    _was_read = True
+    with open(spool, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    if spool.stat().st_size == 0:
+        raise RegardError("Standard input is empty. Pipe some text into it.")
+    return spool
+
+
+def _missing(name: str, path: Path) -> RegardError:
+    parent = path.parent
+    if not parent.is_dir():
+        return RegardError(f"There is no file '{name}': the folder {parent} does not exist.")
+    siblings = {p.name: str(p) for p in parent.iterdir() if not p.name.startswith(".")}
+    known = [*siblings, *(BUILTIN if str(parent) == "." else ())]
+    return RegardError(
+        f"There is no file, folder or built-in text '{name}'.{nearest(path.name, known)} "
+        f"Built-in: {', '.join(BUILTIN)}."
+    )

@@ -1,0 +1,175 @@
+"""Training, validation and test text from one source, so that no text is in two of them.
+
+With 20 documents or more, whole documents go one way or the other by a hash of their content and the seed: the same
+document always goes the same way, its duplicates go with it, and adding documents moves few of the others. With fewer,
+the text is cut at line ends: the first part is for training, the next for validation, the last for test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.pieces import Piece
+from regard.errors import RegardError
+
+TRAIN, VALID, TEST = 0, 1, 2
+NAMES = ("train", "valid", "test")
+MIN_DOCUMENTS = 20
+
+Pieces = Callable[[], Iterable[Piece]]  # opens the source again
+Split = Callable[[Iterable[Piece]], Iterator[tuple[int, Piece]]]
+
+
+def plan_split(
+    pieces: Pieces, p_valid: float, p_test: float, seed: int, tell: Callable[[int], None] | None = None
+) -> tuple[Split, int]:
+    """Reads the source once; gives the function that tells which split each piece is in, and the bytes of the text."""
+    keys, n_bytes = array("Q"), 0
+    digest = _start(seed)
+    for text, ends in pieces():
+        data = text.encode()
+        digest.update(data)
+        n_bytes += len(data)
+        if ends:
+            keys.append(int.from_bytes(digest.digest(), "little"))
+            digest = _start(seed)
+        if tell is not None:
+            tell(n_bytes)
+    if not n_bytes:
+        raise RegardError("The training source holds no text: only blank lines or empty records. Give some text.")
+    if p_valid == 0 and p_test == 0:
+        return _all_train, n_bytes
+    if len(keys) >= MIN_DOCUMENTS:
+        return _by_document(split_documents(np.frombuffer(keys, dtype=np.uint64), p_valid, p_test)), n_bytes
+    parts = (1 - p_valid - p_test, p_valid, p_test)
+    targets = sorted({round(n_bytes * until) for until in (1 - p_valid - p_test, 1 - p_test) if until < 1})
+    found = find_cuts(pieces(), targets)
+    cuts = [found[0], n_bytes if p_test == 0 else found[-1]]
+    for size, name, part in zip(np.diff([0, *cuts, n_bytes]), NAMES, parts, strict=True):
+        if size <= 0 < part:
+            raise RegardError(
+                f"The text has {n_bytes} bytes, too few to cut {part:.0%} off for {name}. Give more text, separate "
+                f"files, or set p_valid and p_test to 0."
+            )
+    return _by_cuts(cuts), n_bytes
+
+
+def _start(seed: int) -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"))
+
+
+def _all_train(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
+    return ((TRAIN, piece) for piece in pieces)
+
+
+def split_documents(keys: NDArray[np.uint64], p_valid: float, p_test: float) -> NDArray[np.uint8]:
+    """The split of each document, from the hash of its content.
+
+    Distinct documents are ranked by hash; the first p_test of them are test, the next p_valid validation. A document
+    that is there so often that it would fill a quarter of a split stays in training with all its copies.
+    """
+    unique, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    split = np.full(len(unique), TRAIN, dtype=np.uint8)
+    begin = 0
+    for name, part in ((TEST, p_test), (VALID, p_valid)):
+        if part == 0:
+            continue
+        wanted = max(1, round(part * len(keys)))
+        open_to = (split == TRAIN) & (np.arange(len(unique)) >= begin) & (counts <= max(1, wanted // 4))
+        ranked = np.flatnonzero(open_to)
+        taken = ranked[: np.searchsorted(np.cumsum(counts[ranked]), wanted, side="right")]
+        if not len(taken):
+            raise RegardError(
+                f"No document can be set apart for {NAMES[name]}: {len(unique)} of the {len(keys)} documents are "
+                "different, and copies stay together. Give separate files or another data.document."
+            )
+        split[taken] = name
+        begin = int(taken[-1]) + 1
+    return split[which]
+
+
+def _by_document(split: NDArray[np.uint8]) -> Split:
+    def go(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
+        number = 0
+        for piece in pieces:
+            yield int(split[number]), piece
+            number += piece.ends
+
+    return go
+
+
+def find_cuts(pieces: Iterable[Piece], targets: list[int]) -> list[int]:
+    """Byte positions near `targets`, which ascend, where the text can be cut.
+
+    Each is the first line or document end from its target on; else the last one before it; else the next white space;
+    else the next character.
+    """
+    found = [_Cut(target) for target in targets]
+    position = 0
+    for text, ends in pieces:
+        data = text.encode()
+        for cut in found:
+            cut.look(data, position, ends)
+        position += len(data)
+    cuts: list[int] = []
+    for i, cut in enumerate(found):
+        low = cuts[-1] if cuts else 0
+        high = max(targets[i + 1] if i + 1 < len(targets) else position, low)
+        cuts.append(cut.best(low, high))
+    return cuts
+
+
+class _Cut:
+    """The places near one target where a text could be cut, found while it is read."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self._line_after: int | None = None
+        self._line_before: int | None = None
+        self._space: int | None = None
+        self._character: int | None = None
+
+    def look(self, data: bytes, position: int, ends: bool) -> None:
+        end, at = position + len(data), max(self.target - position, 0)
+        if position < self.target:
+            if (i := data.rfind(b"\n", 0, at)) >= 0:
+                self._line_before = position + i + 1
+            if ends and end <= self.target:
+                self._line_before = end
+        if end < self.target or self._line_after is not None:
+            return
+        if (i := data.find(b"\n", max(at - 1, 0))) >= 0:
+            self._line_after = position + i + 1
+        elif ends:
+            self._line_after = end
+        if self._space is None and (i := data.find(b" ", at)) >= 0:
+            self._space = position + i + 1
+        if self._character is None and at < len(data):
+            self._character = position + next((i for i in range(at, len(data)) if data[i] & 0xC0 != 0x80), len(data))
+
+    def best(self, low: int, high: int) -> int:
+        """The best place strictly between `low` and `high`; `low` (nothing is left) where there is none."""
+        order = (self._line_after, self._line_before, self._space, self._character)
+        return next((place for place in order if place is not None and low < place < high), low)
+
+
+def _by_cuts(cuts: list[int]) -> Split:
+    def go(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
+        position = 0
+        for text, ends in pieces:
+            data = text.encode()
+            inside = [c - position for c in cuts if position < c < position + len(data)]
+            bounds = [0, *inside, len(data)]
+            for begin, end in pairwise(bounds):
+                name = sum(c <= position + begin for c in cuts)
+                is_last = (ends and end == len(data)) or position + end in cuts
+                yield name, Piece(data[begin:end].decode(), is_last)
+            position += len(data)
+
+    return go
