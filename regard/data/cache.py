@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +53,22 @@ def content_hash(path: Path, cache: Path) -> str:
     return found
 
 
-def check_writable(cache: Path) -> None:
+@contextmanager
+def spool_folder(cache: Path) -> Iterator[Path]:
+    """A folder in the cache for text on its way; gone when it is no longer needed, or at the next call if we die."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=cache, prefix=f"{PARTIAL}spool-"))
     except OSError as error:
         raise RegardError(
-            f"The cache folder {cache} cannot be made: {error.strerror}. Set REGARD_CACHE to a folder that is yours."
+            f"The cache folder {cache} cannot be written: {error.strerror}. Set REGARD_CACHE to a folder that is yours."
         ) from None
+    remove_abandoned(cache)
+    try:
+        with Held(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Held:

@@ -8,8 +8,6 @@ it. A folder of streams appears in the cache whole or not at all.
 from __future__ import annotations
 
 import errno
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.data.cache import Held, cache_root, check_writable, content_hash, key_of, remove_abandoned
+from regard.data.cache import Held, cache_root, content_hash, key_of, remove_abandoned, spool_folder
 from regard.data.config import DataConfig
 from regard.data.pieces import Piece, limited
 from regard.data.shards import StreamWriter, open_streams, write_note
@@ -26,7 +24,7 @@ from regard.data.split import NAMES, TEST, TRAIN, VALID, plan_split
 from regard.data.stream import Stream
 from regard.data.workers import encode_batches, n_workers_for
 from regard.errors import RegardError
-from regard.files import write_folder_atomically
+from regard.files import remove_folder, write_folder_atomically
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -59,9 +57,9 @@ def prepare(
     `progress` is told what is being done, how many bytes of it are done and of how many. `n_processes` is for
     encoding, None: as many as there are cores and work for; it changes the time and nothing else.
     """
-    cache = _usable(cache)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="spool-") as spool:
-        text = _Text(data, Path(spool), cache, progress or _silent)
+    cache = cache or cache_root()
+    with spool_folder(cache) as spool:
+        text = _Text(data, spool, cache, progress or _silent)
         tokenizer_path = cache / "tokenizers" / f"{key_of(text.key, tokenizer.to_dict())}.json"
         learned = _known_tokenizer(tokenizer, tokenizer_path)
         if learned is None:
@@ -79,10 +77,10 @@ def encode_with(
     n_processes: int | None = None,
 ) -> Stream:
     """All of `data.train` as one stream under a tokenizer that is there already; to score other text, say."""
-    cache = _usable(cache)
+    cache = cache or cache_root()
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="spool-") as spool:
-        return _encoded(_Text(whole, Path(spool), cache, progress or _silent), tokenizer, cache, n_processes).train
+    with spool_folder(cache) as spool:
+        return _encoded(_Text(whole, spool, cache, progress or _silent), tokenizer, cache, n_processes).train
 
 
 def open_prepared(fingerprint: str, cache: Path | None = None) -> Prepared | None:
@@ -176,16 +174,19 @@ def _encoded(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | 
     folder = _folder(cache, fingerprint)
     remove_abandoned(folder.parent)
     streams = open_streams(folder)
+    # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
+    if streams is None and folder.exists() and (streams := open_streams(folder)) is None:
+        remove_folder(folder)
     if streams is None:
-        shutil.rmtree(folder, ignore_errors=True)  # one that was damaged
         try:
             write_folder_atomically(folder, partial(_fill, text=text, tokenizer=tokenizer, n_processes=n_processes))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
-            # Another process encoded the same text meanwhile. Its folder holds what ours does.
+            # Another process encoded the same text meanwhile: its folder holds what ours did.
         streams = open_streams(folder)
-        assert streams is not None, f"{folder} was written and cannot be opened"
+    if streams is None:
+        raise RegardError(f"{folder} was deleted or damaged just after it was written. Start again.")
     return Prepared(tokenizer, **streams, fingerprint=fingerprint)
 
 
@@ -197,7 +198,7 @@ def _fill(folder: Path, text: _Text, tokenizer: Tokenizer, n_processes: int | No
         order: list[int] = []  # the split of each batch that was handed out
         batches = _batches(pieces, writers, order, text)
         first = next(batches, [])
-        n_workers = n_workers_for(text.n_train_bytes, n_processes)
+        n_workers = n_workers_for(tokenizer, text.n_train_bytes, n_processes)
         for i, ids in enumerate(encode_batches(_with_first(first, batches), tokenizer, n_workers)):
             writers[order[i]].add(ids)
         tokenizer.save(folder / "tokenizer.json")
@@ -224,22 +225,17 @@ def _batches(
             done += sizes[number]
             order.append(number)
             yield waiting[number]
-            text.tell("encoding", done, text.n_train_bytes)
+            text.tell("encoding", done, max(done, text.n_train_bytes))
             waiting[number], sizes[number] = [], 0
     for number, left in enumerate(waiting):
         if left:
             order.append(number)
             yield left
+    text.tell("encoding", done + sum(sizes), done + sum(sizes))
 
 
 def _folder(cache: Path, fingerprint: str) -> Path:
     return cache / "encoded" / fingerprint
-
-
-def _usable(cache: Path | None) -> Path:
-    cache = cache or cache_root()
-    check_writable(cache)
-    return cache
 
 
 def _told(text: _Text, what: str, done: int, total: int | None) -> None:

@@ -8,26 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, nearest
+from regard.files import write_atomically
 
 
 def write_hub_rows(name: str, field: str, path: Path) -> Path:
     """Write the texts of a named set to `path`, as JSON lines; empty rows are left out."""
     rows = load_rows(name)
-    with open(path, "w", encoding="utf-8") as file:
-        for row in rows:
-            if field not in row:
-                raise RegardError(
-                    f"hub:{name} has no field '{field}'.{nearest(field, row)} It has: {', '.join(row)}. Set data.field."
-                )
-            if not isinstance(row[field], str):
-                raise RegardError(
-                    f"hub:{name}: field '{field}' holds {type(row[field]).__name__}, not text. Set data.field."
-                )
-            if row[field]:
-                file.write(json.dumps({field: row[field]}, ensure_ascii=False) + "\n")
+
+    def write(aside: Path) -> None:
+        with open(aside, "w", encoding="utf-8") as file:
+            for row in rows:
+                if text := _text_of(row, field, f"hub:{name}"):
+                    file.write(json.dumps({field: text}, ensure_ascii=False) + "\n")
+
+    write_atomically(path, write)
     if path.stat().st_size == 0:
         raise RegardError(f"hub:{name} has no text in field '{field}'. Set data.field or take another split.")
     return path
+
+
+def _text_of(row: Mapping[str, Any], field: str, where: str) -> str:
+    if field not in row:
+        raise RegardError(
+            f"{where} has no field '{field}'.{nearest(field, row)} It has: {', '.join(row)}. Set data.field."
+        )
+    text = row[field]
+    if text is not None and not isinstance(text, str):
+        raise RegardError(f"{where}: field '{field}' holds {type(text).__name__}, not text. Set data.field.")
+    return text or ""
 
 
 def load_rows(name: str) -> Iterable[Mapping[str, Any]]:

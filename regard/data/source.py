@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from regard.data.builtin import BUILTIN, builtin_file
 from regard.data.cache import cache_root
@@ -31,6 +32,7 @@ from regard.data.pieces import (
 )
 from regard.data.reading import COMPRESSED, text_blocks
 from regard.errors import RegardError, nearest
+from regard.files import write_atomically
 
 JSONL = (".jsonl", ".ndjson")
 HUB = "hub:"
@@ -85,7 +87,9 @@ def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[
     if path.is_dir():
         return _folder(path, data)
     if path.exists():
-        if path.is_file() and path.stat().st_size == 0:
+        if not path.is_file():
+            path = _spool_pipe(path, spool)
+        if path.stat().st_size == 0:
             raise RegardError(f"{name} is empty. Give a file that holds some text.")
         return [_as_text_file(path, name, data)]
     if name in BUILTIN:
@@ -112,28 +116,38 @@ def _as_text_file(path: Path, name: str, data: DataConfig) -> TextFile:
     return TextFile(path, name, data.field if is_jsonl else None)
 
 
-_was_read = False  # standard input gives its text once in the life of a process
-
-
 def _spool_stdin(spool: Path) -> Path:
-    global _was_read
-    if _was_read:
-        raise RegardError("Standard input can be read only once. Save the text to a file and give its path.")
     if sys.stdin is None or sys.stdin.isatty():
         raise RegardError("'-' means standard input, and nothing is piped into it. Try: regard ... < my.txt.")
-    _was_read = True
-    with open(spool, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+    _copy(sys.stdin.buffer, spool)
     if spool.stat().st_size == 0:
-        raise RegardError("Standard input is empty. Pipe some text into it.")
+        raise RegardError(
+            "Standard input is empty, or was read before: it can be read only once. Pipe some text into it, or save "
+            "the text to a file and give its path."
+        )
     return spool
+
+
+def _spool_pipe(path: Path, spool: Path) -> Path:
+    """What a shell makes of <(command): a path that can be read once."""
+    with open(path, "rb") as pipe:
+        _copy(pipe, spool)
+    return spool
+
+
+def _copy(source: IO[bytes], spool: Path) -> None:
+    def write(path: Path) -> None:
+        with open(path, "wb") as file:
+            shutil.copyfileobj(source, file)
+
+    write_atomically(spool, write)
 
 
 def _missing(name: str, path: Path) -> RegardError:
     parent = path.parent
     if not parent.is_dir():
         return RegardError(f"There is no file '{name}': the folder {parent} does not exist.")
-    siblings = {p.name: str(p) for p in parent.iterdir() if not p.name.startswith(".")}
+    siblings = [p.name for p in parent.iterdir() if not p.name.startswith(".")]
     known = [*siblings, *(BUILTIN if str(parent) == "." else ())]
     return RegardError(
         f"There is no file, folder or built-in text '{name}'.{nearest(path.name, known)} "

@@ -7,6 +7,7 @@ end. Results come back in the order of the batches, so the number of workers cha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import struct
@@ -21,6 +22,7 @@ from typing import IO
 import numpy as np
 
 from regard.data.pieces import Piece
+from regard.errors import RegardError
 from regard.text.encoding import Ids
 from regard.text.tokenizer import Tokenizer
 
@@ -31,8 +33,10 @@ Batch = list[Piece]
 _COMMAND = "from regard.data.workers import serve; serve()"
 
 
-def n_workers_for(n_bytes: int, n_processes: int | None) -> int:
+def n_workers_for(tokenizer: Tokenizer, n_bytes: int, n_processes: int | None) -> int:
     """How many workers to start; 0: encode in this process."""
+    if n_processes is None and tokenizer.is_quick:
+        return 0  # text can hardly be handed over faster than it is encoded
     if n_processes is None:
         n_processes = min(n_cores(), n_bytes // BYTES_A_WORKER, MAX_WORKERS)
     return n_processes if n_processes > 1 else 0
@@ -82,6 +86,7 @@ class _Worker:
             [sys.executable, "-c", _COMMAND],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us to handle
             # One core each: the tokenizers library would start threads for all of them in every worker.
             env=os.environ
             | {"TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
@@ -92,21 +97,27 @@ class _Worker:
         _send(self._to, tokenizer_json.encode())
 
     def encode(self, batch: Batch) -> Ids:
-        ends = bytes(piece.ends for piece in batch)
         texts = [piece.text.encode() for piece in batch]
-        _send(self._to, np.array([len(text) for text in texts], dtype=np.int64).tobytes())
-        _send(self._to, ends)
-        _send(self._to, b"".join(texts))
-        answer = _receive(self._from)
+        try:
+            _send(self._to, np.array([len(text) for text in texts], dtype=np.int64).tobytes())
+            _send(self._to, bytes(piece.ends for piece in batch))
+            _send(self._to, b"".join(texts))
+            answer = _receive(self._from)
+        except (BrokenPipeError, ValueError):  # it is gone; ValueError: we closed the pipe ourselves
+            answer = None
         if answer is None:
-            raise RuntimeError(f"an encoding process ended with exit code {self._process.wait()}")
+            raise RegardError(
+                f"An encoding process was stopped (exit code {self._process.wait()}), for lack of memory perhaps. "
+                "Nothing half-written is left; start again."
+            )
         return np.frombuffer(answer, dtype=np.int32)
 
     def stop(self) -> None:
         self._process.kill()
-        self._to.close()
-        self._from.close()
         self._process.wait()
+        with contextlib.suppress(BrokenPipeError):  # text that was never read
+            self._to.close()
+        self._from.close()
 
 
 def serve() -> None:
@@ -123,7 +134,10 @@ def serve() -> None:
         bounds = np.concatenate([[0], np.cumsum(np.frombuffer(lengths, dtype=np.int64))]).tolist()
         texts = (data[begin:end].decode() for begin, end in pairwise(bounds))
         pieces = ((text, bool(end)) for text, end in zip(texts, ends, strict=True))
-        _send(answers, tokenizer.encode_documents(pieces).tobytes())
+        try:
+            _send(answers, tokenizer.encode_documents(pieces).tobytes())
+        except BrokenPipeError:  # whoever asked is gone, and no one is left to read a traceback
+            os._exit(0)
 
 
 def _send(pipe: IO[bytes], message: bytes) -> None:

@@ -37,27 +37,30 @@ class Encoder(Protocol):
 def encoder_for(kind: str, hf: tokenizers.Tokenizer) -> Encoder:
     """The fastest encoder there is for this tokenizer."""
     if kind == "byte":
-        return _each(_byte_ids)
+        return EachPiece(_byte_ids)
     if kind == "char":
-        return _each(CharacterTable(hf))
+        return EachPiece(CharacterTable(hf))
     if kind == "word":
         return _words(hf)
     if kind == "wordpiece":
         return UnitEncoder(hf, bert_words_of)
     fast = gigatoken_encode(hf)
-    return _each(fast) if fast is not None else UnitEncoder(hf, units_of)
+    return EachPiece(fast) if fast is not None else UnitEncoder(hf, units_of)
 
 
-def _each(encode: Callable[[str], Ids]) -> Encoder:
-    def pieces_to_ids(pieces: Pieces) -> Ids:
+class EachPiece:
+    """Encodes a piece at a time, as fast as text can be read."""
+
+    def __init__(self, encode: Callable[[str], Ids]) -> None:
+        self._encode = encode
+
+    def __call__(self, pieces: Pieces) -> Ids:
         parts: list[Ids] = []
         for text, ends in pieces:
-            parts.append(encode(text))
+            parts.append(self._encode(text))
             if ends:
                 parts.append(EOS)
         return np.concatenate(parts) if parts else EOS[:0]
-
-    return pieces_to_ids
 
 
 def _byte_ids(text: str) -> Ids:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.text.decoding import StreamDecoder, byte_values
-from regard.text.encoding import Encoder, Pieces, encoder_for
+from regard.text.encoding import EachPiece, Encoder, Pieces, encoder_for
 
 if TYPE_CHECKING:
     import tokenizers
@@ -142,6 +142,11 @@ class Tokenizer:
                 "Leave out tokenizer.path to learn one from the training text."
             )
         return cls(hf)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it encodes so fast that more processes would not help: look-up tables, or gigatoken for bpe."""
+        return isinstance(self._encoder, EachPiece)
 
     @cached_property
     def _texts(self) -> list[str]:
