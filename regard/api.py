@@ -20,14 +20,15 @@ from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.lens.trace import trace
+from regard.models.language_model import LanguageModel
 from regard.models.table import build_language_model, model_entry
 from regard.run import Run, load
 from regard.score.evaluate import evaluate
-from regard.text.config import TokenizerConfig
 from regard.train.count import train_count
+from regard.train.device import pick_device
 from regard.train.evaluation import first_tokens
 from regard.train.loop import train_gradient
-from regard.train.memory import MemoryEstimate
+from regard.train.memory import MemoryEstimate, check_memory
 from regard.train.memory import estimate as estimate_memory
 from regard.train.progress import Reporter, Silent
 from regard.train.reading import batches_for, context_of
@@ -92,9 +93,12 @@ def train(
     folder, config = _place(recipe, model=model, data=data, settings=settings, out=out, resume=resume)
     reporter = reporter or Silent()
     with (progress or _drawing_nothing)() as draw:
-        prepared = prepare(config.data, _own_tokenizer(config, folder), progress=draw)
-    if not (folder / "config.yaml").exists():
-        run_folder.begin(folder, config, prepared.tokenizer, _facts(config, prepared))
+        if (folder / "config.yaml").exists():
+            prepared = run_folder.prepared_again(folder, config, progress=draw)
+            _rehearsed(config, prepared)
+        else:
+            prepared = prepare(config.data, config.tokenizer, progress=draw)
+            run_folder.begin(folder, config, prepared.tokenizer, _rehearsed(config, prepared))
     _fit(config, prepared, folder, resume, reporter)
     run = load(folder)
     test = evaluate(run.next_token, first_tokens(prepared.test, MAX_TEST_TOKENS)) if len(prepared.test) else None
@@ -198,15 +202,13 @@ def plan(
     if model_entry(config.model_name).kind == "count":
         beginning = tokenizer.decode(prepared.train[:64])
         return Plan(config, None, None, None, sizes, tokenizer.vocab_size, beginning)
-    with torch.device("meta"):
-        network = build_language_model(config.model_name, config.model, tokenizer.vocab_size)
-    n_context = context_of(network, config.train)
+    network = _outline(config, tokenizer.vocab_size)
     memory = estimate_memory(network, train=config.train, optimizer=config.optimizer, runtime=config.runtime)
     batches = batches_for(network, prepared.train, config.train, config.seed)
     return Plan(
         config,
         network.n_parameters,
-        network.flops_per_token(n_context),
+        network.flops_per_token(context_of(network, config.train)),
         memory,
         sizes,
         tokenizer.vocab_size,
@@ -244,13 +246,15 @@ def report(folder: str | Path) -> Path:
     return draw_again(Path(folder))
 
 
-def _facts(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
+def _rehearsed(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
+    """All that can be refused is refused here, with no weights allocated and before anything is written."""
     tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
     if model_entry(config.model_name).kind == "gradient":
-        with torch.device("meta"):
-            network = build_language_model(config.model_name, config.model, tokenizer.vocab_size)
-        n_context = context_of(network, config.train)
-        n_parameters, flops = network.n_parameters, network.flops_per_token(n_context)
+        network = _outline(config, tokenizer.vocab_size)
+        batches_for(network, prepared.train, config.train, config.seed)
+        needed = estimate_memory(network, train=config.train, optimizer=config.optimizer, runtime=config.runtime)
+        check_memory(needed, config.runtime, pick_device(config.runtime.device))
+        n_parameters, flops = network.n_parameters, network.flops_per_token(context_of(network, config.train))
     return run_folder.RunFacts(
         format=run_folder.FORMAT,
         regard=__version__,
@@ -263,10 +267,10 @@ def _facts(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
     )
 
 
-def _own_tokenizer(config: RunConfig, folder: Path) -> TokenizerConfig:
-    """A run that goes on keeps the tokenizer it has."""
-    has_one = (folder / "config.yaml").exists()
-    return config.tokenizer.replace(path=str(folder)) if has_one else config.tokenizer
+def _outline(config: RunConfig, vocab_size: int) -> LanguageModel:
+    """The model with shapes and no memory."""
+    with torch.device("meta"):
+        return build_language_model(config.model_name, config.model, vocab_size)
 
 
 def _drawing_nothing() -> AbstractContextManager[None]:

@@ -80,7 +80,8 @@ class RunConfig:
         return whole
 
     def to_yaml(self) -> str:
-        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, width=110)
+        """Ends with YAML's own end mark, by which a file that was cut short is told from a whole one."""
+        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, width=110, explicit_end=True)
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)

@@ -19,8 +19,10 @@ from pathlib import Path
 
 from regard import __version__
 from regard.config import RunConfig, load_config
+from regard.data.encode import Prepared, open_prepared, prepare
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
+from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 
 FORMAT = 1
@@ -95,6 +97,8 @@ def open_folder(folder: Path) -> tuple[RunConfig, RunFacts, Tokenizer]:
         if not (folder / name).is_file():
             raise RegardError(f"'{folder}' is not a complete run folder: {name} is missing. Train it again.")
     facts = _read_facts(folder / "run.json")
+    if not (folder / "config.yaml").read_bytes().rstrip().endswith(b"..."):
+        raise RegardError(f"'{folder}/config.yaml' was cut short: it does not end with '...'. Restore the whole file.")
     config = load_config(folder / "config.yaml")
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     if tokenizer.vocab_size != facts.vocab_size or tokenizer.hash != facts.tokenizer:
@@ -104,6 +108,25 @@ def open_folder(folder: Path) -> tuple[RunConfig, RunFacts, Tokenizer]:
             f"(hash {facts.tokenizer[:12]}). Put the original tokenizer.json back."
         )
     return config, facts, tokenizer
+
+
+def prepared_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> Prepared:
+    """The text a run was begun with: from the cache, or read again, which must give the same text.
+
+    The cache alone can bring back what came from standard input.
+    """
+    facts = _read_facts(folder / "run.json")
+    found = open_prepared(facts.data)
+    if found is not None:
+        return found
+    prepared = prepare(config.data, config.tokenizer.replace(path=str(folder)), progress=progress)
+    if prepared.fingerprint != facts.data:
+        source = config.data.train if isinstance(config.data.train, str) else ", ".join(config.data.train)
+        raise RegardError(
+            f"The text in {source} is not the one that '{folder}' was begun with (fingerprint "
+            f"{prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old text, or train a new run."
+        )
+    return prepared
 
 
 def _read_facts(path: Path) -> RunFacts:

@@ -13,11 +13,13 @@ import torch
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
+from regard.data.encode import encode_with
+from regard.data.source import documents
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate
 from regard.decode.stop import StopText
 from regard.errors import RegardError
-from regard.folder import RunFacts, open_folder
+from regard.folder import RunFacts, open_folder, prepared_again
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token
 from regard.models.table import build_language_model, model_entry
@@ -81,8 +83,6 @@ class Run:
 
     def score_source(self, source: str) -> Iterator[Scored]:
         """Every document of a source (a path, a glob, - for standard input), scored."""
-        from regard.data.source import documents
-
         for document in documents(DataConfig(train=source, document=self.config.data.document)):
             yield self.score(document)
 
@@ -90,16 +90,13 @@ class Run:
         self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
     ) -> Evaluation:
         """Loss, perplexities and bits per byte on other text, or on a split of the text the run was trained on."""
-        from regard.data.encode import encode_with, prepare
-
         if split not in ("train", "valid", "test"):
             raise RegardError(f"split must be train, valid or test, not '{split}'.")
         if data is not None:
             source = data if isinstance(data, str) else tuple(data)
             stream = encode_with(self.tokenizer, DataConfig(train=source))
         else:
-            prepared = prepare(self.config.data, self.config.tokenizer.replace(path=str(self.folder)))
-            stream = getattr(prepared, split)
+            stream = getattr(prepared_again(self.folder, self.config), split)
         return evaluate(self.next_token, stream, stride=stride)
 
     def trace(self, text: str) -> Trace:
@@ -110,10 +107,9 @@ class Run:
 
     def sample_prompt(self) -> str:
         """The first words of a line of the kind of text the model knows."""
-        from regard.data.encode import prepare
-
-        prepared = prepare(self.config.data, self.config.tokenizer.replace(path=str(self.folder)))
-        lines = [line.split() for line in prepared.valid.text_sample(2000).split("\n")[1:]]
+        lines = [
+            line.split() for line in prepared_again(self.folder, self.config).valid.text_sample(2000).split("\n")[1:]
+        ]
         return " ".join(next((words[:3] for words in lines if len(words) >= 4), []))
 
     def test_result(self) -> Evaluation | None:

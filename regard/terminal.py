@@ -63,7 +63,7 @@ def print_data(source: str | None) -> None:
         return
     table = _table("built-in", "what it is")
     for name, builtin in BUILTIN.items():
-        table.add_row(f"[bold]{name}[/bold]", builtin.summary)
+        table.add_row(f"[bold]{name}[/bold]", builtin.description)
     console.print(table)
     table = _table("your own", "what --data takes")
     for form, meaning in (
@@ -81,16 +81,18 @@ def print_data(source: str | None) -> None:
 
 def _print_source(source: str) -> None:
     from regard.data.config import DataConfig
-    from regard.data.encode import look
+    from regard.data.encode import prepare
+    from regard.text.config import TokenizerConfig
 
-    seen = look(DataConfig(train=source))
-    table = _table("split", "documents", "bytes", right=("documents", "bytes"))
-    for split, (n_documents, n_bytes) in seen.sizes.items():
-        table.add_row(split, f"{n_documents:,}", f"{n_bytes:,}")
-    console.print(f"[bold]{escape(source)}[/bold]")
+    with draw_progress() as progress:
+        prepared = prepare(DataConfig(train=source), TokenizerConfig(kind="byte"), progress=progress)
+    table = _table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
+    for name in ("train", "valid", "test"):
+        stream = getattr(prepared, name)
+        table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
     console.print(table)
     console.print("[dim]It begins:[/dim]")
-    console.print(Text(seen.beginning))
+    console.print(Text(prepared.train.text_sample(400)))
 
 
 def print_plan(plan: Plan) -> None:

@@ -7,20 +7,23 @@ from typing import Annotated
 
 import typer
 
-COMPARE_EXAMPLES = """
-One budget for all: every contender gets about the same number of parameters (widths are solved for) and stops at the
-same number of seconds, tokens or FLOPs. Scores are bits per byte on text none of them has seen. Writes a table,
-compare.json, overview.png and report.html; run the same command again after an interruption and it goes on.
+COMPARE_EXAMPLES = (
+    """
+One budget for all: every contender gets the same number of parameters (widths are solved for, within 2%) and """
+    """stops at the same number of seconds, tokens or FLOPs. Scores are bits per byte on text that none has seen.
+
+Writes a table, compare.json, overview.png and report.html. After an interruption, the same command goes on.
 
 [bold]Examples[/bold]
 
   regard compare ngram window rnn lstm transformer --data my.txt --budget 2min
 
-  regard compare lstm transformer --data python-docs --budget 5Mtokens --seeds 3
+  regard compare lstm transformer --data my.txt --budget 5Mtokens --seeds 3
 
   [dim]contenders, data and budget from a file:[/dim]
   regard compare recipes/demo.yaml
 """
+)
 
 
 def compare(

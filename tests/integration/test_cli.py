@@ -1,0 +1,124 @@
+"""The verbs, as a user types them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import regard as package
+from regard.models.table import MODELS
+
+VERBS = ("train", "compare", "eval", "score", "generate", "report", "models", "data")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_every_verb_has_an_example(regard: Callable[..., object], verb: str) -> None:
+    done = regard(verb, "--help")
+    assert done.code == 0
+    assert "Example" in done.out
+    assert f"regard {verb}" in done.out
+
+
+def test_help_and_import_do_not_import_torch() -> None:
+    for code in ("import regard", "import regard.cli", "from regard.models.table import MODELS"):
+        check = f"{code}; import sys; sys.exit('torch' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0, code
+
+
+def test_the_version_is_the_packages_own(regard: Callable[..., object]) -> None:
+    assert regard("--version").out.strip() == f"regard {package.__version__}"
+    pyproject = Path(__file__).parents[2].joinpath("pyproject.toml").read_text()
+    assert f'version = "{package.__version__}"' in pyproject
+
+
+def test_models_lists_every_model_and_every_key_of_one(regard: Callable[..., object]) -> None:
+    listing = regard("models").out
+    assert all(name in listing for name in MODELS)
+    manual = regard("models", "lstm").out
+    for key in ("d_model", "max_steps", "lr", "vocab_size", "p_valid", "device"):
+        assert key in manual
+    assert "Did you mean 'lstm'?" in regard("models", "lsmt").err
+
+
+def test_data_lists_the_built_in_texts_and_looks_into_a_source(regard: Callable[..., object], text: Path) -> None:
+    listing = regard("data").out
+    assert "python-docs" in listing
+    assert "python-source" in listing
+    seen = regard("data", text).out
+    assert "the cat sat on the mat" in seen
+    assert f"{text.stat().st_size:,}" in seen.replace("\n", " ") or "train" in seen
+
+
+def test_dry_run_prints_the_whole_plan_and_writes_nothing(
+    regard: Callable[..., object], text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = regard("train", "--model", "transformer", "--data", text, "--dry-run", "--set", "tokenizer.kind=char")
+    assert done.code == 0
+    for part in ("max_grad_norm: 1.0", "parameters", "FLOPs a token", "memory", "sat on the", "Nothing was trained"):
+        assert part in done.out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("run", ["lstm_run", "transformer_run", "ngram_run"])
+def test_a_run_of_every_kind_is_evaluated_scored_and_generates(
+    run: str, request: pytest.FixtureRequest, regard: Callable[..., object], text: Path
+) -> None:
+    folder = request.getfixturevalue(run)
+    result = json.loads(regard("eval", folder, "--json").out)
+    assert 0 < result["bits_per_byte"] < 9
+    other = json.loads(regard("eval", folder, "--data", text, "--json").out)
+    assert other["n_bytes"] == text.stat().st_size
+    written = regard("generate", folder, "--prompt", "the cat", "--max-tokens", 12, "--seed", 3).out
+    assert written.startswith("the cat")
+    assert regard("generate", folder, "--prompt", "the cat", "--max-tokens", 12, "--seed", 3).out == written
+    assert regard("generate", folder, "--n", 3, "--max-tokens", 5).out.count("---") == 6
+    assert regard("generate", folder, "--beam", 2, "--max-tokens", 5).code == 0
+    coloured = regard("score", folder, text)
+    assert "the cat sat on the mat" in coloured.out
+    assert "log-probability" in coloured.err
+
+
+def test_scores_by_token_line_and_document_add_up(regard: Callable[..., object], lstm_run: Path, text: Path) -> None:
+    totals = []
+    for by in ("token", "line", "document"):
+        lines = [json.loads(line) for line in regard("score", lstm_run, text, "--by", by, "--json").out.splitlines()]
+        totals.append(sum(line["nats"] for line in lines))
+    assert totals == pytest.approx([totals[0]] * 3, abs=1e-6)
+    plain = regard("score", lstm_run, text, "--by", "line").out.splitlines()
+    assert len(plain) == len(text.read_text().splitlines())
+    assert float(plain[0].split("\t")[0]) < 0
+
+
+def test_score_reads_standard_input(regard_process: Callable[..., object], lstm_run: Path) -> None:
+    done = regard_process("score", lstm_run, "-", "--by", "document", stdin="the cat sat\n")
+    assert done.code == 0, done.err
+    assert done.out.split("\t")[1].startswith("the cat sat")
+
+
+def test_generation_stops_before_a_stop_text(regard: Callable[..., object], lstm_run: Path) -> None:
+    words = ("generate", lstm_run, "--prompt", "the", "--max-tokens", 40, "--seed", 5)
+    whole = regard(*words).out[:-1]
+    stop = whole[12:14]
+    assert regard(*words, "--stop", stop).out == whole[: whole.index(stop, 3)] + "\n"
+
+
+def test_train_in_a_process_of_its_own_then_resume(
+    regard_process: Callable[..., object], text: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        f"data: {{train: {text}}}\ntokenizer: {{kind: char}}\nmodel: {{name: gru, d_model: 8, n_layers: 1}}\n"
+        "train: {max_steps: 4, n_batch: 2, n_context: 8, eval_every: 2}\n"
+    )
+    done = regard_process("train", recipe, cwd=tmp_path)
+    assert done.code == 0, done.err
+    folder = tmp_path / "runs" / "mine"
+    names = {p.name for p in folder.iterdir()}
+    assert names >= {"config.yaml", "tokenizer.json", "model.safetensors", "state", "metrics.jsonl", "README.md"}
+    weights = (folder / "model.safetensors").read_bytes()
+    assert regard_process("train", "--resume", "--out", folder).code == 0
+    assert (folder / "model.safetensors").read_bytes() == weights
