@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ def ranked_comparison(setup: Setup, contenders: Sequence[ContenderResult]) -> Co
     ordered = [c for c, _ in sorted(rows, key=lambda row: (not row[0].is_comparable, row[1].bits_per_byte))]
     neighbours = tuple(
         _tested(better, worse, n_bytes)
-        for better, worse in zip(ordered, ordered[1:], strict=False)
+        for better, worse in itertools.pairwise(ordered)
         if better.is_comparable == worse.is_comparable
     )
     failed = [c.name for c in scored if c.score is None]

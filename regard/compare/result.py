@@ -114,6 +114,17 @@ class CellView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Views:
+    """What one run shows of itself; empty where there is nothing to show."""
+
+    sample: str = ""
+    positions: tuple[PositionPoint, ...] = ()
+    surprise: tuple[Span, ...] = ()
+    attention: AttentionView | None = None
+    cells: CellView | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenizerFacts:
     """Which tokens a contender saw. A lossy tokenizer's bits per byte are not comparable."""
 

@@ -61,24 +61,24 @@ def render_report(comparison: Comparison) -> str:
 
 
 RANKING = (
-    "Bits per byte on text none of them has seen; lower is better. Bars are 95% intervals. They may overlap where the order "
-    "is sure: hard text is hard for all, and the test between neighbours compares them on the same blocks."
+    "Bits per byte on text none of them has seen; lower is better. Bars are 95% intervals. They may overlap where the "
+    "order is sure: hard text is hard for all, and the test between neighbours compares them on the same blocks."
 )
 CONTEXT = (
     "Fresh stretches of the test text, from their first byte on. A model that remembers keeps getting better as it has "
     "seen more; a line that goes flat has reached the end of its memory."
 )
 SURPRISE = (
-    "A passage no model was trained on. Under the text, one strip a model: the darker, the less it expected that token. "
-    "Point at a word for the numbers."
+    "A passage no model was trained on. Under the text, one strip a model: the darker, the less it expected that "
+    "token. Point at a word for the numbers."
 )
 ATTENTION = (
     "Each row is a token that looks back, each column a token it looks at; darker is more weight. From what it gathers "
     "there it predicts the next token. Choose a head; point at a row."
 )
 CELLS = (
-    "The value of one unit, out of all, at every token: blue is negative, orange positive. These were picked because they "
-    "track a feature of the text; r is the correlation on text beyond this passage."
+    "The value of one unit, out of all, at every token: blue is negative, orange positive. These were picked because "
+    "they track a feature of the text; r is the correlation on text beyond this passage."
 )
 
 PAGE = """<!doctype html>

@@ -68,7 +68,8 @@ def line_chart(
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{escape(title)}">',
         f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
-        f'width="{width - frame.left - frame.right + 4}" height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
+        f'width="{width - frame.left - frame.right + 4}" '
+        f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
         _axes(frame, x_label, y_label, x_text),
         f'<g clip-path="url(#{clip})">',
         *(_drawn(s, frame) for s in series),
@@ -137,7 +138,8 @@ def _axes(frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], st
     middle = (frame.left + right) / 2
     parts.append(f'<line class="axis" x1="{frame.left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
     parts.append(
-        f'<text class="axis-label" x="{middle:.0f}" y="{frame.height - 6}" text-anchor="middle">{escape(x_label)}</text>'
+        f'<text class="axis-label" x="{middle:.0f}" y="{frame.height - 6}" text-anchor="middle">'
+        f"{escape(x_label)}</text>"
     )
     height = (frame.top + bottom) / 2
     parts.append(

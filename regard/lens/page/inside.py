@@ -11,8 +11,9 @@ from regard.lens.page.palette import colour_of, diverging
 def attention_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
     """A frame for every contender that attends; the page's script draws the maps from the weights."""
     shown = [(i, c, c.attention) for i, c in enumerate(comparison.contenders) if c.attention is not None]
-    figures, data = [], []
-    for k, (i, contender, view) in enumerate(shown):
+    figures: list[str] = []
+    data: list[dict[str, object]] = []
+    for k, (i, _, view) in enumerate(shown):
         layer, head = most_focused(view)
         data.append({"tokens": view.tokens, "weights": view.weights, "colour": colour_of(i), "start": [layer, head]})
         figures.append(
@@ -42,8 +43,10 @@ def most_focused(view: AttentionView) -> tuple[int, int]:
 def cells_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
     """The passage coloured by one cell, with a button for every cell that was found to track something."""
     shown = [(i, c, c.cells) for i, c in enumerate(comparison.contenders) if c.cells is not None and c.cells.traces]
-    figures, data = [], []
-    first = max(range(len(shown)), key=lambda k: (shown[k][2].tap == "cell", shown[k][2].traces[0].score), default=0)
+    figures: list[str] = []
+    data: list[dict[str, object]] = []
+    appeal = [(view.tap == "cell", abs(view.traces[0].score)) for _, _, view in shown]
+    first = appeal.index(max(appeal)) if appeal else 0
     for k, (_, _, view) in enumerate(shown):
         buttons = "".join(
             f'<button data-trace="{t}"{" class=on" if t == 0 else ""}>{escape(_trace_text(view, trace))}</button>'
@@ -66,7 +69,7 @@ def cells_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
 
 def _trace_text(view: CellView, trace: CellTrace) -> str:
     kind = "cell" if view.tap == "cell" else "unit"
-    return f"{trace.feature} · layer {trace.layer + 1}, {kind} {trace.unit} · r = {trace.score:.2f}"
+    return f"{trace.feature} · layer {trace.layer + 1}, {kind} {trace.unit} · r = {trace.score:+.2f}"
 
 
 def _shown(token: str) -> str:

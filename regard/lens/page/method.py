@@ -53,8 +53,8 @@ def method(comparison: Comparison) -> str:
         ),
         (
             "p",
-            "sign-flip test on the blocks' differences between neighbours; settled means p < 0.05 and an interval of the "
-            "difference, over blocks and seeds, that leaves out zero",
+            "sign-flip test on the blocks' differences between neighbours; settled means p < 0.05 and an interval "
+            "of the difference, over blocks and seeds, that leaves out zero",
         ),
         (
             "FLOPs",

@@ -38,7 +38,8 @@ def _head(scale: tuple[float, float]) -> str:
     )
     return (
         '<div class="rank head"><span class="place"></span><span class="who">model</span>'
-        f'<span class="value">bits per byte</span><span class="strip ticks">{ticks}</span><span class="costs">{costs}</span></div>'
+        f'<span class="value">bits per byte</span><span class="strip ticks">{ticks}</span>'
+        f'<span class="costs">{costs}</span></div>'
     )
 
 
@@ -83,7 +84,7 @@ def _about(contender: ContenderResult) -> str:
 
 def _gap(n: Neighbours) -> str:
     words = f"{n.difference:.3f} ahead, {p_text(n.p)}"
-    tip = f"{n.better} is ahead of {n.worse} by {n.difference:.4f} bits per byte, 95% interval {n.low:.4f} to {n.high:.4f}"
+    tip = f"{n.better} over {n.worse}: {n.difference:.4f} bits per byte, 95% interval {n.low:.4f} to {n.high:.4f}"
     kind = "clear" if n.is_clear else "unclear"
     note = "" if n.is_clear else " · not settled"
     return f'<div class="gap {kind}" data-tip="{escape(tip, quote=True)}"><span>{words}{note}</span></div>'

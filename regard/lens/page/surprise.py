@@ -74,8 +74,9 @@ def _word(
     top: float,
 ) -> str:
     start, end = piece
+    colour = colour_of(chosen[0])
     text = "".join(
-        f'<span style="background:{shade(colour_of(chosen[0]), 0.75 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
+        f'<span style="background:{shade(colour, 0.75 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
         for a, b, bits in _cut(chosen[1].surprise, start, end)
     )
     strips = "".join(

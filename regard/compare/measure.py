@@ -1,0 +1,109 @@
+"""One trained run, measured: nats on every block of the test text, and what it shows of itself."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.compare.passages import TestText
+from regard.compare.result import PositionPoint, Span
+from regard.run import Run
+
+Array = NDArray[np.float64]
+
+N_WINDOWS = 48
+WINDOW_BYTES = 1024
+EDGES = (0, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+MAX_SAMPLE_CHARS = 420
+
+
+def block_nats(run: Run, test: TestText) -> tuple[Array, int]:
+    """(nats of every block, number of tokens). All documents are one stream, each ended by <eos>.
+
+    A token that lies across a border gives each side its share by bytes, so that blocks mean the same text for
+    tokenizers that cut it differently.
+    """
+    ids: list[NDArray[np.int64]] = []
+    ends: list[Array] = []
+    at = 0
+    for document in test.documents:
+        document_ids, document_ends = _tokens(run, document)
+        ids.append(document_ids)
+        ends.append(document_ends + at)
+        at += len(document.encode())
+    nats = run.next_token.nats(np.concatenate(ids))
+    return between(test.borders, np.concatenate(ends), nats), len(nats)
+
+
+def between(borders: Array, ends: Array, nats: Array) -> Array:
+    """Nats from one border to the next, where token i ends at byte `ends[i]` and spreads evenly over its bytes.
+
+    >>> between(np.array([0.0, 3.0, 6.0]), np.array([2.0, 4.0, 6.0]), np.array([2.0, 4.0, 6.0])).tolist()
+    [4.0, 8.0]
+    """
+    places = np.concatenate([[0.0], ends])
+    totals = np.concatenate([[0.0], np.cumsum(nats)])
+    return cast(Array, np.diff(np.interp(borders, places, totals)))
+
+
+def by_position(run: Run, text: str) -> tuple[PositionPoint, ...]:
+    """Bits per byte after 0-4, 4-8, ... bytes of a fresh start, averaged over stretches spread over the text."""
+    edges = np.array([e for e in EDGES if e <= max(8, len(text) // 4)], dtype=np.float64)
+    length = int(edges[-1])
+    starts = np.linspace(0, max(0, len(text) - length - 1), N_WINDOWS).astype(int)
+    sums = np.zeros(len(edges) - 1)
+    n_windows = 0
+    for start in np.unique(starts).tolist():
+        ids, ends = _tokens(run, text[start : start + length], has_end=False)
+        if ends.size and ends[-1] >= length * 0.99:
+            sums += between(edges, ends, run.next_token.nats(ids))
+            n_windows += 1
+    if not n_windows:
+        return ()
+    bits = sums / n_windows / np.diff(edges) / math.log(2)
+    middles = (edges[:-1] + edges[1:]) / 2
+    return tuple(
+        PositionPoint(n_bytes_before=float(m), bits_per_byte=float(b)) for m, b in zip(middles, bits, strict=True)
+    )
+
+
+def surprise(run: Run, passage: str) -> tuple[Span, ...]:
+    """Every token of the passage with its characters and its bits; tokens inside one character are added up."""
+    ids, offsets = run.tokenizer.encode_with_offsets(passage)
+    nats = run.next_token.nats(ids)
+    spans: list[Span] = []
+    at = 0
+    for (_, end), cost in zip(offsets, nats.tolist(), strict=True):
+        bits = cost / math.log(2)
+        if end <= at and spans:  # a further byte of the same character
+            last = spans.pop()
+            spans.append(Span(start=last.start, end=last.end, bits=last.bits + bits))
+        else:
+            spans.append(Span(start=at, end=end, bits=bits))
+            at = end
+    return tuple(spans)
+
+
+def sample(run: Run, prompt: str) -> str:
+    """What the model goes on with, cut to a readable length at the end of a word."""
+    text = run.generate(prompt, max_tokens=MAX_SAMPLE_CHARS // 2, temperature=0.8, top_p=0.95, seed=0)
+    assert isinstance(text, str)
+    text = text[len(prompt) :]
+    if len(text) <= MAX_SAMPLE_CHARS:
+        return text
+    part = text[:MAX_SAMPLE_CHARS]
+    return part[: max(part.rfind(" "), part.rfind("\n"), MAX_SAMPLE_CHARS // 2)] + " …"
+
+
+def _tokens(run: Run, text: str, has_end: bool = True) -> tuple[NDArray[np.int64], Array]:
+    """Ids of a document, <eos> included, and the byte at which each token ends."""
+    ids, offsets = run.tokenizer.encode_with_offsets(text)
+    n_bytes = np.concatenate([[0], np.cumsum([len(c.encode()) for c in text])])
+    ends = np.maximum.accumulate(n_bytes[[end for _, end in offsets]]) if len(offsets) else np.zeros(0)
+    eos = run.tokenizer.eos
+    if has_end and (not len(ids) or ids[-1] != eos):
+        ids, ends = np.append(ids, eos), np.append(ends, n_bytes[-1])
+    return ids.astype(np.int64), ends.astype(np.float64)

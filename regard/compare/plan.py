@@ -1,0 +1,305 @@
+"""What is to be compared: contenders, text, budget, seeds; from names and options, or from a YAML file.
+
+    contenders:
+      ngram:
+      small-lstm: {model: {name: lstm, n_layers: 1}, optimizer: {lr: 0.003}}
+      characters: {model: {name: transformer}, tokenizer: {kind: char}}
+    data: {train: my.txt}
+    budget: 2min
+    params: 1M
+    seeds: 3
+
+A contender may have its own model, tokenizer, optimizer and schedule. Batch, context, order of the text and budget are
+the same for all: they are what makes it a comparison.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.compare.budget import Budget, count_text, parse_budget
+from regard.config import read_yaml
+from regard.data.config import DataConfig
+from regard.errors import RegardError, nearest
+from regard.models.table import model_config, model_entry
+from regard.text.config import KINDS, TokenizerConfig
+from regard.train.config import OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+
+KEYS = ("contenders", "data", "tokenizer", "budget", "params", "seeds", "prompt", "out",
+        "optimizer", "schedule", "train", "runtime")  # fmt: skip
+CONTENDER_KEYS = ("model", "tokenizer", "optimizer", "schedule")
+TRAIN_KEYS = ("n_batch", "n_context", "n_accumulate")
+DEFAULT_BUDGET = "2min"
+DEFAULT_PARAMS = 1_000_000
+DEFAULT_SEEDS = 3
+DEFAULT_TRAIN = {"n_batch": 8, "n_context": 128}  # 1,024 tokens an update: many updates in a few minutes of a CPU
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One row of the comparison, before its widths are chosen; `model` holds what the user set, nothing else."""
+
+    name: str
+    model_name: str
+    model: dict[str, Any]
+    tokenizer: TokenizerConfig
+    optimizer: OptimizerConfig
+    schedule: ScheduleConfig
+
+    @property
+    def is_counted(self) -> bool:
+        return model_entry(self.model_name).kind == "count"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A comparison that can be run."""
+
+    contenders: tuple[Contender, ...]
+    data: DataConfig
+    budget: Budget
+    n_parameters: int
+    seeds: tuple[int, ...]
+    prompt: str | None
+    out: Path
+    train: dict[str, Any]
+    runtime: RuntimeConfig
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that decides what is measured: what resuming checks. `out` and the command are not in it."""
+        return {
+            "contenders": {
+                c.name: {
+                    "model": {"name": c.model_name, **c.model},
+                    "tokenizer": c.tokenizer.to_dict(),
+                    "optimizer": c.optimizer.to_dict(),
+                    "schedule": c.schedule.to_dict(),
+                }
+                for c in self.contenders
+            },
+            "data": self.data.to_dict(),
+            "budget": str(self.budget),
+            "params": self.n_parameters,
+            "seeds": list(self.seeds),
+            "prompt": self.prompt,
+            "train": self.train,
+            "runtime": self.runtime.to_dict(),
+        }
+
+
+def comparison_plan(
+    contenders: Sequence[str] | str | Path | Mapping[str, Any],
+    *,
+    data: str | Sequence[str] | None = None,
+    budget: str | None = None,
+    params: str | int | None = None,
+    seeds: int | Sequence[int] | None = None,
+    tokenizer: str | None = None,
+    prompt: str | None = None,
+    out: str | Path | None = None,
+) -> Plan:
+    """Read and check a whole comparison. What is given by argument lies on top of what the YAML says."""
+    given = _given(contenders)
+    options = {"data": data, "budget": budget, "params": params, "seeds": seeds, "prompt": prompt, "out": out}
+    given.update({k: v for k, v in options.items() if v is not None})
+    if tokenizer is not None:
+        given["tokenizer"] = _tokenizer_words(tokenizer)
+    for key in given:
+        if key not in KEYS:
+            raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
+    source = _data(given.get("data"))
+    size = _params(given.get("params"))
+    limits = parse_budget(str(given.get("budget") or DEFAULT_BUDGET))
+    if size is not None and limits.n_parameters not in (None, size):
+        raise RegardError(f"params {size:,} and the budget '{limits}' ask for different sizes; give one of them.")
+    n_parameters = limits.n_parameters or size or DEFAULT_PARAMS
+    chosen = _contenders(given)
+    folder = Path(given["out"]) if given.get("out") else Path("compare") / _short_name(source)
+    return Plan(
+        contenders=chosen,
+        data=source,
+        budget=limits.with_stop(n_parameters),
+        n_parameters=n_parameters,
+        seeds=_seeds(given.get("seeds")),
+        prompt=given.get("prompt"),
+        out=folder,
+        train=_train(given.get("train")),
+        runtime=RuntimeConfig.from_dict(given.get("runtime") or {}, "runtime"),
+        command=_command(contenders, given, folder),
+    )
+
+
+def _given(contenders: Sequence[str] | str | Path | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(contenders, Mapping):
+        return dict(contenders)
+    names = [str(contenders)] if isinstance(contenders, str | Path) else [str(n) for n in contenders]
+    recipes = [n for n in names if n.endswith((".yaml", ".yml"))]
+    if recipes and len(names) > 1:
+        raise RegardError(f"Give model names or one YAML file, not both: {' '.join(names)}.")
+    return read_yaml(Path(recipes[0])) if recipes else {"contenders": names}
+
+
+def _contenders(given: Mapping[str, Any]) -> tuple[Contender, ...]:
+    wanted = given.get("contenders")
+    if isinstance(wanted, list | tuple):
+        repeated = [n for i, n in enumerate(wanted) if n in wanted[:i]]
+        if repeated:
+            raise RegardError(
+                f"'{repeated[0]}' is named twice. To compare two settings of one model, name them in a YAML file."
+            )
+        wanted = dict.fromkeys(wanted)
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise RegardError("'contenders' must name at least one model, such as: ngram lstm transformer.")
+    return tuple(_contender(str(name), section, given) for name, section in wanted.items())
+
+
+def _contender(name: str, section: Any, given: Mapping[str, Any]) -> Contender:
+    where = f"contenders.{name}"
+    if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
+        raise RegardError(f"'{name}' cannot name a contender, since it names a folder: use letters, digits, - and _.")
+    section = {} if section is None else section
+    if not isinstance(section, Mapping):
+        raise RegardError(f"'{where}' must be a mapping with {', '.join(CONTENDER_KEYS)}, not {section!r}.")
+    for key in section:
+        if key not in CONTENDER_KEYS:
+            raise RegardError(
+                f"Unknown key '{where}.{key}'.{nearest(str(key), CONTENDER_KEYS)} "
+                f"Allowed here: {', '.join(CONTENDER_KEYS)}; all else is the same for every contender."
+            )
+    model = section.get("model")
+    model = {"name": model} if isinstance(model, str) else dict(model or {})
+    model_name = str(model.pop("name", name))
+    model_config(model_name, model, f"{where}.model")  # wrong keys and values are refused now, not after an hour
+
+    def merged(key: str) -> dict[str, Any]:
+        return {**_mapping(given.get(key), key), **_mapping(section.get(key), f"{where}.{key}")}
+
+    own = section.get("tokenizer")
+    tokenizer = _mapping(given.get("tokenizer"), "tokenizer") if own is None else _mapping(own, f"{where}.tokenizer")
+    return Contender(
+        name=name,
+        model_name=model_name,
+        model=model,
+        tokenizer=TokenizerConfig.from_dict(tokenizer, "tokenizer" if own is None else f"{where}.tokenizer"),
+        optimizer=OptimizerConfig.from_dict(merged("optimizer"), "optimizer"),
+        schedule=ScheduleConfig.from_dict(merged("schedule"), "schedule"),
+    )
+
+
+def _mapping(value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, str) and where.endswith("tokenizer"):
+        return _tokenizer_words(value)
+    if not isinstance(value, Mapping):
+        raise RegardError(f"'{where}' must be a mapping of keys to values, not {value!r}.")
+    return dict(value)
+
+
+def _tokenizer_words(text: str) -> dict[str, Any]:
+    """`bpe:8000` is a kind and a vocabulary size."""
+    kind, colon, size = text.partition(":")
+    if kind not in KINDS or (colon and not size.isdigit()):
+        raise RegardError(
+            f"A tokenizer is one of {', '.join(KINDS)}, with a size if need be (bpe:8000), not '{text}'."
+            f"{nearest(kind, KINDS)}"
+        )
+    if colon:
+        return {"kind": kind, "vocab_size": int(size)}
+    return {"kind": kind} if kind in ("bpe", "wordpiece") else {"kind": kind, "vocab_size": None}
+
+
+def _data(value: Any) -> DataConfig:
+    if value is None:
+        raise RegardError("Say what to compare on: --data my.txt, or a built-in text such as --data python-docs.")
+    if not isinstance(value, Mapping):
+        value = {"train": value if isinstance(value, str) or len(value) != 1 else value[0]}
+    data = DataConfig.from_dict(value, "data")
+    sources = [data.train] if isinstance(data.train, str) else list(data.train)
+    if "-" in sources:
+        raise RegardError(
+            "Standard input can be read only once, and a comparison reads its text often: save it in a file."
+        )
+    return data
+
+
+def _params(value: Any) -> int | None:
+    if value is None:
+        return None
+    text = str(value)
+    try:
+        size = parse_budget(text if text[-1:].isalpha() and len(text) > 5 else f"{text}params").n_parameters
+    except RegardError:
+        size = None
+    if size is None:
+        raise RegardError(f"params must be a number of parameters such as 1M or 500k, not {value!r}.")
+    return size
+
+
+def _seeds(value: Any) -> tuple[int, ...]:
+    seeds = DEFAULT_SEEDS if value is None else value
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+        return tuple(range(seeds))
+    chosen = tuple(seeds) if isinstance(seeds, list | tuple) else ()
+    if chosen and all(type(s) is int and s >= 0 for s in chosen) and len(set(chosen)) == len(chosen):
+        return chosen
+    raise RegardError(f"seeds must be how many (at least 1) or a list of different whole numbers, not {value!r}.")
+
+
+def _train(value: Any) -> dict[str, Any]:
+    section = {**DEFAULT_TRAIN, **_mapping(value, "train")}
+    for key in section:
+        if key not in TRAIN_KEYS:
+            raise RegardError(
+                f"Unknown key 'train.{key}'.{nearest(str(key), TRAIN_KEYS)} Allowed in a comparison: "
+                f"{', '.join(TRAIN_KEYS)}; the budget sets the rest."
+            )
+    TrainConfig.from_dict(section, "train")
+    return section
+
+
+def _short_name(data: DataConfig) -> str:
+    first = data.train if isinstance(data.train, str) else data.train[0]
+    name = re.sub(r"[^\w.-]+", "-", Path(first).name or "text").strip("-.")
+    return name.split(".")[0] or "text"
+
+
+def _command(contenders: Any, given: Mapping[str, Any], out: Path) -> str:
+    """The command line that asks for this comparison again."""
+    if isinstance(contenders, Mapping):
+        return f"regard.compare({dict(contenders)!r})"
+    names = [str(contenders)] if isinstance(contenders, str | Path) else [str(n) for n in contenders]
+    words = ["regard", "compare", *names]
+    is_recipe = names[0].endswith((".yaml", ".yml"))
+    data = given.get("data")
+    if isinstance(data, str):
+        words += ["--data", data]
+    elif isinstance(data, list | tuple):
+        words += [w for d in data for w in ("--data", str(d))]
+    for key in ("budget", "params", "prompt"):
+        if given.get(key) is not None and not is_recipe:
+            words += [f"--{key}", str(given[key])]
+    if not is_recipe:
+        words += ["--seeds", str(len(_seeds(given.get("seeds"))))]
+        tokenizer = given.get("tokenizer")
+        if isinstance(tokenizer, Mapping):
+            size = tokenizer.get("vocab_size")
+            words += ["--tokenizer", f"{tokenizer['kind']}" + (f":{size}" if size else "")]
+    return " ".join(_quoted(w) for w in [*words, "--out", str(out)])
+
+
+def _quoted(word: str) -> str:
+    import shlex
+
+    return shlex.quote(word)
+
+
+def size_text(plan: Plan) -> str:
+    """One line that says what is about to happen."""
+    n = len(plan.contenders)
+    return f"{n} contenders, {count_text(plan.n_parameters)} parameters, {plan.budget} each, {len(plan.seeds)} seeds"

@@ -1,0 +1,30 @@
+"""Attention weights of a text, small enough to draw."""
+
+from __future__ import annotations
+
+from regard.compare.result import AttentionView
+from regard.models.language_model import LanguageModel
+from regard.run import Run
+
+MAX_TOKENS = 36
+
+
+def attention_view(run: Run, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
+    """Every layer and head on the first tokens of `text`; None for a model that does not attend."""
+    if not isinstance(run.model, LanguageModel):
+        return None
+    _, offsets = run.tokenizer.encode_with_offsets(text)
+    limit = run.next_token.max_context
+    n = max_tokens - 1 if limit is None else min(max_tokens, limit) - 1
+    trace = run.trace(text[: offsets[n - 1][1]] if n <= len(offsets) else text)
+    if not trace.attention:
+        return None
+    return AttentionView(
+        tokens=trace.tokens,
+        weights=tuple(
+            tuple(
+                tuple(tuple(round(float(w), 3) for w in row[: q + 1]) for q, row in enumerate(head)) for head in weights
+            )
+            for _, weights in sorted(trace.attention.items(), key=lambda item: int(item[0].split(".")[1]))
+        ),
+    )
