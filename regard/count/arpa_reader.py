@@ -102,7 +102,7 @@ def _decoded(lines: Lines, first_line: int, names: list[bytes], rows: Index) -> 
 def _keys(lines: Lines, block: Block, trie: Trie, ids: Mapping[bytes, int]) -> Index:
     """prefix (V + 1) + word of each n-gram of a block, with the prefix looked up in the level below."""
     try:
-        columns = [np.array([ids[word] for word in column]) for column in block.words]
+        columns = [np.array([*map(ids.__getitem__, column)], np.int64) for column in block.words]
     except KeyError as error:
         at = min(column.index(error.args[0]) for column in block.words if error.args[0] in column)
         lines.refuse(block.first_line + at, f"{show(error.args[0])} is not among the 1-grams")
@@ -115,7 +115,7 @@ def _keys(lines: Lines, block: Block, trie: Trie, ids: Mapping[bytes, int]) -> I
         lines.refuse(block.first_line + at, f"its context {show(context)} is not among the {len(columns) - 1}-grams")
     if trie.base - 1 in columns[-1]:
         lines.refuse(block.first_line + int(np.argmax(columns[-1] == trie.base - 1)), f"{BOS_NAME} is never predicted")
-    return prefix * trie.base + columns[-1]
+    return trie.key(prefix, columns[-1])
 
 
 def _sorted(lines: Lines, first_line: int, keys: Index) -> Index:

@@ -20,7 +20,9 @@ from regard.count.relative_frequency import estimate_add_k, estimate_mle
 from regard.count.trie import Trie
 from regard.errors import RegardError
 
-CHUNK = 1 << 16  # tokens scored at a time: what they touch stays in the cache
+# Tokens scored at a time. They are looked up in the order of the trie, so the more, the nearer each to the one before:
+# with 16 million n-grams 0.6 million tokens/s in text order, 1.4 with 2**16, 1.9 with 2**18, no more with 2**20.
+CHUNK = 1 << 18
 
 
 class NgramModel:
@@ -49,6 +51,11 @@ class NgramModel:
     def n_ngrams(self) -> list[int]:
         """Stored n-grams by order; `<s>` counts as a unigram, as in ARPA."""
         return self.trie.sizes
+
+    @property
+    def discounts(self) -> Floats:
+        """Kneser-Ney's D_1, D_2, D_3+ by order, (N, 3); no rows where the model has none."""
+        return self.estimate.discounts
 
     @property
     def discounts_estimated(self) -> list[bool]:
@@ -100,6 +107,7 @@ class NgramModel:
         for n in range(2, self.order + 1):
             prefix = preceding(found, starts, n, self.vocab_size)
             rows = np.flatnonzero(prefix != NONE)
+            rows = rows[np.argsort(self.trie.key(prefix[rows], x[rows]))]  # in trie order: fewer cache misses
             prefix = prefix[rows]
             at = self.trie.find(n, prefix, x[rows])
             is_seen = at != NONE

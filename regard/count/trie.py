@@ -30,12 +30,17 @@ class Trie:
         """How many n-grams each level holds."""
         return [self.base, *map(len, self.keys)]
 
+    def key(self, prefix: Index, word: Ids) -> Index:
+        """What the n-gram (prefix, word) is sorted by."""
+        keys: Index = prefix * self.base + word
+        return keys
+
     def find(self, n: int, prefix: Index, word: Ids) -> Index:
         """Index of each n-gram (prefix, word) in level n >= 2, NONE where there is none."""
         keys = self.keys[n - 2]
         if not len(keys):
             return np.full(len(prefix), NONE)
-        wanted = prefix * self.base + word
+        wanted = self.key(prefix, word)
         at = np.searchsorted(keys, wanted)
         at[at == len(keys)] = 0
         at[keys[at] != wanted] = NONE
