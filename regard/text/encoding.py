@@ -26,6 +26,7 @@ EOS = np.zeros(1, dtype=np.int32)
 
 # Units remembered at a time: about 200 bytes each, and 2^17 cover all but a few in a thousand of a text's units.
 MAX_UNITS = 2**17
+GLUED_CHARS = 4096
 
 
 class Encoder(Protocol):
@@ -43,9 +44,9 @@ def encoder_for(kind: str, hf: tokenizers.Tokenizer) -> Encoder:
     if kind == "word":
         return _words(hf)
     if kind == "wordpiece":
-        return UnitEncoder(hf, bert_words_of)
+        return UnitEncoder(hf, bert_words_of, glue=" ")
     fast = gigatoken_encode(hf)
-    return EachPiece(fast) if fast is not None else UnitEncoder(hf, units_of)
+    return EachPiece(fast) if fast is not None else UnitEncoder(hf, units_of, glue="")
 
 
 class EachPiece:
@@ -125,8 +126,8 @@ class UnitEncoder:
     Unit u has ids tokens[starts[u] : starts[u] + lengths[u]].
     """
 
-    def __init__(self, hf: tokenizers.Tokenizer, split: Callable[[str], list[str]]) -> None:
-        self._hf, self._split = hf, split
+    def __init__(self, hf: tokenizers.Tokenizer, split: Callable[[str], list[str]], glue: str) -> None:
+        self._hf, self._split, self._glue = hf, split, glue
         self._forget()
 
     def _forget(self) -> None:
@@ -153,11 +154,44 @@ class UnitEncoder:
         return ids
 
     def _learn(self, units: list[str]) -> None:
+        """Ask the library. A call costs it far more than a unit does, so units go there together."""
         if not units:
             return
-        found = [e.ids for e in self._hf.encode_batch_fast(units, add_special_tokens=False)]
-        self._tokens = np.concatenate([self._tokens, *(np.array(ids, dtype=np.int32) for ids in found)])
-        self._lengths = np.concatenate([self._lengths, np.array([len(ids) for ids in found], dtype=np.int64)])
+        texts, starts = _glued(units, self._glue)
+        tokens, lengths = [self._tokens], [self._lengths]
+        for encoding, begin in zip(self._hf.encode_batch(texts, add_special_tokens=False), starts, strict=True):
+            tokens.append(np.array(encoding.ids, dtype=np.int32))
+            offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)[:, 0]
+            lengths.append(np.bincount(np.searchsorted(begin, offsets, side="right") - 1, minlength=len(begin)))
+        self._tokens, self._lengths = np.concatenate(tokens), np.concatenate(lengths)
+
+
+def _glued(units: list[str], glue: str) -> tuple[list[str], list[list[int]]]:
+    """Units joined to texts of some thousand characters, and where in its text each unit begins.
+
+    Where units bring their white space along (no glue), one that has none before it or nothing after it stands alone.
+    """
+    texts, starts = [], []
+    parts: list[str] = []
+    begins: list[int] = []
+    length = 0
+    for unit in units:
+        alone = not glue and (not unit[0].isspace() or unit.isspace())
+        if parts and (alone or length > GLUED_CHARS):
+            texts.append("".join(parts))
+            starts.append(begins)
+            parts, begins, length = [], [], 0
+        begins.append(length)
+        parts += [unit, glue]
+        length += len(unit) + len(glue)
+        if alone and unit.isspace():
+            texts.append(unit)
+            starts.append(begins)
+            parts, begins, length = [], [], 0
+    if parts:
+        texts.append("".join(parts))
+        starts.append(begins)
+    return texts, starts
 
 
 class _Numbers(dict[str, int]):
