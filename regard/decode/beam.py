@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from regard.models.next_token import NextToken
 
@@ -30,17 +31,28 @@ def search(
     texts: list[tuple[int, ...]] = [()]
     totals = torch.zeros(1, dtype=torch.float64, device=log_probs.device)
     for length in range(1, max_tokens + 1):
-        candidates = (totals[:, None] + log_probs.double()).flatten()  # (R V)
-        best = candidates.topk(min(beam, int(candidates.isfinite().sum())))
-        rows, tokens = best.indices // model.vocab_size, best.indices % model.vocab_size
+        candidates = totals[:, None] + log_probs.double()  # (R, V)
+        rows, tokens = best(candidates, log_probs, beam)
         texts = [(*texts[row], token) for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)]
         is_done = [length == max_tokens or text[-1] == stop for text in texts]
-        for text, log_prob, done_now in zip(texts, best.values.tolist(), is_done, strict=True):
+        for text, log_prob, done_now in zip(texts, candidates[rows, tokens].tolist(), is_done, strict=True):
             if done_now:
                 done.append(Hypothesis(text, log_prob, log_prob / length**alpha))
         still = [i for i, done_now in enumerate(is_done) if not done_now]
         if not still:
             break
-        texts, totals = [texts[i] for i in still], best.values[still]
+        texts, totals = [texts[i] for i in still], candidates[rows, tokens][still]
         log_probs, state = model.step(tokens[still], model.reorder(state, rows[still]))
     return sorted(done, key=lambda hypothesis: -hypothesis.score)
+
+
+def best(candidates: Tensor, log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Rows and tokens of the k most probable candidates. Ties go to the more probable token, then to the lower id.
+
+    So that a beam of 1 decides every tie, and what rounding makes one, as greedy decoding does.
+    """
+    k = min(k, max(1, int(candidates.isfinite().sum())))  # one at least, impossible or not
+    rows, tokens = (candidates >= candidates.flatten().topk(k).values[-1]).nonzero().unbind(1)  # by row, then by id
+    order = log_probs[rows, tokens].argsort(descending=True, stable=True)
+    order = order[candidates[rows, tokens][order].argsort(descending=True, stable=True)][:k]
+    return rows[order], tokens[order]

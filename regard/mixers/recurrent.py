@@ -1,8 +1,10 @@
 """Recurrent layers, one above the other: Elman, GRU and LSTM differ only in the layer."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -35,13 +37,14 @@ class Recurrent(nn.Module):
         if state is None:
             state = self.start(x.shape[0], x.shape[1], x)
         after = []
-        for index, layer in enumerate(self.layers):
-            scope = None if record is None else record.scope(f"layers.{index}")
-            x, layer_state = layer(x, state[index], scope)
-            if scope is not None:
-                scope.keep("hidden", x)
-            x = self.dropout(x)
-            after.append(layer_state)
+        with full_precision_on_cpu(x):
+            for index, layer in enumerate(self.layers):
+                scope = None if record is None else record.scope(f"layers.{index}")
+                x, layer_state = layer(x, state[index], scope)
+                if scope is not None:
+                    scope.keep("hidden", x)
+                x = self.dropout(x)
+                after.append(layer_state)
         return x, tuple(after)
 
     def start(self, B: int, capacity: int, like: Tensor) -> LayerStates:
@@ -49,6 +52,12 @@ class Recurrent(nn.Module):
 
     def flops_per_token(self, n_context: int) -> int:
         return sum(layer.flops_per_token() for layer in self.layers)
+
+
+def full_precision_on_cpu(x: Tensor) -> AbstractContextManager[None]:
+    """Autocast off, on the CPU: many have no bfloat16 LSTM ("could not create a primitive descriptor")."""
+    is_low = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    return torch.autocast("cpu", enabled=False) if is_low else nullcontext()
 
 
 def rnn(config: RNNConfig) -> Recurrent:

@@ -34,8 +34,6 @@ class GradientNextToken:
 
     def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
         stride = checked_stride(stride, self.max_context)
-        if len(ids) == 0:
-            return np.zeros(0)
         text = torch.from_numpy(np.concatenate([[EOS], ids]).astype(np.int64))
         if self.max_context is not None or self.n_lanes == 1:
             nats: NDArray[np.float64] = self._nats_of_rows(text[None, :-1], text[None, 1:], stride)[0]
@@ -48,29 +46,30 @@ class GradientNextToken:
         tokens = torch.from_numpy(windows.astype(np.int64))
         n_rows = max(1, N_TOKENS_AT_ONCE // tokens.shape[1])
         parts = [self._nats_of_rows(rows[:, :-1], rows[:, 1:], self.stride) for rows in torch.split(tokens, n_rows)]
-        return np.concatenate(parts) if parts else np.zeros((0, windows.shape[1] - 1))
+        return np.concatenate(parts)
 
     @torch.inference_mode()
     def _nats_of_rows(
         self, inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"], stride: int
     ) -> NDArray[np.float64]:
         """-log P(targets[b, t] | inputs[b, :t+1]), each row a text of its own."""
-        nats = np.zeros(inputs.shape)
+        nats = torch.zeros(inputs.shape, dtype=torch.float64)
+        if inputs.numel() == 0:
+            return nats.numpy()
         if self.max_context is None:
             state = None
-            n_steps = max(1, N_TOKENS_AT_ONCE // len(inputs))
-            for a in range(0, inputs.shape[1], n_steps):
-                h, state = self.model.hidden(inputs[:, a : a + n_steps].to(self._device), state)
-                nats[:, a : a + n_steps] = self._nats_of_hidden(h, targets[:, a : a + n_steps])
-            return nats
-        for rows, starts, length, skip in windows(inputs.shape[0], inputs.shape[1], self.max_context, stride):
-            columns = starts[:, None] + torch.arange(length)  # (W, length)
-            h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
-            scored = rows[:, None], columns[:, skip:]
-            nats[scored] = self._nats_of_hidden(h[:, skip:], targets[scored])
-        return nats
+            for part in torch.split(torch.arange(inputs.shape[1]), max(1, N_TOKENS_AT_ONCE // len(inputs))):
+                h, state = self.model.hidden(inputs[:, part].to(self._device), state)
+                nats[:, part] = self._nats_of_hidden(h, targets[:, part])
+        else:
+            for rows, starts, length, skip in windows(inputs.shape[0], inputs.shape[1], self.max_context, stride):
+                columns = starts[:, None] + torch.arange(length)  # (W, length)
+                h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
+                scored = rows[:, None], columns[:, skip:]
+                nats[scored] = self._nats_of_hidden(h[:, skip:], targets[scored])
+        return nats.numpy()
 
-    def _nats_of_hidden(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> NDArray[np.float64]:
+    def _nats_of_hidden(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         n_rows = max(1, MAX_LOGITS // self.vocab_size)
         hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
         answers = torch.split(targets.to(self._device).reshape(-1), n_rows)
@@ -78,8 +77,7 @@ class GradientNextToken:
             functional.cross_entropy(self.model.logits(part), answer, reduction="none")
             for part, answer in zip(hiddens, answers, strict=True)
         ]
-        nats: NDArray[np.float64] = torch.cat(parts).double().cpu().numpy().reshape(targets.shape)
-        return nats
+        return torch.cat(parts).view(targets.shape).double().cpu()
 
     @torch.inference_mode()
     def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Any]:

@@ -12,7 +12,7 @@ last
 Scoring a text in windows that overlap by M - stride gives the same numbers as reading it token by token.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -25,6 +25,7 @@ from regard.models.language_model import LanguageModel
 EOS = 0
 
 
+@runtime_checkable
 class NextToken(Protocol):
     """A model of P(next token | past), for B texts at a time."""
 
