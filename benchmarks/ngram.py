@@ -48,7 +48,7 @@ def main() -> None:
     difference = np.abs(nats / np.log(10) + theirs).max()
     print(f"order {arguments.order}, {n_train:,} training tokens, {sum(model.n_ngrams):,} n-grams")
     print(
-        f"{len(test):,} test tokens, perplexity {np.exp(nats.mean()):.2f}, equal to kenlm within {difference:.1e} in log10"
+        f"{len(test):,} test tokens, perplexity {np.exp(nats.mean()):.2f}; kenlm differs by {difference:.1e} in log10"
     )
     print(f"{'':44} {'measured':>12} {'bar':>12}")
     rows = [

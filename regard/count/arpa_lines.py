@@ -49,7 +49,7 @@ class Lines:
 
 
 def show(text: bytes) -> str:
-    return repr(text.decode(errors="replace")[:60])
+    return f"'{' '.join(text.decode(errors='replace').split())[:60]}'"
 
 
 def read_sizes(lines: Lines) -> list[int]:

@@ -111,8 +111,8 @@ class NgramModel:
             prefix = prefix[rows]
             at = self.trie.find(n, prefix, x[rows])
             is_seen = at != NONE
-            backed_off = log_prob[rows] + self.estimate.log_backoffs[n - 2][prefix]
-            log_prob[rows] = np.where(is_seen, self.estimate.log_probs[n - 1][at], backed_off)
+            log_prob[rows] += self.estimate.log_backoffs[n - 2][prefix]
+            log_prob[rows[is_seen]] = self.estimate.log_probs[n - 1][at[is_seen]]
             matched[rows[is_seen]] = n
             found = np.full_like(x, NONE)
             found[rows] = at
@@ -156,14 +156,14 @@ class NgramModel:
     @classmethod
     def from_tensors(cls, named: Mapping[str, npt.NDArray[Any]]) -> NgramModel:
         """The model that `tensors` described."""
-        order = sum(name.startswith("log_probs.") for name in named)
+        order = max(1, sum(name.startswith("log_probs.") for name in named))
         try:
             log_probs = [named[f"log_probs.{n}"] for n in range(1, order + 1)]
             log_backoffs = [named[f"log_backoffs.{n}"] for n in range(1, order)]
             keys = [named[f"keys.{n}"] for n in range(2, order + 1)]
             estimate = Estimate(log_probs, log_backoffs, named["discounts"], named["discounts_estimated"])
             trie, unk = Trie(len(log_probs[0]) - 1, keys), named["unk"]
-        except (KeyError, IndexError) as error:
+        except KeyError as error:
             raise RegardError(
                 f"These tensors are no n-gram model: {error} is missing. Expected keys.N, log_probs.N and "
                 "log_backoffs.N for each order, discounts, discounts_estimated and unk."
