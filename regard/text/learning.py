@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.decoding import byte_characters
 from regard.text.tokenizer import EOS, UNK, Tokenizer
-from regard.text.units import words_of
+from regard.text.units import bert_words_of, words_of
 
 if TYPE_CHECKING:
     import tokenizers
@@ -93,7 +93,11 @@ def _bpe(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
 
 
 def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
-    """WordPiece as BERT uses it (Schuster & Nakajima 2012; Devlin et al. 2019)."""
+    """WordPiece as BERT uses it (Schuster & Nakajima 2012; Devlin et al. 2019).
+
+    The library numbers the pieces "##c" in the order of a hash table, which differs from call to call, and breaks ties
+    between merges by these numbers. So the words are counted first, and the pieces handed to it in order.
+    """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     assert config.vocab_size is not None  # the config checked it
@@ -101,14 +105,40 @@ def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Toke
     hf.normalizer = normalizers.BertNormalizer(lowercase=config.lowercase)
     hf.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     hf.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(vocab_size=config.vocab_size, special_tokens=[EOS, UNK], show_progress=False)
-    hf.train_from_iterator(texts, trainer)
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(bert_words_of(text))
+    continuing = {"##" + char for word in _bert_tokens(hf, counts) for char in word[1:]}
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=config.vocab_size, special_tokens=[EOS, UNK, *sorted(continuing)], show_progress=False
+    )
+    hf.train_from_iterator(_written_out(counts), trainer)
     if hf.get_vocab_size() > config.vocab_size:
         raise RegardError(
             f"The text has too many different characters for a wordpiece vocabulary of {config.vocab_size}: every one "
             f"needs an entry, {hf.get_vocab_size()} in all. Make vocab_size larger, or use bpe, which works on bytes."
         )
     return _without_special_tokens(hf)
+
+
+def _bert_tokens(hf: tokenizers.Tokenizer, words: Iterable[str]) -> Iterator[str]:
+    normalizer, pre_tokenizer = hf.normalizer, hf.pre_tokenizer
+    assert normalizer is not None
+    assert pre_tokenizer is not None
+    for word in words:
+        yield from (token for token, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(word)))
+
+
+def _written_out(counts: Counter[str]) -> Iterator[str]:
+    """A text with these counts of words, some thousand at a time."""
+    waiting: list[str] = []
+    for word, count in counts.items():
+        for begin in range(0, count, 1000):
+            waiting += [word] * min(1000, count - begin)
+            if len(waiting) >= 1000:
+                yield " ".join(waiting)
+                waiting = []
+    yield " ".join(waiting)
 
 
 def _without_special_tokens(hf: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
