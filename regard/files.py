@@ -38,6 +38,7 @@ def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
                 data(aside)
             _sync(aside)
             os.replace(aside, path)
+            aside.unlink(missing_ok=True)  # still there where both were links to one file: POSIX renames nothing then
         except BaseException:
             aside.unlink(missing_ok=True)
             raise

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
 def detached(tree: Any) -> Any:
-    """The same values without their history."""
+    """The same values without their history, in memory of their own.
+
+    A state may be a view into a larger tensor, and a product over memory that is aligned or strided in another way
+    may add in another order: a run that read its state from a file would differ in the last bit (seen with a GRU).
+    """
     if isinstance(tree, Tensor):
-        return tree.detach()
+        return tree.detach().clone(memory_format=torch.contiguous_format)
     return tuple(detached(part) for part in tree) if isinstance(tree, tuple) else tree
 
 

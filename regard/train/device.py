@@ -43,6 +43,9 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 @contextmanager
 def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
     """Threads, determinism and seeds of one run; all as they were before, when it is over."""
+    has_onednn = torch._C._get_mkldnn_enabled()  # torch.backends.mkldnn.flags warns about another vendor's GPUs
+    if runtime.precision == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        torch._C._set_mkldnn_enabled(False)  # oneDNN's bf16 LSTM fails on such a CPU; torch's own works
     outer = random_tensors()
     n_threads = torch.get_num_threads()
     was_deterministic = torch.are_deterministic_algorithms_enabled()
@@ -56,6 +59,7 @@ def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
     try:
         yield
     finally:
+        torch._C._set_mkldnn_enabled(has_onednn)
         restore_random(outer)
         torch.set_num_threads(n_threads)
         torch.use_deterministic_algorithms(was_deterministic)

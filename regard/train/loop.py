@@ -67,9 +67,8 @@ def train_gradient(
     if latest is not None and not resume:
         raise RegardError(f"{folder} already holds a run, saved at {latest.name}. Resume it or choose another folder.")
     device = pick_device(runtime.device)
-    check_memory(estimate(model, train, optimizer, runtime), runtime, device)
-
     with session(runtime, seed), Interrupt() as interrupt:
+        check_memory(estimate(model, train, optimizer, runtime), runtime, device)
         checkpoints.clean_run_folder(folder)
         batches = batches_for(model, prepared.train, train, seed)
         learner = Learner(model.to(device), batches, train=train, optimizer=optimizer, runtime=runtime)

@@ -38,7 +38,8 @@ def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Tensors by name; a file that is missing, cut short or something else is a RegardError."""
     try:
-        return load_file(path)
+        # Memory of their own: what load_file gives lies in the file's buffer, at addresses that are not aligned.
+        return {name: value.clone() for name, value in load_file(path).items()}
     except FileNotFoundError:
         raise RegardError(f"{path} is missing: the run is incomplete.") from None
     except (SafetensorError, OSError, ValueError) as error:

@@ -1,0 +1,28 @@
+"""torch.compile, in a process of its own: the tests' shape checks cannot be compiled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_training import lasting_metrics
+
+SCRIPT = Path(__file__).parents[1] / "tiny_training.py"
+
+
+def train(folder: Path, is_compiled: bool) -> list[dict[str, float]]:
+    sections = {"runtime": {"is_compiled": is_compiled}}
+    given = {"folder": str(folder), "model": "transformer", "sections": sections}
+    subprocess.run([sys.executable, SCRIPT, json.dumps(given)], check=True, capture_output=True, timeout=300)
+    return lasting_metrics(folder)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_learns_what_the_plain_one_learns(tmp_path: Path) -> None:
+    plain, compiled = train(tmp_path / "plain", False), train(tmp_path / "compiled", True)
+    assert len(plain) == len(compiled) == 9
+    for a, b in zip(plain, compiled, strict=True):
+        assert a["nats_per_token"] == pytest.approx(b["nats_per_token"], abs=1e-4)

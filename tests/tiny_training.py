@@ -1,0 +1,126 @@
+"""A text, models and settings small enough to train in a test; also run as a script, to be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.stream import Stream
+from regard.models.language_model import LanguageModel
+from regard.models.table import build_language_model, model_config
+from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.train.loop import train_gradient
+from regard.train.metrics import WALL_CLOCK, read_metrics
+from regard.train.result import TrainResult
+
+VOCAB_SIZE = 11
+
+SIZES: dict[str, dict[str, Any]] = {
+    "bag": {"d_model": 8, "d_hidden": 12, "max_context": 8},
+    "window": {"d_model": 8, "d_hidden": 12, "n_window": 3},
+    "rnn": {"d_model": 12, "n_layers": 2},
+    "gru": {"d_model": 12, "n_layers": 2},
+    "lstm": {"d_model": 12, "n_layers": 2},
+    "attention": {"d_model": 8, "n_layers": 1, "n_heads": 2, "max_context": 8},
+    "transformer": {"d_model": 8, "n_layers": 2, "n_heads": 2, "max_context": 8},
+}
+
+
+def tiny_text(n_tokens: int = 600, n_valid: int = 120, fingerprint: str = "tiny") -> Any:
+    """Tokens where every second one follows from the one before it, as streams that claim two bytes a token."""
+    ids = np.random.default_rng(0).integers(1, VOCAB_SIZE, n_tokens + n_valid)
+    ids[1::2] = ids[::2] * 7 % VOCAB_SIZE
+    ids[::30] = 0
+
+    def stream(part: Any) -> Stream:
+        return Stream.of(part, n_bytes=2 * len(part), n_words=max(1, len(part) // 2))
+
+    tokenizer = SimpleNamespace(vocab_size=VOCAB_SIZE, unk=None)
+    train, valid = stream(ids[:n_tokens]), stream(ids[n_tokens:])
+    return SimpleNamespace(train=train, valid=valid, test=valid, fingerprint=fingerprint, tokenizer=tokenizer)
+
+
+def tiny_model(name: str = "lstm", **changes: Any) -> LanguageModel:
+    torch.manual_seed(7)
+    return build_language_model(name, model_config(name, SIZES[name] | changes), VOCAB_SIZE)
+
+
+def run_tiny(
+    folder: Path, model: LanguageModel | None = None, text: Any = None, resume: bool = False, **changes: Any
+) -> TrainResult:
+    """Train; `changes` are sections ({"train": {...}}) or keywords of `train_gradient`."""
+    sections = {
+        "train": TrainConfig.from_dict(
+            {"max_steps": 12, "n_batch": 4, "n_context": 8, "eval_every": 5} | changes.pop("train", {})
+        ),
+        "optimizer": OptimizerConfig.from_dict({"lr": 0.02} | changes.pop("optimizer", {})),
+        "schedule": ScheduleConfig.from_dict({"n_warmup": 3} | changes.pop("schedule", {})),
+        "runtime": RuntimeConfig.from_dict({"device": "cpu", "n_threads": 1} | changes.pop("runtime", {})),
+        "checkpoint": CheckpointConfig.from_dict(
+            {"every_seconds": None, "log_every": 2, "has_tensorboard": False} | changes.pop("checkpoint", {})
+        ),
+    }
+    model, text = model or tiny_model(), text or tiny_text()
+    return train_gradient(model, text, folder, seed=3, resume=resume, **sections, **changes)
+
+
+def lasting_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl without what a clock wrote."""
+    return [{k: v for k, v in line.items() if k not in WALL_CLOCK} for line in read_metrics(folder)]
+
+
+def same_runs(a: Path, b: Path) -> bool:
+    """The same weights to the bit, and the same measurements."""
+    weights = (a / "model.safetensors").read_bytes() == (b / "model.safetensors").read_bytes()
+    return weights and lasting_metrics(a) == lasting_metrics(b)
+
+
+def stop_at(step: int) -> Callable[[Any], bool]:
+    return lambda state: state.step == step
+
+
+def kill_at(step: int) -> Callable[[Any], bool]:
+    def kill(state: Any) -> bool:
+        if state.step == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    return kill
+
+
+def kill_in_checkpoint(n_files: int) -> None:
+    """From now on, die when the n-th file has reached the disk: in the midst of a checkpoint, for most n."""
+    sync, count = os.fsync, 0
+
+    def fsync(handle: int) -> None:
+        nonlocal count
+        sync(handle)
+        count += 1
+        if count >= n_files:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.fsync = fsync
+
+
+def main() -> None:
+    """`tiny_training.py '{"folder": ..., "model": ..., "kill_step" | "kill_file": n, "sections": {...}}'`."""
+    given = json.loads(sys.argv[1])
+    if given.get("kill_file"):
+        kill_in_checkpoint(given["kill_file"])
+    on_step = kill_at(given["kill_step"]) if given.get("kill_step") else None
+    model = tiny_model(given["model"], **given.get("settings", {}))
+    print("ready", flush=True)
+    run_tiny(Path(given["folder"]), model, resume=True, on_step=on_step, **given.get("sections", {}))
+
+
+if __name__ == "__main__":
+    main()

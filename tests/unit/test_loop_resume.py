@@ -1,0 +1,130 @@
+"""A run that is stopped and resumed gives the bits of one that was never stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_training import SIZES, run_tiny, same_runs, stop_at, tiny_model, tiny_text
+
+from regard.errors import RegardError
+from regard.train.checkpoint import checkpoint_folders
+
+EVERYTHING = {
+    "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
+    "schedule": {"name": "plateau", "patience": 1},
+    "checkpoint": {"every_steps": 3},
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_stopped_and_resumed_run_gives_the_bits_of_one_never_stopped(name: str, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_tiny(whole, tiny_model(name, p_dropout=0.2), **EVERYTHING)
+    for step in (2, 3, 8):
+        result = run_tiny(parts, tiny_model(name, p_dropout=0.2), resume=True, on_step=stop_at(step), **EVERYTHING)
+        assert (result.reason, result.step) == ("interrupted", step)
+        torch.rand(5)  # whatever the process does in between must not matter
+    result = run_tiny(parts, tiny_model(name, p_dropout=0.2), resume=True, **EVERYTHING)
+    assert (result.reason, result.step, result.is_finished) == ("max_steps", 12, True)
+    assert same_runs(whole, parts)
+    for file in ("model", "average", "optimizer", "carried", "random", "best"):
+        a, b = (f / "state" / "step-00000012" / f"{file}.safetensors" for f in (whole, parts))
+        assert a.read_bytes() == b.read_bytes(), file
+
+
+def test_the_test_of_resuming_would_see_a_lost_random_state(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "a", tiny_model(p_dropout=0.5))
+    run_tiny(tmp_path / "b", tiny_model(p_dropout=0.5), on_step=stop_at(4))
+    latest = checkpoint_folders(tmp_path / "b")[-1] / "random.safetensors"
+    other = checkpoint_folders(tmp_path / "a")[-1] / "random.safetensors"
+    assert latest.stat().st_size == other.stat().st_size
+    latest.write_bytes(other.read_bytes())
+    run_tiny(tmp_path / "b", tiny_model(p_dropout=0.5), resume=True)
+    assert not same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_resuming_drops_what_was_measured_after_the_checkpoint(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "a")
+    run_tiny(tmp_path / "b", on_step=stop_at(6))
+    with (tmp_path / "b" / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "step": 8}\n{"kind": "tra')
+    run_tiny(tmp_path / "b", resume=True)
+    assert same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_resuming_puts_the_best_weights_of_the_checkpoint_back(tmp_path: Path) -> None:
+    run_tiny(tmp_path, on_step=stop_at(6))
+    best = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "later").write_bytes(b"weights of a later step")
+    (tmp_path / "later").rename(tmp_path / "model.safetensors")
+    run_tiny(tmp_path, resume=True, on_step=stop_at(7))
+    assert (tmp_path / "model.safetensors").read_bytes() == best
+
+
+def test_resuming_where_nothing_was_saved_yet_starts_from_the_beginning(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "a")
+    run_tiny(tmp_path / "b", resume=True)
+    assert same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
+    first = run_tiny(tmp_path)
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    again = run_tiny(tmp_path, resume=True)
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+    assert again == first
+
+
+def test_a_run_with_the_same_seed_gives_the_same_bits_whatever_was_drawn_before(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    run_tiny(tmp_path / "a", tiny_model(p_dropout=0.3))
+    model = tiny_model(p_dropout=0.3)
+    torch.manual_seed(99)
+    run_tiny(tmp_path / "b", model)
+    assert same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_training_leaves_the_random_generators_of_the_caller_alone(tmp_path: Path) -> None:
+    model = tiny_model(p_dropout=0.3)
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    run_tiny(tmp_path, model)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_resumed_run_with_other_data_is_refused(tmp_path: Path) -> None:
+    run_tiny(tmp_path, on_step=stop_at(4))
+    with pytest.raises(
+        RegardError, match=r"its data was tiny and is other now. Resume it with what it was started with"
+    ):
+        run_tiny(tmp_path, text=tiny_text(fingerprint="other"), resume=True)
+
+
+def test_a_resumed_run_with_another_batch_is_refused(tmp_path: Path) -> None:
+    run_tiny(tmp_path, on_step=stop_at(4))
+    with pytest.raises(RegardError, match="its n_batch was 4 and is 5 now"):
+        run_tiny(tmp_path, train={"n_batch": 5}, resume=True)
+
+
+def test_a_folder_that_holds_a_run_is_refused_without_resume(tmp_path: Path) -> None:
+    run_tiny(tmp_path)
+    with pytest.raises(RegardError, match=r"already holds a run, saved at step-00000012. Resume it or choose another"):
+        run_tiny(tmp_path)
+
+
+def test_a_run_in_bfloat16_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    runtime = {"precision": "bf16"}
+    run_tiny(tmp_path / "a", runtime=runtime)
+    run_tiny(tmp_path / "b", runtime=runtime, on_step=stop_at(4))
+    run_tiny(tmp_path / "b", runtime=runtime, resume=True)
+    assert same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_deterministic_run_gives_the_same_bits_and_leaves_the_switch_as_it_was(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "a")
+    run_tiny(tmp_path / "b", runtime={"is_deterministic": True})
+    assert same_runs(tmp_path / "a", tmp_path / "b")
+    assert not torch.are_deterministic_algorithms_enabled()
