@@ -46,7 +46,7 @@ SAMPLES = {
     "ngram": " is a list of the same as the first argument is not a valid option. The return value of the function.",
     "window": " the type of the object to be used by the type of the function is the same value, and the default.",
     "rnn": " be a string or a tuple of strings. If the file is not given, the default is to use the current module.",
-    "lstm": " return the number of bytes written.\n\nChanged in version 3.4: The argument may be any bytes-like object.",
+    "lstm": " return the number of bytes written.\n\nChanged in version 3.4: It may be any bytes-like object.",
     "transformer": " be called with a single argument, the exception instance. If it returns true, the exception is "
     "ignored and the next handler is tried.",
     "bag": " the the of a to the in, is function of the and value for.",

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 N_WINDOWS = 48
 WINDOW_BYTES = 1024
 EDGES = (0, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-MAX_SAMPLE_CHARS = 420
+MAX_SAMPLE_CHARS = 320
 
 
 def block_nats(run: Run, test: TestText) -> tuple[Array, int]:

@@ -77,7 +77,8 @@ def run_comparison(plan: Plan, *, progress: Drawing, reporter: Reporter) -> Comp
         ) from None
     comparison = ranked_comparison(_setup(ground, time.monotonic() - began), results)
     write_atomically(plan.out / "compare.json", to_json(comparison))
-    draw_again(plan.out, note=reporter.note)
+    path = draw_again(plan.out, note=reporter.note)
+    reporter.note(f"Wrote {path}, with compare.json and overview.png beside it.")
     return comparison
 
 
@@ -195,6 +196,8 @@ def _seed(contender: Contender, size: Matched, seed: int, ground: Ground, report
     vocab_size = ground.prepared[contender.name].tokenizer.vocab_size
     try:
         result = trial.train_and_measure(contender, size, vocab_size, seed, plan, ground.test, reporter)
+    except InterruptedRunError:
+        raise
     except Exception as error:
         failure = trial.failure_of(error, contender.name, seed, plan.out)
         reporter.note(f"{contender.name}, seed {seed}, failed: {failure.reason}")

@@ -7,23 +7,23 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from regard.compare.budget import Budget
 from regard.compare.measure import block_nats
 from regard.compare.passages import TestText
 from regard.compare.plan import Contender, Plan
 from regard.compare.result import CurvePoint, Failure, SeedResult
+from regard.compare.shapes import shape_of
 from regard.compare.width import Matched, matched
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.models.table import build_language_model, model_config
-from regard.run import Run
+from regard.models.table import model_config
+from regard.run import Run, load
 from regard.settings import Settings
 from regard.train.device import pick_device
 from regard.train.metrics import read_metrics
 from regard.train.progress import Reporter
 
-N_EVALUATIONS = 24  # points of a learning curve, about
-MAX_EVAL_TOKENS = 16_384  # tokens a point: enough for a curve, little beside the training between two
+N_EVALUATIONS = 20  # points of a learning curve, about
+EVAL_TOKENS = (2_048, 16_384)  # the fewest and the most tokens a point, as the budget allows
 FLOPS_PER_SECOND = {"cpu": 1e10, "cuda": 1e13}  # of one core, of one GPU; only to guess how often to evaluate
 
 
@@ -41,11 +41,11 @@ def run_config(contender: Contender, model: Settings, vocab_size: int, seed: int
     budget, train = plan.budget, dict(plan.train)
     cost = 0.0
     if not contender.is_counted:
-        cost = 3.0 * _flops_per_token(contender.model_name, model, vocab_size, plan.train["n_context"])
+        cost = 3.0 * shape_of(contender.model_name, model, vocab_size).flops_per_token(plan.train["n_context"])
     train |= {"max_tokens": budget.max_tokens(cost), "max_seconds": budget.seconds, "order": "stream"}
     if train["max_tokens"] is None and train["max_seconds"] is None:  # FLOPs do not limit counting: count it all
         train["max_epochs"] = 1.0
-    train |= {"eval_every": evaluate_every(budget, cost, plan), "max_eval_tokens": MAX_EVAL_TOKENS}
+    train |= evaluations(plan)
     return {
         "seed": seed,
         "data": plan.data.to_dict(),
@@ -58,17 +58,22 @@ def run_config(contender: Contender, model: Settings, vocab_size: int, seed: int
     }
 
 
-def evaluate_every(budget: Budget, flops_per_token: float, plan: Plan) -> int:
-    """Steps between two points of the learning curve, so that there are about `N_EVALUATIONS` of them."""
+def evaluations(plan: Plan) -> dict[str, int]:
+    """How often to evaluate and on how much, from a guess of how far the budget reaches; the same for all contenders.
+
+    A point costs a third of training on as many tokens, so all points together cost about a third of the training.
+    """
     tokens_per_step = plan.train["n_batch"] * plan.train["n_context"]
+    flops_per_token = 6.0 * plan.n_parameters  # twice the parameters forward, as much again twice for the way back
     device = pick_device(plan.runtime.device).type
     rate = FLOPS_PER_SECOND.get(device, 1e10) * ((os.cpu_count() or 1) if device == "cpu" else 1)
-    guesses = []
-    if (tokens := budget.max_tokens(flops_per_token)) is not None:
-        guesses.append(tokens / tokens_per_step)
-    if budget.seconds is not None:
-        guesses.append(budget.seconds * rate / max(flops_per_token * tokens_per_step, 1.0))
-    return max(1, round(min(guesses, default=1000) / N_EVALUATIONS))
+    guesses = [] if plan.budget.seconds is None else [plan.budget.seconds * rate / flops_per_token]
+    if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
+        guesses.append(tokens)
+    tokens_guess = min(guesses)
+    every = max(1, round(tokens_guess / tokens_per_step / N_EVALUATIONS))
+    fewest, most = EVAL_TOKENS
+    return {"eval_every": every, "max_eval_tokens": int(min(most, max(fewest, tokens_guess / N_EVALUATIONS)))}
 
 
 def train_and_measure(
@@ -81,7 +86,8 @@ def train_and_measure(
     config = run_config(contender, size.config, vocab_size, seed, plan)
     is_begun = (folder / "config.yaml").exists()
     run = api.train(config, out=folder, resume=is_begun, reporter=reporter)
-    return measured(run, seed, plan.out, test)
+    device = pick_device(plan.runtime.device)
+    return measured(run if device.type == "cpu" else load(folder, device=str(device)), seed, plan.out, test)
 
 
 def measured(run: Run, seed: int, out: Path, test: TestText) -> SeedResult:
@@ -126,10 +132,3 @@ def failure_of(error: Exception, contender: str, seed: int, out: Path) -> Failur
     else:
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
     return Failure(seed=seed, reason=reason)
-
-
-def _flops_per_token(name: str, config: Settings, vocab_size: int, n_context: int) -> int:
-    import torch
-
-    with torch.device("meta"):
-        return build_language_model(name, config, vocab_size).flops_per_token(n_context)

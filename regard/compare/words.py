@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from regard.compare.result import ContenderResult, Neighbours
 
+NEAR = 16.0  # bytes of context from which on the gain is counted: a few words
+LEAST_GAIN = 0.05
+
 
 def p_text(p: float) -> str:
     """A p-value as it is printed.
@@ -26,7 +29,7 @@ def headline(
     if not rows:
         return (f"No contender finished: {', '.join(failed)} failed.",)
     sentences = [_first(rows, neighbours)]
-    sentences += [s for s in (_ties(neighbours), _cheapest(rows), _lossy(rows)) if s]
+    sentences += [s for s in (_ties(neighbours), _cheapest(rows), _memory(rows), _lossy(rows)) if s]
     if failed:
         sentences.append(f"{_joined(list(failed))} did not finish.")
     return tuple(sentences)
@@ -40,7 +43,8 @@ def _first(rows: list[ContenderResult], neighbours: Sequence[Neighbours]) -> str
     if lead is None:
         return f"{best.name} reaches {best.score.bits_per_byte:.2f} bits per byte."
     if not lead.is_clear:
-        return f"{start}, but its lead of {lead.difference:.3f} over {lead.worse} is not settled ({p_text(lead.p)})."
+        why = p_text(lead.p) if lead.p >= 0.05 else "it changes with the seed"
+        return f"{start}, but its lead of {lead.difference:.3f} over {lead.worse} is not settled ({why})."
     return f"{start}, {_gap(lead.difference)} ahead of {lead.worse} ({p_text(lead.p)})."
 
 
@@ -67,6 +71,20 @@ def _cheapest(rows: list[ContenderResult]) -> str:
             times = best.seconds / score.seconds
             return f"{contender.name} comes within {worse:.0f}% of it in 1/{times:.0f} of the training time."
     return ""
+
+
+def _memory(rows: list[ContenderResult]) -> str:
+    """Who gets the most out of a long past, where someone does."""
+    gains = []
+    for contender in rows:
+        early = [p for p in contender.positions if p.n_bytes_before >= NEAR]
+        if len(early) > 1:
+            gains.append((early[0].bits_per_byte - early[-1].bits_per_byte, contender.name, early))
+    gain, name, points = max(gains, key=lambda g: g[0], default=(0.0, "", []))
+    if gain < LEAST_GAIN or len(rows) < 2:
+        return ""
+    near, far = (f"{p.n_bytes_before:.0f}" for p in (points[0], points[-1]))
+    return f"{name} gains most from a long past: {gain:.2f} bits per byte between {near} and {far} bytes of it."
 
 
 def _lossy(rows: list[ContenderResult]) -> str:

@@ -118,10 +118,19 @@ def linear_ticks(low: float, high: float, most: int) -> list[float]:
     return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def decimals(ticks: Sequence[float]) -> int:
+    """How many decimals tell all ticks apart, the same for each.
+
+    >>> decimals([1.8, 2.0]), decimals([2.0, 2.25])
+    (1, 2)
+    """
+    return next((n for n in (1, 2, 3) if all(abs(t - round(t, n)) < 1e-9 for t in ticks)), 4)
+
+
 def _axes(frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str]) -> str:
     bottom, right = frame.height - frame.bottom, frame.width - frame.right
     y_ticks = linear_ticks(frame.y_low, frame.y_high, 6)
-    digits = 2 if any(abs(t * 10 - round(t * 10)) > 1e-6 for t in y_ticks) else 1
+    digits = decimals(y_ticks)
     parts = []
     for tick in y_ticks:
         y = frame.y(tick)

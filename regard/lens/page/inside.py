@@ -6,6 +6,7 @@ from html import escape
 
 from regard.compare.result import AttentionView, CellTrace, CellView, Comparison
 from regard.lens.page.palette import colour_of, diverging
+from regard.lens.page.surprise import column_width
 
 
 def attention_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
@@ -60,7 +61,7 @@ def cells_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
         figures.append(
             f'<div class="panel" id="cells-{k}"{"" if k == first else " hidden"}>'
             f'<div class="tabs traces" data-cells="{k}">{buttons}</div>'
-            f'<div class="celltext">{text}</div></div>'
+            f'<div class="celltext" style="column-width:{column_width("".join(view.tokens))}ch">{text}</div></div>'
         )
         data.append({"values": [t.values for t in view.traces]})
     tabs = [_tab(f"cells-{k}", c.name, k == first, colour_of(i)) for k, (i, c, _) in enumerate(shown)]

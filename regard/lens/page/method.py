@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from regard.compare.budget import count_text, duration_text
@@ -14,7 +15,7 @@ def samples(comparison: Comparison) -> str:
     prompt = comparison.setup.prompt
     cards = [
         f'<article class="card" style="--c:{colour_of(i)}"><h3>{escape(c.name)}</h3>'
-        f'<p class="sample"><span class="prompt">{escape(prompt)}</span>{escape(c.sample)}</p></article>'
+        f'<p class="sample"><span class="prompt">{escape(prompt)}</span>{escape(_tight(c.sample))}</p></article>'
         for i, c in enumerate(comparison.contenders)
         if c.sample
     ]
@@ -72,6 +73,11 @@ def _unmatched(comparison: Comparison) -> str:
     notes = [f"* {c.name}: {c.parameters_note}." for c in comparison.contenders if c.parameters_note]
     lossy = [f"† {c.name}: its tokenizer loses text." for c in comparison.ranked if not c.is_comparable]
     return " ".join(notes + lossy)
+
+
+def _tight(text: str) -> str:
+    """Without blank lines, which say little and take much room."""
+    return re.sub(r"\n\s*\n", "\n", text)
 
 
 def _bytes(n: int) -> str:

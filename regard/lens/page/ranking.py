@@ -7,7 +7,7 @@ from html import escape
 from regard.compare.budget import count_text, duration_text
 from regard.compare.result import Comparison, ContenderResult, Neighbours
 from regard.compare.words import p_text
-from regard.lens.page.chart import linear_ticks
+from regard.lens.page.chart import decimals, linear_ticks
 from regard.lens.page.palette import colour_of
 
 
@@ -30,9 +30,8 @@ def ranking_figure(comparison: Comparison) -> str:
 
 
 def _head(scale: tuple[float, float]) -> str:
-    ticks = "".join(
-        f'<span style="left:{_percent(t, scale)}%">{t:.4g}</span>' for t in linear_ticks(scale[0], scale[1], 5)
-    )
+    values = linear_ticks(*scale, 5)
+    ticks = "".join(f'<span style="left:{_percent(t, scale)}%">{t:.{decimals(values)}f}</span>' for t in values)
     costs = "".join(
         f"<span>{c}</span>" for c in ("perplexity<br>per token", "parameters", "training<br>tokens", "FLOPs", "time")
     )
@@ -78,7 +77,7 @@ def _about(contender: ContenderResult) -> str:
     depth = "" if layers is None else f"{layers} layer{'s' * (layers != 1)}, "
     order = contender.config.get("order")
     tokenizer = contender.tokenizer
-    tokens = "" if tokenizer is None else f"{tokenizer.kind} {count_text(tokenizer.vocab_size)}"
+    tokens = "" if tokenizer is None else f"{tokenizer.kind} {tokenizer.vocab_size}"
     return model + (f"order {order}, " if order else "") + depth + width + tokens
 
 
@@ -86,7 +85,7 @@ def _gap(n: Neighbours) -> str:
     words = f"{n.difference:.3f} ahead, {p_text(n.p)}"
     tip = f"{n.better} over {n.worse}: {n.difference:.4f} bits per byte, 95% interval {n.low:.4f} to {n.high:.4f}"
     kind = "clear" if n.is_clear else "unclear"
-    note = "" if n.is_clear else " · not settled"
+    note = "" if n.is_clear else " · not settled" if n.p >= 0.05 else " · not settled over seeds"
     return f'<div class="gap {kind}" data-tip="{escape(tip, quote=True)}"><span>{words}{note}</span></div>'
 
 

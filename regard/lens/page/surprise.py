@@ -45,7 +45,7 @@ def surprise_figure(comparison: Comparison) -> tuple[str, dict[str, object]]:
     legend = f'<span class="scale">0 {scale} {top:.0f}+ bits a token</span>'
     return (
         f'<div class="tabs chips"><span>colour the text by</span>{chips}{legend}</div>'
-        f'<div class="passage" id="surprise">{"".join(words)}</div>',
+        f'<div class="passage" id="surprise" style="column-width:{column_width(passage)}ch">{"".join(words)}</div>',
         data,
     )
 
@@ -58,6 +58,11 @@ def pieces(passage: str) -> list[Piece]:
     """
     found = [m.span() for m in re.finditer(r"[^\S\n]*\S+\n*|[^\S\n]*\n+|[^\S\n]+", passage)]
     return [(k, min(b, k + MAX_PIECE)) for a, b in found for k in range(a, b, MAX_PIECE)]
+
+
+def column_width(passage: str) -> int:
+    """Characters a column of this text needs: verse and code stand in two columns where there is room for them."""
+    return min(100, max(len(line) for line in passage.split("\n")) + 4)
 
 
 def strongest(rows: Sequence[Sequence[Span]]) -> float:

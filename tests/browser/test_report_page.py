@@ -1,0 +1,131 @@
+"""The report in a real headless Chromium: does its script run, and do its buttons do what they say?"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_comparison import made_up_comparison
+
+from regard.lens.report import render_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
+    pytest.mark.slow,
+]
+
+PROBE = """
+<script>
+addEventListener("load", () => {
+  const found = {};
+  try { %s } catch (error) { found.error = String(error); }
+  const out = document.createElement("pre");
+  out.id = "found";
+  out.textContent = JSON.stringify(found);
+  document.body.append(out);
+});
+</script>
+</body>"""
+
+
+def in_browser(tmp_path: Path, html: str, script: str, width: int = 1280) -> dict[str, Any]:
+    """Run `script` in the loaded page; it fills the object `found`, which comes back. Nothing may be on the console."""
+    page = tmp_path / "report.html"
+    page.write_text(html.replace("</body>", PROBE % script), encoding="utf-8")
+    assert CHROMIUM is not None
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+         f"--window-size={width},1000", "--enable-logging=stderr", "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert console == []
+    match = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, flags=re.DOTALL)
+    assert match is not None
+    found: dict[str, Any] = json.loads(match[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    assert "error" not in found, found["error"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render_report(made_up_comparison())
+
+
+def test_attention_is_drawn_and_a_thumbnail_switches_the_head(tmp_path: Path, html: str) -> None:
+    script = """
+      found.cells = document.querySelectorAll(".map rect").length;
+      found.heads = document.querySelectorAll(".heads canvas").length;
+      found.before = document.querySelector(".which").textContent;
+      document.querySelector('canvas[data-head="0,3"]').click();
+      found.after = document.querySelector(".which").textContent;
+    """
+    found = in_browser(tmp_path, html, script)
+    assert found["cells"] == 34 * 35 // 2
+    assert found["heads"] == 12
+    assert found["before"] != found["after"] == "Layer 1, head 4"
+
+
+def test_the_switch_shows_one_learning_curve_at_a_time(tmp_path: Path, html: str) -> None:
+    script = """
+      const shown = () => [...document.querySelectorAll("#curves .panel")].filter((p) => !p.hidden).map((p) => p.id);
+      found.before = shown();
+      document.querySelector('[data-tab="curve-seconds"]').click();
+      found.after = shown();
+    """
+    assert in_browser(tmp_path, html, script) == {"before": ["curve-tokens"], "after": ["curve-seconds"]}
+
+
+def test_pointing_at_a_word_shows_what_it_cost_every_contender(tmp_path: Path, html: str) -> None:
+    script = """
+      const word = document.querySelectorAll("#surprise .w")[2];
+      const box = word.querySelector(".t").getBoundingClientRect();
+      word.querySelector(".t").dispatchEvent(new PointerEvent("pointermove",
+        { bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + 3 }));
+      found.tip = document.getElementById("tip").innerText;
+      found.hidden = document.getElementById("tip").hidden;
+    """
+    found = in_browser(tmp_path, html, script)
+    assert found["hidden"] is False
+    for name in ("ngram", "window", "rnn", "lstm", "transformer"):
+        assert name in found["tip"]
+    assert found["tip"].count("bits") == 5
+
+
+def test_text_can_be_coloured_by_another_contender_and_another_cell(tmp_path: Path, html: str) -> None:
+    script = """
+      const text = () => [...document.querySelectorAll("#surprise .t")].map((t) => t.textContent).join("");
+      const colours = (q) => [...document.querySelectorAll(q)].map((s) => getComputedStyle(s).backgroundColor).join();
+      found.text = text();
+      const before = colours("#surprise .t span"), cell = colours("#cells .panel:not([hidden]) .celltext span");
+      document.querySelector('[data-colour-by="0"]').click();
+      document.querySelectorAll("#cells .panel:not([hidden]) [data-trace]")[1].click();
+      found.same_text = text() === found.text;
+      found.recoloured = colours("#surprise .t span") !== before;
+      found.other_cell = colours("#cells .panel:not([hidden]) .celltext span") !== cell;
+    """
+    found = in_browser(tmp_path, html, script)
+    assert (found["same_text"], found["recoloured"], found["other_cell"]) == (True, True, True)
+    assert found["text"].startswith("If\u00a0the\u00a0iterable")
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_nothing_is_wider_than_the_window(tmp_path: Path, html: str, width: int) -> None:
+    script = "found.wide = document.documentElement.scrollWidth; found.window = innerWidth;"
+    found = in_browser(tmp_path, html, script, width)
+    assert found["wide"] <= found["window"]
+
+
+def test_hostile_text_runs_nothing(tmp_path: Path) -> None:
+    hostile = (
+        "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> & " * 3
+    )
+    html = render_report(made_up_comparison(("lstm", "transformer"), passage=hostile, prompt=hostile))
+    found = in_browser(tmp_path, html, "found.title = document.title; found.images = document.images.length;")
+    assert found == {"title": "Regard: lstm, transformer", "images": 0}

@@ -1,0 +1,263 @@
+"""The main job on a text of a few kilobytes: everything real, everything small."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.compare.plan import Plan, comparison_plan
+from regard.compare.result import Comparison
+from regard.compare.runner import draw_again, run_comparison
+from regard.errors import InterruptedRunError, RegardError
+from regard.train.progress import Silent
+
+WORDS = (
+    "the cat",
+    "a dog",
+    "(brown)",
+    "ran",
+    'said "no"',
+    "sat",
+    "on the mat",
+    "Paris",
+    "42 times",
+    "again.\n",
+    "why?\n",
+)
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    yield None
+
+
+class Notes(Silent):
+    """Remembers what was told, and may press Ctrl-C when a certain thing is told."""
+
+    def __init__(self, stop_at: str | None = None) -> None:
+        self.told: list[str] = []
+        self.stop_at = stop_at
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+        if self.stop_at is not None and text.startswith(self.stop_at):
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    draw = random.Random(0)
+    path = tmp_path_factory.mktemp("text") / "small.txt"
+    path.write_text(" ".join(draw.choices(WORDS, k=6000)))
+    return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def given(text: Path, **changes: Any) -> dict[str, Any]:
+    return {
+        "contenders": {
+            "ngram": {"model": {"name": "ngram", "order": 3}},
+            "lstm": {"model": {"name": "lstm", "n_layers": 1}},
+            "attention-words": {"model": {"name": "attention", "n_layers": 2}, "tokenizer": "word"},
+            "broken": {"model": "rnn", "optimizer": {"name": "sgd", "lr": 1e30, "max_grad_norm": None}},
+        },
+        "data": str(text),
+        "tokenizer": "char",
+        "budget": "4ktokens",
+        "params": 6000,
+        "seeds": 2,
+        "train": {"n_batch": 4, "n_context": 32},
+        "runtime": {"device": "cpu", "n_threads": 1},
+    } | changes
+
+
+def plan(text: Path, out: Path, **changes: Any) -> Plan:
+    return comparison_plan(given(text, **changes), out=out)
+
+
+@pytest.fixture(scope="module")
+def done(text: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Comparison]:
+    out = tmp_path_factory.mktemp("done") / "out"
+    return out, run_comparison(plan(text, out), progress=nothing, reporter=Notes())
+
+
+def test_everything_is_written(done: tuple[Path, Comparison]) -> None:
+    out, comparison = done
+    assert Comparison.load(out).ranking == comparison.ranking
+    assert (out / "report.html").stat().st_size > 10_000
+    assert (out / "overview.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(p.name for p in (out / "runs").iterdir()) == [
+        "attention-words-seed0", "attention-words-seed1", "broken-seed0", "broken-seed1", "lstm-seed0", "lstm-seed1",
+        "ngram-seed0",
+    ]  # fmt: skip
+
+
+def test_a_contender_that_fails_is_reported_and_the_others_finish(done: tuple[Path, Comparison]) -> None:
+    out, comparison = done
+    broken = comparison.contender("broken")
+    assert broken.score is None
+    assert [f.seed for f in broken.failures] == [0, 1]
+    assert "Training stopped at step" in broken.failures[0].reason
+    assert "Traceback" in (out / "failures" / "broken-seed0.txt").read_text()
+    assert set(comparison.ranking) == {"ngram", "lstm", "attention-words"}
+    assert "broken did not finish." in comparison.headline
+
+
+def test_sizes_are_matched_and_counting_is_marked(done: tuple[Path, Comparison]) -> None:
+    comparison = done[1]
+    assert abs((comparison.contender("lstm").n_parameters or 0) / 6000 - 1) <= 0.02
+    assert comparison.contender("lstm").parameters_note == ""
+    assert comparison.contender("ngram").parameters_note.startswith("as many n-grams")
+
+
+def test_the_lossy_tokenizer_comes_last_and_is_flagged(done: tuple[Path, Comparison]) -> None:
+    comparison = done[1]
+    assert comparison.ranking[-1] == "attention-words"
+    assert not comparison.contender("attention-words").is_comparable
+
+
+def test_every_contender_was_given_the_same_budget(done: tuple[Path, Comparison]) -> None:
+    for contender in done[1].contenders:
+        for seed in contender.seeds:
+            assert 4000 <= seed.train_tokens <= 4000 + 4 * 32 or contender.name == "ngram"
+
+
+def test_the_score_is_that_of_evaluating_the_run(done: tuple[Path, Comparison]) -> None:
+    out, comparison = done
+    seed = comparison.contender("lstm").seeds[0]
+    evaluation = regard.load(out / seed.run).evaluate()  # the test split is smaller than what a comparison reads of it
+    assert sum(seed.block_nats) == pytest.approx(evaluation.nats, rel=1e-5)
+    assert seed.n_test_tokens == evaluation.n_tokens
+    n_bytes = sum(comparison.setup.block_bytes)
+    assert n_bytes == evaluation.n_bytes == comparison.setup.n_test_bytes
+    assert sum(seed.block_nats) / n_bytes / math.log(2) == pytest.approx(evaluation.bits_per_byte, rel=1e-5)
+
+
+def test_the_views_show_what_each_model_has(done: tuple[Path, Comparison]) -> None:
+    comparison = done[1]
+    passage = comparison.setup.passage
+    for contender in comparison.ranked:
+        assert contender.sample
+        assert contender.positions
+        assert contender.surprise[-1].end >= len(passage) - 1
+        assert len(contender.seeds[0].curve) >= 3
+    cells = comparison.contender("lstm").cells
+    assert cells is not None
+    assert "".join(cells.tokens) == passage
+    assert all(len(t.values) == len(cells.tokens) and max(map(abs, t.values)) <= 1 for t in cells.traces)
+    attention = comparison.contender("attention-words").attention
+    assert attention is not None
+    assert len(attention.weights) == 2
+    for row in attention.weights[1][0]:
+        assert sum(row) == pytest.approx(1, abs=0.02)
+    assert comparison.contender("ngram").attention is None
+    assert comparison.contender("lstm").attention is None
+
+
+def test_a_finished_comparison_is_not_run_again(done: tuple[Path, Comparison], text: Path) -> None:
+    out, comparison = done
+    before = {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("*") if "broken" not in str(p)}
+    notes = Notes()
+    again = run_comparison(plan(text, out), progress=nothing, reporter=notes)
+    assert [line for line in notes.told if ", seed " in line and not line.startswith("broken")] == []
+    assert before == {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("*") if "broken" not in str(p)}
+    assert again.ranking == comparison.ranking
+    assert [c.score for c in again.contenders] == [c.score for c in Comparison.load(out).contenders]
+
+
+def test_the_report_is_drawn_again_from_the_file_alone(done: tuple[Path, Comparison], tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_bytes((done[0] / "compare.json").read_bytes())
+    assert draw_again(tmp_path) == tmp_path / "report.html"
+    assert (tmp_path / "overview.png").exists()
+
+
+def test_an_interrupted_comparison_goes_on_where_it_was(
+    done: tuple[Path, Comparison], text: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(
+        InterruptedRunError, match=r"Stopped with 2 of 7 trainings finished; all is saved\. Go on with: "
+    ):
+        run_comparison(plan(text, out), progress=nothing, reporter=Notes(stop_at="lstm, seed 1"))
+    notes = Notes()
+    resumed = run_comparison(plan(text, out), progress=nothing, reporter=notes)
+    assert not any(line.startswith(("ngram, seed 0", "lstm, seed 0")) for line in notes.told)
+    assert any(line.startswith("lstm, seed 1") for line in notes.told)
+    straight = done[1]
+    for contender in ("ngram", "lstm", "attention-words"):
+        blocks = [[s.block_nats for s in c.contender(contender).seeds] for c in (resumed, straight)]
+        for mine, theirs in zip(*blocks, strict=True):
+            assert mine == pytest.approx(theirs, rel=1e-6)
+
+
+def test_a_folder_with_another_comparison_is_refused(done: tuple[Path, Comparison], text: Path) -> None:
+    out = done[0]
+    with pytest.raises(RegardError, match=r"holds another comparison: its budget was 4k tokens, and now is 9k tokens"):
+        run_comparison(plan(text, out, budget="9ktokens"), progress=nothing, reporter=Notes())
+    assert Comparison.load(out) is not None
+
+
+def test_a_folder_that_holds_something_else_is_refused(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RegardError, match=r"is there already and holds no comparison; choose another --out"):
+        run_comparison(plan(text, tmp_path), progress=nothing, reporter=Notes())
+
+
+def test_a_flops_budget_gives_dearer_models_fewer_tokens(text: Path, tmp_path: Path) -> None:
+    contenders = {"ngram": None, "rnn": {"model": {"name": "rnn", "n_layers": 1}}, "window": None}
+    chosen = plan(text, tmp_path / "out", contenders=contenders, budget="2e8flops", seeds=1)
+    comparison = run_comparison(chosen, progress=nothing, reporter=Notes())
+    for name in ("rnn", "window"):
+        seed = comparison.contender(name).seeds[0]
+        per_step = seed.flops / seed.train_tokens * 4 * 32
+        assert 2e8 - per_step <= seed.flops <= 2e8 + per_step
+    counted = comparison.contender("ngram").seeds[0]
+    assert counted.flops == 0
+
+
+def test_only_lossy_contenders_are_still_measured_on_the_text_itself(text: Path, tmp_path: Path) -> None:
+    chosen = plan(text, tmp_path / "out", contenders=["ngram"], tokenizer="word", seeds=1)
+    comparison = run_comparison(chosen, progress=nothing, reporter=Notes())
+    assert sum(comparison.setup.block_bytes) == comparison.setup.n_test_bytes
+    assert comparison.ranking == ("ngram",)
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_the_command_line_says_how_to_go_on(text: Path, tmp_path: Path) -> None:
+    import yaml
+
+    recipe = tmp_path / "c.yaml"
+    recipe.write_text(yaml.safe_dump(given(text, budget="600s", contenders=["ngram", "lstm"], seeds=1)))
+    command = [sys.executable, "-m", "regard", "compare", str(recipe), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "out/runs/lstm-seed0/metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Stopped with 1 of 2 trainings finished; all is saved. Go on with: regard compare" in errors
+    assert "Traceback" not in errors
+    assert json.loads((tmp_path / "out/results/ngram-seed0.json").read_text())["seed"] == 0

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.compare.budget import Budget
+from regard.compare.plan import comparison_plan
+from regard.errors import RegardError
+
+
+def test_names_and_options_make_a_plan() -> None:
+    plan = comparison_plan(["ngram", "lstm"], data=["my.txt"], budget="90s", params="500k", seeds=2, tokenizer="char")
+    assert [c.name for c in plan.contenders] == ["ngram", "lstm"]
+    assert [c.tokenizer.kind for c in plan.contenders] == ["char", "char"]
+    assert plan.data.train == "my.txt"
+    assert plan.budget == Budget(seconds=90)
+    assert (plan.n_parameters, plan.seeds, plan.out) == (500_000, (0, 1), Path("compare/my"))
+
+
+def test_the_command_of_a_plan_makes_the_same_plan() -> None:
+    plan = comparison_plan(
+        ["rnn", "lstm"], data="a b.txt", budget="1Mtokens", seeds=2, tokenizer="bpe:512", prompt="It's"
+    )
+    assert plan.command == (
+        "regard compare rnn lstm --data 'a b.txt' --budget 1Mtokens --prompt 'It'\"'\"'s' --seeds 2 "
+        "--tokenizer bpe:512 --out compare/a-b"
+    )
+
+
+def test_defaults_are_two_minutes_three_seeds_and_a_million_parameters() -> None:
+    plan = comparison_plan(["rnn"], data="python-docs")
+    assert (plan.budget, plan.seeds, plan.n_parameters) == (Budget(seconds=120), (0, 1, 2), 1_000_000)
+
+
+def test_a_budget_of_parameters_is_the_size_and_gets_a_stopping_rule() -> None:
+    plan = comparison_plan(["rnn"], data="x.txt", budget="2Mparams")
+    assert plan.n_parameters == 2_000_000
+    assert plan.budget.tokens == 40_000_000
+
+
+def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        """
+        contenders:
+          ngram:
+          small-lstm: {model: {name: lstm, n_layers: 1}, optimizer: {lr: 0.003}}
+          characters: {model: transformer, tokenizer: {kind: char, vocab_size: null}}
+        data: {train: my.txt}
+        tokenizer: bpe:512
+        optimizer: {lr: 0.001, weight_decay: 0.2}
+        train: {n_batch: 4}
+        budget: 2min
+        params: 200k
+        seeds: [3, 5]
+        """
+    )
+    plan = comparison_plan([str(path)], budget="1min", out=tmp_path / "out")
+    counted, small, characters = plan.contenders
+    assert (small.model_name, small.model) == ("lstm", {"n_layers": 1})
+    assert (small.optimizer.lr, small.optimizer.weight_decay) == (0.003, 0.2)
+    assert (characters.model_name, characters.tokenizer.kind, characters.optimizer.lr) == ("transformer", "char", 0.001)
+    assert (counted.tokenizer.kind, counted.tokenizer.vocab_size) == ("bpe", 512)
+    assert (plan.seeds, plan.budget.seconds, plan.n_parameters) == ((3, 5), 60, 200_000)
+    assert plan.train == {"n_batch": 4, "n_context": 128}
+    assert plan.command == f"regard compare {path} --out {tmp_path / 'out'}"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"contenders": ["lstm"]}, r"Say what to compare on: --data my\.txt"),
+        ({"contenders": [], "data": "x"}, r"must name at least one model"),
+        ({"contenders": ["lsmt"], "data": "x"}, r"There is no model 'lsmt'\. Did you mean 'lstm'\?"),
+        ({"contenders": ["lstm", "lstm"], "data": "x"}, r"'lstm' is named twice"),
+        ({"contenders": {"a/b": {}}, "data": "x"}, r"'a/b' cannot name a contender"),
+        ({"contenders": {"a": 3}, "data": "x"}, r"'contenders\.a' must be a mapping"),
+        ({"contender": ["lstm"], "data": "x"}, r"Unknown key 'contender'\. Did you mean 'contenders'\?"),
+        (
+            {"contenders": {"a": {"modle": "lstm"}}, "data": "x"},
+            r"Unknown key 'contenders\.a\.modle'\. Did you mean 'model'\?",
+        ),
+        (
+            {"contenders": {"a": {"model": {"name": "lstm", "n_layer": 2}}}, "data": "x"},
+            r"Unknown key 'contenders\.a\.model\.n_layer'\. Did you mean 'n_layers'\?",
+        ),
+        ({"contenders": {"a": {"train": {}}}, "data": "x"}, r"all else is the same for every contender"),
+        ({"contenders": ["lstm"], "data": "x", "train": {"max_steps": 3}}, r"Unknown key 'train\.max_steps'"),
+        ({"contenders": ["lstm"], "data": "x", "seeds": 0}, r"seeds must be how many"),
+        ({"contenders": ["lstm"], "data": "x", "seeds": [1, 1]}, r"seeds must be how many"),
+        ({"contenders": ["lstm"], "data": "x", "params": "many"}, r"params must be a number of parameters"),
+        ({"contenders": ["lstm"], "data": "x", "params": "1M", "budget": "2Mparams"}, r"ask for different sizes"),
+        ({"contenders": ["lstm"], "data": "x", "tokenizer": "bep"}, r"not 'bep'\. Did you mean 'bpe'\?"),
+        ({"contenders": ["lstm"], "data": "-"}, r"Standard input can be read only once"),
+    ],
+)
+def test_a_mistake_in_a_plan_is_told_before_anything_is_trained(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(RegardError, match=message):
+        comparison_plan(given)
+
+
+def test_names_and_a_yaml_do_not_mix() -> None:
+    with pytest.raises(RegardError, match=r"Give model names or one YAML file, not both: lstm a\.yaml"):
+        comparison_plan(["lstm", "a.yaml"], data="x")

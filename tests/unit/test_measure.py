@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.compare.measure import between, block_nats, by_position, surprise
+from regard.compare.passages import TestText, choose_passage, choose_prompt, read_test_text
+from regard.data.stream import Stream
+from regard.errors import RegardError
+from regard.text.config import TokenizerConfig
+from regard.text.learning import train_tokenizer
+from regard.text.tokenizer import Tokenizer
+
+TEXT = "The cat sat on the mat. Ωμέγα – naïve café!\nA dog (brown) ran.\n" * 30
+
+
+def tokenizer(kind: str) -> Tokenizer:
+    size = {"bpe": 300, "wordpiece": 200}.get(kind)
+    return train_tokenizer(TokenizerConfig(kind=kind, vocab_size=size), [TEXT])
+
+
+def fake_run(kind: str, nats_per_token: float = 1.0) -> Any:
+    """A run whose model gives every token the same number of nats."""
+    model = SimpleNamespace(nats=lambda ids: np.full(len(ids), nats_per_token))
+    return SimpleNamespace(tokenizer=tokenizer(kind), next_token=model)
+
+
+def test_a_token_across_a_border_gives_each_side_its_share() -> None:
+    # Tokens end at 4 and 10 and cost 8 and 12 nats: 2 nats a byte up to 4, then 2 nats a byte.
+    found = between(np.array([0.0, 5.0, 10.0]), np.array([4.0, 10.0]), np.array([8.0, 12.0]))
+    assert found.tolist() == [10.0, 10.0]
+    found = between(np.array([0.0, 1.0, 10.0]), np.array([4.0, 10.0]), np.array([8.0, 12.0]))
+    assert found.tolist() == [2.0, 18.0]
+
+
+def test_a_token_without_length_counts_once() -> None:
+    # <eos> at byte 4 costs 100 nats; wherever it falls, the total stays.
+    for border in (3.0, 4.0, 5.0):
+        ends, nats = np.array([4.0, 4.0, 8.0]), np.array([4.0, 100.0, 4.0])
+        assert between(np.array([0.0, border, 8.0]), ends, nats).sum() == 108.0
+
+
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe", "word", "wordpiece"])
+def test_blocks_hold_every_nat_of_the_text_whatever_the_tokens_are(kind: str) -> None:
+    run = fake_run(kind)
+    documents = (TEXT, "A dog ran", TEXT[:100])
+    n_bytes = sum(len(d.encode()) for d in documents)
+    test = TestText(documents, np.linspace(0, n_bytes, 8).round())
+    nats, n_tokens = block_nats(run, test)
+    ids = run.tokenizer.encode_documents([(d, True) for d in documents])
+    assert n_tokens == len(ids)
+    assert nats.sum() == pytest.approx(len(ids), abs=1e-9)
+    assert sum(test.block_bytes) == n_bytes
+
+
+def test_blocks_mean_the_same_text_for_different_tokens() -> None:
+    # Every byte costs one nat under a byte tokenizer, so a block's nats are its bytes.
+    test = TestText((TEXT,), np.linspace(0, len(TEXT.encode()), 6).round())
+    nats, _ = block_nats(fake_run("byte"), test)
+    nats[-1] -= 1.0  # the <eos> of the document
+    np.testing.assert_allclose(nats, test.block_bytes, rtol=0, atol=4)  # a character's bytes stay together
+
+
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe", "word", "wordpiece"])
+def test_surprise_covers_the_passage_and_adds_up_to_its_cost(kind: str) -> None:
+    run = fake_run(kind, nats_per_token=math.log(2))
+    spans = surprise(run, TEXT[:80])
+    assert sum(s.bits for s in spans) == pytest.approx(len(run.tokenizer.encode(TEXT[:80])), abs=1e-9)
+    assert spans[0].start == 0
+    assert all(a.end == b.start for a, b in itertools.pairwise(spans))
+    assert spans[-1].end >= 79
+
+
+def test_loss_by_position_of_a_model_without_memory_is_flat() -> None:
+    ascii_text = "abcdefgh " * 2000
+    run = SimpleNamespace(
+        tokenizer=train_tokenizer(TokenizerConfig(kind="byte", vocab_size=None), [ascii_text]),
+        next_token=SimpleNamespace(nats=lambda ids: np.full(len(ids), 2 * math.log(2))),
+    )
+    points = by_position(run, ascii_text)  # type: ignore[arg-type]
+    assert [p.n_bytes_before for p in points] == [2, 6, 12, 24, 48, 96, 192, 384, 768]
+    assert [p.bits_per_byte for p in points] == pytest.approx([2.0] * 9, abs=1e-12)
+
+
+def test_the_test_text_is_what_the_stream_holds() -> None:
+    bytes_tokenizer = tokenizer("byte")
+    documents = [TEXT[:700], "second document", TEXT[100:900]]
+    ids = bytes_tokenizer.encode_documents([(d, True) for d in documents])
+    assert read_test_text(Stream.of(ids), bytes_tokenizer).documents == tuple(documents)
+
+
+def test_the_test_text_is_cut_at_a_line_end() -> None:
+    chars = tokenizer("char")
+    test = read_test_text(Stream.of(chars.encode_documents([(TEXT, True)])), chars, max_bytes=1000)
+    assert test.documents[0].endswith("\n")
+    assert 900 < test.n_bytes <= 1000
+    assert TEXT.startswith(test.documents[0])
+
+
+def test_a_test_text_too_short_to_compare_on_says_so() -> None:
+    chars = tokenizer("char")
+    with pytest.raises(RegardError, match=r"The test text has 9 bytes, too few to compare models on"):
+        read_test_text(Stream.of(chars.encode_documents([("A dog ran", True)])), chars)
+
+
+def test_the_passage_is_read_from_a_line_start_to_a_word_end() -> None:
+    text = "1 2 3 | 4 5 6 | 7\n" * 40 + "\n\n" + "Some prose that a person would read, with words in it. " * 20
+    passage = choose_passage(text)
+    assert passage.startswith("Some prose")
+    assert 300 < len(passage) <= 460
+    assert text[text.index(passage) + len(passage)] == " "
+    assert choose_prompt(passage) == "Some prose that a"

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from made_up_comparison import made_up_comparison
+from rich.console import Console
+
+from regard.compare.result import Span, to_json
+from regard.compare.table import comparison_table
+from regard.lens.overview import write_overview
+from regard.lens.page.chart import Series, curve_range, line_chart
+from regard.lens.page.curves import mean_curve
+from regard.lens.page.inside import most_focused
+from regard.lens.page.palette import COLOURS, colour_of, dash_of
+from regard.lens.page.surprise import pieces, strongest
+from regard.lens.report import render_report, write_report
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \" ' ∑ 🙂\n\tend"
+
+
+class Page(HTMLParser):
+    """The tags of a page, the text outside scripts, and the embedded data."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.data = ""
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = "data" if dict(attrs).get("id") == "data" else tag
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "data" and not self.data:
+            self.data = data
+        elif self._inside not in ("script", "style", "data"):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render_report(made_up_comparison(("ngram", "bag", "rnn", "lstm", "transformer"), failing=("bag",)))
+
+
+def test_the_page_shows_every_section(html: str) -> None:
+    titles = re.findall(r"<h2>(.*?)</h2>", html)
+    assert titles == [
+        "Ranking",
+        "Learning",
+        "Who uses long context?",
+        "Surprise, token by token",
+        "In their own words",
+        "Where attention looks",
+        "A cell that means something",
+        "How it was measured",
+    ]
+
+
+def test_the_page_loads_nothing_from_anywhere(html: str) -> None:
+    for tag, attributes in Page(html).tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base", "form")
+        assert not {"src", "href", "srcset", "action", "data"} & set(attributes), (tag, attributes)
+    assert "@import" not in html
+    assert re.findall(r"url\((?!#clip)", html) == []
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", html) == []
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", html)
+
+
+def test_text_of_data_and_models_cannot_become_markup() -> None:
+    comparison = made_up_comparison(("lstm", "transformer"), passage=HOSTILE * 3, prompt=HOSTILE)
+    page = Page(render_report(comparison))
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("script") == 2
+    assert "img" not in tags
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    shown = "".join(page.text)
+    assert "</script><script>alert(1)</script>" in shown  # as words to read
+    assert json.loads(page.data)["surprise"]["passage"] == HOSTILE * 3
+
+
+def test_a_failed_contender_is_shown_with_its_reason(html: str) -> None:
+    assert "Did not finish" in html
+    assert "<b>bag</b>: the loss became NaN at step 320" in html
+
+
+def test_a_comparison_in_which_all_failed_still_makes_a_page() -> None:
+    html = render_report(made_up_comparison(("rnn", "lstm"), failing=("rnn", "lstm")))
+    assert "No contender finished: rnn, lstm failed." in html
+    assert "In their own words" not in html
+
+
+def test_a_contender_has_one_colour_in_every_figure(html: str) -> None:
+    data = json.loads(Page(html).data)
+    colours = {c["name"]: c["colour"] for c in data["surprise"]["contenders"]}
+    assert colours == {"ngram": COLOURS[0], "rnn": COLOURS[2], "lstm": COLOURS[3], "transformer": COLOURS[4]}
+    assert data["attention"][0]["colour"] == COLOURS[4]
+    assert f'<b style="color:{COLOURS[3]}">lstm</b>' in html
+    assert re.search(rf'class="end" fill="{COLOURS[3]}">lstm<', html)
+    assert f'style="--c:{COLOURS[3]}"><h3>lstm</h3>' in html
+
+
+def test_more_contenders_than_colours_are_told_apart_by_dashes() -> None:
+    looks = {(colour_of(i), dash_of(i)) for i in range(3 * len(COLOURS))}
+    assert len(looks) == 3 * len(COLOURS)
+
+
+def test_the_page_is_a_pure_function_of_the_file(tmp_path: Path) -> None:
+    comparison = made_up_comparison(("ngram", "lstm"))
+    (tmp_path / "compare.json").write_bytes(to_json(comparison))
+    first = write_report(tmp_path).read_text()
+    assert write_report(tmp_path).read_text() == first
+
+
+def test_what_was_measured_and_how_to_repeat_it_is_told(html: str) -> None:
+    for words in ("4.35MB to train on", "SHA-256 9f2c1a77b0de4431", "sign-flip test", "torch 2.13.0", "one trial each"):
+        assert words in html
+    assert "regard compare ngram window rnn lstm transformer --data python-docs --budget 2min --seeds 3" in html
+
+
+def test_one_seed_says_that_the_luck_of_the_seed_is_not_in_the_interval() -> None:
+    assert "luck of the seed is not in it" in render_report(made_up_comparison(n_seeds=1))
+
+
+def test_a_lossy_tokenizer_and_an_unmatched_size_are_marked() -> None:
+    html = render_report(made_up_comparison(("ngram", "lstm"), lossy=("lstm",)))
+    assert "not comparable" in html
+    assert "† lstm: its tokenizer loses text." in html
+    assert "2.41M*" in html
+
+
+def test_a_line_without_cost_is_drawn_level() -> None:
+    counted = Series("ngram", "#000000", "", [(0.0, 2.0), (0.0, 1.5)])
+    other = Series("lstm", "#111111", "", [(1e9, 2.0), (1e10, 1.0)])
+    svg = line_chart(
+        [counted, other], width=600, height=300, x_label="x", y_label="y", x_text=str, y_range=(1, 2), title="t"
+    )
+    assert 'class="level"' in svg
+    assert svg.count('class="line"') == 1
+
+
+def test_labels_at_line_ends_never_cover_each_other() -> None:
+    series = [Series(f"m{i}", "#000000", "", [(1.0, 3.0), (10.0, 2.0 + 0.001 * i)]) for i in range(8)]
+    svg = line_chart(
+        series, width=600, height=300, x_label="x", y_label="y", x_text=str, y_range=curve_range(series), title="t"
+    )
+    places = sorted(float(y) for y in re.findall(r'<text x="\d+" y="([\d.]+)" class="end"', svg))
+    assert len(places) == 8
+    assert min(b - a for a, b in itertools.pairwise(places)) >= 15.9
+    assert places[-1] <= 300
+
+
+def test_mean_curves_stop_where_the_first_seed_stops() -> None:
+    curves = [s.curve for s in made_up_comparison(("lstm",)).contenders[0].seeds]
+    rows = mean_curve([curves[0], curves[1][:5]], "tokens")
+    assert len(rows) == 5
+    x, mean, low, high = rows[2]
+    assert x == (curves[0][2].tokens + curves[1][2].tokens) / 2
+    assert low <= mean <= high
+
+
+def test_no_character_of_a_passage_is_lost_when_it_is_cut_into_words() -> None:
+    text = "  indented, words\n\n\nand a-very-long-" + "x" * 90 + " end  "
+    assert "".join(text[a:b] for a, b in pieces(text)) == text
+
+
+def test_one_odd_token_does_not_fade_the_others() -> None:
+    spans = [Span(start=i, end=i + 1, bits=4.0) for i in range(99)] + [Span(start=99, end=100, bits=60.0)]
+    assert strongest([spans]) == 4.0
+
+
+def test_the_first_head_shown_looks_at_something() -> None:
+    view = made_up_comparison(("transformer",)).contenders[0].attention
+    assert view is not None
+    layer, head = most_focused(view)
+    assert (2 * layer + head) % 3 == 1  # of the made-up heads, those that look at the token before
+
+
+def test_the_overview_is_a_picture(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    write_overview(made_up_comparison(failing=("rnn",)), tmp_path / "overview.png")
+    assert imread(tmp_path / "overview.png").shape[:2] == (784, 1920)
+
+
+def test_the_overview_can_be_drawn_when_nothing_finished(tmp_path: Path) -> None:
+    write_overview(made_up_comparison(("rnn",), failing=("rnn",)), tmp_path / "overview.png")
+
+
+def test_the_table_shows_rank_score_cost_and_what_failed() -> None:
+    console = Console(width=170, record=True, file=io.StringIO())
+    comparison = made_up_comparison(failing=("rnn",), lossy=("window",))
+    console.print(comparison_table(comparison))
+    text = console.export_text()
+    rows = [line.split() for line in text.splitlines()]
+    order = [words[1] for words in rows if words and words[0] in ("1", "2", "3", "4")]
+    assert order == ["transformer", "lstm", "ngram", "window†"]
+    for words in ("p < 0.0001", "2.41M*", "3.1 s", "none", "† window: its tokenizer loses text"):
+        assert words in text
+    assert "rnn, seed 0, did not finish: the loss became NaN at step 320" in text

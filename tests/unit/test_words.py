@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from made_up_comparison import made_up_comparison
+
+from regard.compare.result import Comparison
+from regard.compare.words import headline
+
+
+def test_the_headline_names_the_best_its_score_and_its_lead() -> None:
+    comparison = made_up_comparison()
+    best, lead = comparison.ranked[0].score, comparison.neighbours[0]
+    assert best is not None
+    words = f"at {best.bits_per_byte:.2f} bits per byte, {lead.difference:.2f} ahead of lstm (p < 0.0001)."
+    assert comparison.headline[0] == f"transformer is best {words}"
+
+
+def test_the_headline_says_who_is_nearly_as_good_for_little_time() -> None:
+    assert any(s.startswith("ngram comes within ") and "1/39 of the training time" in s for s in headline_of())
+
+
+def test_the_headline_says_who_uses_a_long_past() -> None:
+    # 0.9 e^(-16/6) + 0.8 (e^(-16/160) - e^(-1024/160)) = 0.0625 + 0.7225
+    assert (
+        "transformer gains most from a long past: 0.79 bits per byte between 16 and 1024 bytes of it." in headline_of()
+    )
+
+
+def test_a_lead_that_is_not_settled_is_not_claimed() -> None:
+    comparison = made_up_comparison(("lstm", "transformer"))
+    doubtful = replace(comparison.neighbours[0], p=0.2, is_clear=False)
+    first = headline(comparison.ranked, [doubtful], [])[0]
+    assert "but its lead of 0." in first
+    assert "over lstm is not settled (p = 0.200)." in first
+    by_seed = replace(doubtful, p=0.001)
+    assert "is not settled (it changes with the seed)." in headline(comparison.ranked, [by_seed], [])[0]
+
+
+def test_neighbours_further_down_that_are_not_settled_are_named() -> None:
+    comparison = made_up_comparison()
+    doubtful = [replace(n, is_clear=n.better != "ngram") for n in comparison.neighbours]
+    sentences = headline(comparison.ranked, doubtful, [])
+    assert "The order of ngram and rnn is not settled by this much data." in sentences
+
+
+def test_failures_and_lossy_tokenizers_are_told() -> None:
+    assert "window and rnn did not finish." in headline_of(failing=("window", "rnn"))
+    lossy = "ngram uses a tokenizer that loses text, so bits per byte are not comparable there."
+    assert lossy in headline_of(lossy=("ngram",))
+
+
+def test_nothing_finished_is_said_plainly() -> None:
+    assert headline_of(("rnn",), failing=("rnn",)) == ("No contender finished: rnn failed.",)
+
+
+def test_a_single_contender_is_best_of_nothing() -> None:
+    assert headline_of(("lstm",))[0].startswith("lstm reaches 2.1")
+
+
+def headline_of(*args: tuple[str, ...], **kwargs: tuple[str, ...]) -> tuple[str, ...]:
+    comparison: Comparison = made_up_comparison(*args, **kwargs)  # type: ignore[arg-type]
+    return comparison.headline
