@@ -93,9 +93,8 @@ class NgramModel:
         for first in range(0, len(ids), CHUNK):
             before = max(0, first - self.order + 1)
             chunk = np.asarray(ids[before : first + CHUNK]).astype(np.int64)
-            starts = sentence_starts(chunk)
-            starts[:1] = before == 0 or ids[before - 1] == EOS
-            log_prob, matched = self._score(chunk, starts)
+            # The chunk's head may be no sentence's start, but what follows from that reaches only tokens not kept.
+            log_prob, matched = self._score(chunk, sentence_starts(chunk))
             keep = slice(first - before, None)
             yield slice(first, first + CHUNK), log_prob[keep], matched[keep]
 
@@ -137,10 +136,7 @@ class NgramModel:
         _check_ids(np.array(tail, np.int64), self.vocab_size)
         if EOS in tail:
             tail = tail[len(tail) - tail[::-1].index(EOS) :]
-            tail = [self.vocab_size, *tail]
-        elif len(context) < reach:
-            tail = [self.vocab_size, *tail]
-        return tail[-reach:] if reach else []
+        return [self.vocab_size, *tail][-reach:] if reach else []
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, by name, for safetensors; `from_tensors` is its inverse."""

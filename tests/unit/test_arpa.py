@@ -82,6 +82,12 @@ def test_minus_99_is_the_logarithm_of_zero(tmp_path):
     assert np.exp(model.next_log_probs([A])).tolist() == pytest.approx([0, 0, 10**-0.2], abs=1e-15)
 
 
+def test_the_start_symbol_is_written_as_given_whatever_it_was_read_as(tmp_path):
+    model, words = NgramModel.read_arpa(write(tmp_path, RIGHT.replace("0\t<s>", "-99\t<s>")))
+    model.write_arpa(tmp_path / "again.arpa", words)
+    assert "\n0.0000000\t<s>\t-0.3000000\n" in (tmp_path / "again.arpa").read_text()
+
+
 def test_a_suffix_need_not_be_there(tmp_path):
     # "<s> a b" is stored, as pruning may leave it, without "a b".
     text = RIGHT.replace("ngram 2=3", "ngram 2=2\nngram 3=1").replace("-0.2\ta b\n", "")
