@@ -24,16 +24,16 @@ def text_blocks(path: Path, name: str) -> Iterator[str]:
 
     Line ends are kept as they are. `name` is what the file is called in errors.
     """
-    offset, n_lines, rest = 0, 0, b""
+    offset, n_lines, rest, is_start = 0, 0, b"", True
     for block in _byte_blocks(path, name):
         if offset == 0:
             _refuse_other_than_text(block, name)
         data = rest + block
         text, rest = _decoded(data, name, offset - len(rest), n_lines)
-        if offset == 0:
-            text = text.removeprefix("\ufeff")
         offset += len(block)
         n_lines += text.count("\n")
+        if is_start and text:
+            text, is_start = text.removeprefix("\ufeff"), False
         if text:
             yield text
     if rest:
