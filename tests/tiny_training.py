@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import sys
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,15 +113,35 @@ def kill_in_checkpoint(n_files: int) -> None:
     os.fsync = fsync
 
 
+def run_job(job: dict[str, Any]) -> None:
+    if job.get("kill_file"):
+        kill_in_checkpoint(job["kill_file"])
+    on_step = kill_at(job["kill_step"]) if job.get("kill_step") else None
+    model = tiny_model(job["model"], **job.get("settings", {}))
+    run_tiny(Path(job["folder"]), model, resume=True, on_step=on_step, **job.get("sections", {}))
+
+
 def main() -> None:
-    """`tiny_training.py '{"folder": ..., "model": ..., "kill_step" | "kill_file": n, "sections": {...}}'`."""
-    given = json.loads(sys.argv[1])
-    if given.get("kill_file"):
-        kill_in_checkpoint(given["kill_file"])
-    on_step = kill_at(given["kill_step"]) if given.get("kill_step") else None
-    model = tiny_model(given["model"], **given.get("settings", {}))
-    print("ready", flush=True)
-    run_tiny(Path(given["folder"]), model, resume=True, on_step=on_step, **given.get("sections", {}))
+    """Do jobs one after the other, each in a process of its own, and print how each ended: 0, or -9 where killed.
+
+    A job: {"folder": ..., "model": ..., "settings": {...}, "sections": {...}}, and how it is to be killed:
+    "kill_step": after that update; "kill_file": when the n-th file reaches the disk; "kill_after": so many seconds.
+    """
+    torch.set_num_threads(1)
+    torch.optim.AdamW(tiny_model().parameters())  # what is imported here, no child has to import again
+    for job in json.loads(sys.argv[1]):
+        child = os.fork()
+        if child == 0:
+            try:
+                run_job(job)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        if "kill_after" in job:
+            time.sleep(job["kill_after"])
+            os.kill(child, signal.SIGKILL)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":

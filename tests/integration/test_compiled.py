@@ -15,8 +15,8 @@ SCRIPT = Path(__file__).parents[1] / "tiny_training.py"
 
 def train(folder: Path, is_compiled: bool) -> list[dict[str, float]]:
     sections = {"runtime": {"is_compiled": is_compiled}}
-    given = {"folder": str(folder), "model": "transformer", "sections": sections}
-    subprocess.run([sys.executable, SCRIPT, json.dumps(given)], check=True, capture_output=True, timeout=300)
+    jobs = [{"folder": str(folder), "model": "transformer", "sections": sections}]
+    subprocess.run([sys.executable, SCRIPT, json.dumps(jobs)], check=True, capture_output=True, timeout=300)
     return lasting_metrics(folder)
 
 
