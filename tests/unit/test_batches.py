@@ -93,7 +93,9 @@ def test_a_text_shorter_than_one_window_is_refused_with_the_numbers() -> None:
 
 
 def test_wrong_orders_and_sizes_are_refused() -> None:
-    with pytest.raises(RegardError, match="order must be one of stream, shuffle, not 'shufle'. Did you mean 'shuffle'"):
+    with pytest.raises(
+        RegardError, match=r"order must be one of stream, shuffle, not 'shufle'. Did you mean 'shuffle'"
+    ):
         Batches(counting(5), n_batch=1, n_context=2, order="shufle")
     with pytest.raises(RegardError, match="n_batch and n_context must be at least 1, not 0 and 2"):
         Batches(counting(5), n_batch=0, n_context=2)

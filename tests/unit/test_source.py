@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def test_a_large_document_comes_in_pieces_cut_before_white_space() -> None:
     assert [p.ends for p in found] == [False] * (len(found) - 1) + [True]
     assert len(found) > 3
     assert max(len(p.text) for p in found) <= PIECE
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert not before.text[-1].isspace()
         assert after.text[0].isspace()
 
@@ -217,7 +218,9 @@ def test_a_real_dataset_folder_loads_through_datasets(read: Any, monkeypatch: py
 
 def test_hub_without_the_package_or_the_network_says_what_to_do(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(RegardError, match=r"hub:books needs the package datasets. Install it: pip install 'regard\[hub\]'"):
+    with pytest.raises(
+        RegardError, match=r"hub:books needs the package datasets. Install it: pip install 'regard\[hub\]'"
+    ):
         read("hub:books")
 
     def offline(*_: object, **__: object) -> None:
@@ -271,7 +274,7 @@ def test_what_is_missing_is_answered_with_the_nearest_name(read: Any) -> None:
         read("tran.txt")
     with pytest.raises(RegardError, match=r"Did you mean 'python-docs'\?"):
         read("python-dcos")
-    with pytest.raises(RegardError, match="There is no file 'no/where.txt': the folder no does not exist"):
+    with pytest.raises(RegardError, match=r"There is no file 'no/where.txt': the folder no does not exist"):
         read("no/where.txt")
     with pytest.raises(RegardError, match=r"No file matches '\*.md'"):
         read("*.md")
@@ -291,14 +294,14 @@ def test_folders_without_text_are_refused(read: Any) -> None:
 def test_a_file_without_permission_is_named(read: Any) -> None:
     Path("a.txt").write_text("x")
     Path("a.txt").chmod(0)
-    with pytest.raises(RegardError, match="a.txt cannot be read: permission denied"):
+    with pytest.raises(RegardError, match=r"a.txt cannot be read: permission denied"):
         read("a.txt")
 
 
 def test_zst_without_its_package_says_what_to_install(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.txt.zst").write_bytes(zstandard.compress(b"x"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(RegardError, match="a.txt.zst needs the package zstandard"):
+    with pytest.raises(RegardError, match=r"a.txt.zst needs the package zstandard"):
         read("a.txt.zst")
 
 

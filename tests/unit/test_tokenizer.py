@@ -16,7 +16,10 @@ from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
 TEXT = "The cat sat on the mat.\nThe dog's bone lay on the mat, too!\nNaïve café — 12 cats; 345 dogs.\n" * 4
-HARD = "I'll  they'VE \n\n\t x1²³ ½a\u0301 \x1c\x85\xa0\u3000日本語 😀👩‍👧 <eos> <unk> --\r\n   end ΣΑΣ \x0b\u200b\ufeff\x00  "
+HARD = (
+    "I'll  they'VE \n\n\t x1²³ ½a\u0301 \x1c\x85\xa0\u3000日本語 😀👩‍👧"
+    " <eos> <unk> --\r\n   end ΣΑΣ \x0b\u200b\ufeff\x00  "
+)
 
 
 def made(kind: str, **settings: object) -> Tokenizer:
@@ -219,13 +222,13 @@ def test_a_wordpiece_vocabulary_smaller_than_the_alphabet_is_refused() -> None:
 
 
 def test_loading_what_is_no_tokenizer_says_so(tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="There is no tokenizer at .*nowhere"):
+    with pytest.raises(RegardError, match=r"There is no tokenizer at .*nowhere"):
         Tokenizer.load(tmp_path / "nowhere")
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(RegardError, match="is no tokenizer.json that `tokenizers` can read"):
+    with pytest.raises(RegardError, match=r"is no tokenizer.json that `tokenizers` can read"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(RegardError, match="cannot be read as a tokenizer.json"):
+    with pytest.raises(RegardError, match=r"cannot be read as a tokenizer.json"):
         Tokenizer.load(tmp_path)
     foreign = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
     (tmp_path / "tokenizer.json").write_text(foreign.to_str())

@@ -1,0 +1,83 @@
+"""Any text at all: round trips, agreement with Hugging Face, cuts that change nothing."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from regard.data.pieces import pieces_of_file
+from regard.text.config import KINDS, TokenizerConfig
+from regard.text.learning import train_tokenizer
+from regard.text.tokenizer import Tokenizer
+from regard.text.units import count_words, last_cut, units_of, words_of
+
+LEARNED_FROM = (
+    "The cat's mat, the dog's bone: they've 12 cats; you'll see 345 dogs.\n\n  Naïve café — 日本語 x_y(z)\n" * 3
+)
+
+odd = st.sampled_from(list("\t\n\x0b\x0c\r \x1c\x1f\x85\xa0\u2003\u200b\u2028\u3000\ufeff'’sStTaé12.,_(<>#日😀\u0301"))
+texts = st.one_of(
+    st.text(),
+    st.text(odd, max_size=40),
+    st.lists(st.sampled_from(["the", " cat", "'s", "  ", "\n", "<eos>", "<unk>", "<0x41>", "##s", "É"])).map("".join),
+)
+
+
+@cache
+def made(kind: str, lowercase: bool) -> Tokenizer:
+    size = {"bpe": 320, "wordpiece": 150}.get(kind)
+    return train_tokenizer(TokenizerConfig(kind=kind, vocab_size=size, lowercase=lowercase), [LEARNED_FROM])
+
+
+VARIANTS = [(kind, False) for kind in KINDS] + [("word", True), ("wordpiece", True)]
+
+
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
+@given(text=texts)
+@settings(max_examples=150)
+def test_lossless_tokenizers_give_any_text_back(kind: str, text: str) -> None:
+    tokenizer = made(kind, False)
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert b"".join(tokenizer.token_bytes(int(i)) for i in ids) == text.encode()
+    assert 0 not in ids
+
+
+@pytest.mark.parametrize(("kind", "lowercase"), VARIANTS)
+@given(text=texts)
+@example(text="ΣΑΣ İ ẞ")
+@settings(max_examples=150)
+def test_ids_are_those_of_huggingface(kind: str, lowercase: bool, text: str) -> None:
+    tokenizer = made(kind, lowercase)
+    assert tokenizer.encode(text).tolist() == tokenizer.hf.encode(text).ids
+
+
+@pytest.mark.parametrize(("kind", "lowercase"), VARIANTS)
+@given(text=texts)
+@settings(max_examples=100)
+def test_a_text_cut_where_we_cut_gives_the_same_ids(kind: str, lowercase: bool, text: str) -> None:
+    tokenizer = made(kind, lowercase)
+    at = last_cut(text)
+    assert [*tokenizer.encode(text[:at]), *tokenizer.encode(text[at:])] == tokenizer.encode(text).tolist()
+
+
+@given(words=st.lists(st.text(odd, min_size=1, max_size=5)))
+def test_words_come_back_from_the_word_tokenizer(words: list[str]) -> None:
+    clean = [word for word in words_of(" ".join(words)) if word not in ("<eos>", "<unk>")]
+    tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), [" ".join(clean)])
+    assert tokenizer.decode(tokenizer.encode(" ".join(clean))) == " ".join(clean)
+
+
+@given(text=texts, size=st.integers(1, 9))
+def test_pieces_and_units_leave_nothing_out(text: str, size: int) -> None:
+    blocks = [text[i : i + size] for i in range(0, len(text), size)]
+    assert "".join(piece.text for piece in pieces_of_file(blocks)) == text
+    assert "".join(units_of(text)) == text
+
+
+@given(text=st.text(st.sampled_from("ab \t\n\r\x0b\x0c"), max_size=30))
+def test_words_are_counted_as_they_are_split(text: str) -> None:
+    assert count_words(text.encode()) == len(text.split())
