@@ -270,16 +270,16 @@ def decoded(kind: Any, value: Any) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """A dataclass as JSON that any reader accepts: floats to 6 digits, not-a-number as null."""
-    text = json.dumps(_rounded(dataclasses.asdict(value)), ensure_ascii=False, allow_nan=False, indent=1)
+    """A dataclass as JSON that any reader accepts: infinite and not-a-number are null."""
+    text = json.dumps(_finite(dataclasses.asdict(value)), ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8")
 
 
-def _rounded(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.7g}") if math.isfinite(value) else None
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
+        return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(v) for v in value]
+        return [_finite(v) for v in value]
     return value

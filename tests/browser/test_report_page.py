@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,7 @@ from made_up_comparison import made_up_comparison
 from regard.lens.report import render_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
 PROBE = """
 <script>
@@ -48,7 +46,7 @@ def in_browser(tmp_path: Path, html: str, script: str, width: int = 1280) -> dic
     assert console == []
     match = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, flags=re.DOTALL)
     assert match is not None
-    found: dict[str, Any] = json.loads(match[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    found: dict[str, Any] = json.loads(unescape(match[1]))
     assert "error" not in found, found["error"]
     return found
 
@@ -123,9 +121,7 @@ def test_nothing_is_wider_than_the_window(tmp_path: Path, html: str, width: int)
 
 
 def test_hostile_text_runs_nothing(tmp_path: Path) -> None:
-    hostile = (
-        "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> & " * 3
-    )
+    hostile = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> & " * 3
     html = render_report(made_up_comparison(("lstm", "transformer"), passage=hostile, prompt=hostile))
     found = in_browser(tmp_path, html, "found.title = document.title; found.images = document.images.length;")
     assert found == {"title": "Regard: lstm, transformer", "images": 0}
