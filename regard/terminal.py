@@ -16,7 +16,10 @@ from rich.text import Text
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from regard.api import Plan
+    from regard.compare.result import Comparison
     from regard.run import Run
     from regard.score.evaluate import Evaluation
     from regard.score.scored import Scored
@@ -171,6 +174,14 @@ def _legend() -> str:
         parts.append(f"[{style}]{label}[/{style}]" if style else label)
         lower = upper
     return "  ".join(parts)
+
+
+def print_comparison(comparison: Comparison, folder: Path) -> None:
+    """The ranking, and where the pictures are."""
+    from regard.compare.table import comparison_table
+
+    console.print(comparison_table(comparison))
+    console.print(f"\nThe report: [bold]{folder / 'report.html'}[/bold]  (a picture: {folder / 'overview.png'})")
 
 
 def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int) -> None:

@@ -45,22 +45,16 @@ def compare(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA).")] = None,
 ) -> None:
     """Train models of every generation under one budget and show which is better, by how much, at what cost."""
-    from regard import api, terminal
+    from regard import terminal
+    from regard.compare.plan import comparison_plan
+    from regard.compare.runner import run_comparison
     from regard.train.progress import reporter
 
-    comparison = api.compare(
-        contenders,
-        data=data,
-        budget=budget,
-        params=params,
-        seeds=seeds,
-        tokenizer=tokenizer,
-        prompt=prompt,
-        out=out,
-        progress=terminal.draw_progress,
-        reporter=reporter(),
+    plan = comparison_plan(
+        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
     )
-    terminal.print_comparison(comparison)
+    comparison = run_comparison(plan, progress=terminal.draw_progress, reporter=reporter())
+    terminal.print_comparison(comparison, plan.out)
 
 
 compare.__doc__ = f"{compare.__doc__}\n{COMPARE_EXAMPLES}"

@@ -1,0 +1,115 @@
+"""The same few functions for every model: train, generate, score, trace, evaluate, save and load."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.lens.trace import trace_text
+
+RUNS = ("lstm_run", "transformer_run", "ngram_run")
+
+
+@pytest.fixture(params=RUNS)
+def run(request: pytest.FixtureRequest) -> "regard.api.Run":
+    return regard.load(request.getfixturevalue(request.param))
+
+
+def test_the_package_offers_its_public_names() -> None:
+    for name in regard.__all__:
+        assert getattr(regard, name) is not None
+    assert set(regard.__all__) == set(dir(regard))
+    with pytest.raises(AttributeError, match="module 'regard' has no attribute 'trian'"):
+        regard.trian  # noqa: B018
+
+
+def test_generation_begins_with_the_prompt_and_repeats_with_its_seed(run: "regard.api.Run") -> None:
+    text = run.generate("the cat", max_tokens=10, seed=4)
+    assert text.startswith("the cat")
+    assert run.generate("the cat", max_tokens=10, seed=4) == text
+    assert run.generate("the cat", n=2, max_tokens=10, seed=4)[0] == text
+    assert "".join(piece for _, piece in run.stream("the cat", max_tokens=10, seed=4)) == text.removeprefix("the cat")
+
+
+def test_score_agrees_with_evaluate_on_one_document(run: "regard.api.Run", tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    path.write_text("the cat sat on the moon.\nmy aunt left.\n")
+    scored, evaluated = run.score(path.read_text()), run.evaluate(str(path))
+    assert scored.total == pytest.approx(evaluated.nats, abs=1e-9)
+    assert len(scored.tokens) == evaluated.n_tokens
+    assert scored.n_bytes == evaluated.n_bytes
+    assert scored.bits_per_byte == pytest.approx(evaluated.bits_per_byte, abs=1e-12)
+
+
+def test_a_trace_has_a_row_for_every_token(run: "regard.api.Run") -> None:
+    trace = run.trace("the cat sat")
+    assert len(trace.nats) == len(trace.tokens)
+    for name, array in trace.taps.items():
+        axis = -2 if name.endswith("attention") or array.ndim > 1 else 0
+        assert array.shape[axis] == len(trace.tokens), name
+    costs = run.score("the cat sat").nats[:-1]
+    assert np.allclose(trace.nats[-len(costs) :], costs, rtol=0, atol=1e-9)
+
+
+def test_traced_attention_is_causal_and_sums_to_one(transformer_run: Path) -> None:
+    weights = regard.load(transformer_run).trace("the cat sat").attention["layers.0.attention"]
+    assert np.allclose(weights.sum(-1), 1, rtol=0, atol=1e-6)
+    assert np.all(np.triu(weights, 1) == 0)
+
+
+def test_a_trace_of_an_lstm_has_its_gates_and_cells(lstm_run: Path) -> None:
+    trace = regard.load(lstm_run).trace("the cat")
+    forget, cell = trace["layers.0.gates.forget"], trace.cells["layers.0.cell"]
+    assert forget.min() > 0
+    assert forget.max() < 1
+    assert cell.shape == forget.shape
+    with pytest.raises(
+        regard.RegardError, match=r"There is no tap 'layers.9.cell' in this trace; there are: embedding"
+    ):
+        trace["layers.9.cell"]
+
+
+def test_a_trace_of_an_ngram_model_tells_how_much_it_knew(ngram_run: Path) -> None:
+    orders = regard.load(ngram_run).trace("the cat qqq")["matched_order"]
+    assert orders.max() == 3
+    assert orders[-1] <= 1
+
+
+def test_the_trace_block_records_inside_and_not_outside(lstm_run: Path) -> None:
+    model = regard.load(lstm_run).model
+    ids = torch.tensor([[0, 260, 261]])
+    plain, _ = model(ids)
+    with regard.trace(model) as record:
+        traced, _ = model(ids)
+        traced[0, -1].sum().backward()
+    assert torch.allclose(plain, traced, rtol=0, atol=1e-6)
+    assert record["layers.0.hidden"].grad is not None
+    model(ids[:, :1])
+    assert record["logits"].shape[1] == 3
+
+
+def test_what_cannot_be_traced_is_said(transformer_run: Path, ngram_run: Path) -> None:
+    run = regard.load(transformer_run)
+    with pytest.raises(regard.RegardError, match=r"sees at most 15 at once. Shorten it"):
+        run.trace("the cat sat on the mat, and then")
+    with pytest.raises(regard.RegardError, match="The text to trace is empty"):
+        trace_text(run.model, run.tokenizer, "")
+    with (
+        pytest.raises(regard.RegardError, match="An n-gram model has no activations"),
+        regard.trace(regard.load(ngram_run)),
+    ):
+        pass
+
+
+def test_resuming_on_changed_text_is_refused(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    mine = tmp_path / "mine.txt"
+    mine.write_text(text.read_text())
+    given = {"tokenizer": {"kind": "char"}, "model": {"name": "ngram", "order": 2}, "data": {"train": str(mine)}}
+    regard.train(given, out=tmp_path / "run")
+    mine.write_text(text.read_text() + "one more line\n")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "other-cache"))
+    with pytest.raises(regard.RegardError, match=r"is not the one that .* was begun with"):
+        regard.train(given, out=tmp_path / "run", resume=True)

@@ -1,0 +1,37 @@
+"""Every shipped recipe is read, and trains."""
+
+from pathlib import Path
+
+import pytest
+
+from regard import api
+from regard.compare.plan import comparison_plan
+from regard.config import load_config, read_yaml
+from regard.models.table import MODELS
+
+FOLDER = Path(__file__).parents[2] / "recipes"
+RECIPES = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" not in read_yaml(p))
+COMPARISONS = sorted(set(FOLDER.glob("*.yaml")) - set(RECIPES))
+QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1"]
+SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2}
+
+
+def test_every_model_has_a_recipe() -> None:
+    assert {load_config(p).model_name for p in RECIPES} == set(MODELS)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda p: p.stem)
+def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
+    keys = load_config(recipe).model.to_dict()
+    small = [f"model.{key}={value}" for key, value in SMALL.items() if key in keys]
+    context = [] if "max_context" in keys else ["train.n_context=16"]
+    settings = [*QUICK, *small, *context]
+    run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
+    assert run.test_result().bits_per_byte > 0
+    assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
+
+
+@pytest.mark.parametrize("recipe", COMPARISONS, ids=lambda p: p.stem)
+def test_a_comparison_is_read(recipe: Path) -> None:
+    plan = comparison_plan([str(recipe)])
+    assert len(plan.contenders) >= 2
