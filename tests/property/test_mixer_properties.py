@@ -90,7 +90,7 @@ def test_a_text_in_pieces_equals_the_text_in_one(
     ids = texts(seed, 2, T)
     for record in (None, Record()):
         state, pieces = model.start(2, T), []
-        for piece in ids.split([c for c in cuts_within(cuts, T)], dim=1):
+        for piece in ids.split(cuts_within(cuts, T), dim=1):
             logits, state = model(piece, state, record)
             pieces.append(logits)
         torch.testing.assert_close(torch.cat(pieces, dim=1), model(ids)[0], **EXACT)
