@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from regard.errors import RegardError
+from regard.files import PARTIAL, remove_folder, remove_partial, write_atomically, write_folder_atomically
+
+
+def test_bytes_and_functions_write_the_whole_file_and_make_its_folder(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a" / "b.txt", b"one")
+    write_atomically(tmp_path / "a" / "c.txt", lambda aside: aside.write_text("two") and None)
+    assert (tmp_path / "a" / "b.txt").read_bytes() == b"one"
+    assert (tmp_path / "a" / "c.txt").read_bytes() == b"two"
+    assert len(list((tmp_path / "a").iterdir())) == 2
+
+
+def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(aside: Path) -> None:
+        aside.write_bytes(b"ha")
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        write_atomically(path, fail)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_is_one_sentence_that_names_the_folder(tmp_path: Path) -> None:
+    def fill_up(aside: Path) -> None:
+        with Path("/dev/full").open("wb", buffering=0) as file:
+            file.write(b"x")
+
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(RegardError, match=f"No space left to write in {tmp_path}. What was there before is untouched"):
+        write_atomically(tmp_path / "file", fill_up)
+    assert (tmp_path / "file").read_bytes() == b"old"
+    with pytest.raises(RegardError, match="No space left"):
+        write_folder_atomically(tmp_path / "folder", fill_up)
+    assert not (tmp_path / "folder").exists()
+
+
+def test_a_full_disk_told_in_words_only_is_understood_too(tmp_path: Path) -> None:
+    def fail(aside: Path) -> None:
+        raise RuntimeError("I/O error: No space left on device (os error 28)")
+
+    with pytest.raises(RegardError, match="No space left to write in"):
+        write_atomically(tmp_path / "file", fail)
+
+
+def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    def fail(aside: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with pytest.raises(RegardError, match=rf"Cannot write in {tmp_path}: Permission denied\. Choose a folder"):
+        write_atomically(tmp_path / "file", fail)
+
+
+def test_other_errors_are_not_hidden(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_atomically(tmp_path / "file", lambda aside: os.rename("/nowhere/at/all", aside))
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    def fill(aside: Path) -> None:
+        (aside / "one").write_bytes(b"1")
+        seen.append((tmp_path / "folder").exists())
+
+    write_folder_atomically(tmp_path / "folder", fill)
+    assert seen == [False]
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["one"]
+
+    def fail(aside: Path) -> None:
+        fill(aside)
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        write_folder_atomically(tmp_path / "other", fail)
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_replacing_a_file_by_a_link_to_itself_leaves_no_second_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"same")
+    write_atomically(tmp_path / "file", lambda aside: os.link(tmp_path / "file", aside))
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_leftovers_are_removed_and_named_and_nothing_else_is(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_bytes(b"")
+    (tmp_path / f"{PARTIAL}file-1").write_bytes(b"")
+    (tmp_path / f"{PARTIAL}folder-1" / "deep").mkdir(parents=True)
+    assert remove_partial(tmp_path) == [f"{PARTIAL}file-1", f"{PARTIAL}folder-1"]
+    assert [p.name for p in tmp_path.iterdir()] == ["kept"]
+    assert remove_partial(tmp_path / "nowhere") == []
+
+
+def test_a_folder_is_renamed_before_it_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old" / "inside").mkdir(parents=True)
+    names: list[str] = []
+    monkeypatch.setattr("regard.files.shutil.rmtree", lambda path, **_: names.append(path.name))
+    remove_folder(tmp_path / "old")
+    assert not (tmp_path / "old").exists()
+    assert names[0].startswith(PARTIAL)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_training import SIZES, VOCAB_SIZE, run_tiny, tiny_model
+
+from regard.errors import RegardError
+from regard.models.table import build_language_model, model_config
+from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.train.device import pick_device
+from regard.train.memory import MemoryEstimate, available_memory, check_memory, estimate, readable
+
+
+def of(name: str, optimizer: OptimizerConfig | None = None, device: str = "cpu", **train: object) -> MemoryEstimate:
+    with torch.device(device):
+        model = build_language_model(name, model_config(name, SIZES[name]), VOCAB_SIZE)
+    return estimate(model, TrainConfig.from_dict(train), optimizer or OptimizerConfig(), RuntimeConfig())
+
+
+def test_weights_gradients_and_optimiser_are_counted_in_float32() -> None:
+    n = 4 * tiny_model("lstm").n_parameters
+    found = of("lstm")
+    assert (found.weights, found.gradients, found.optimizer, found.average) == (n, n, 2 * n, 0)
+    assert of("lstm", OptimizerConfig(name="sgd")).optimizer == 0
+    assert of("lstm", OptimizerConfig(name="sgd", momentum=0.9)).optimizer == n
+    assert of("lstm", average="ema").average == 2 * n
+    assert found.total == 4 * n + found.activations + found.logits
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_activations_grow_with_the_rows_of_a_part(name: str) -> None:
+    whole = of(name, n_batch=8)
+    assert of(name, n_batch=8, n_accumulate=4).activations * 4 == whole.activations
+    assert of(name, n_batch=16).activations == 2 * whole.activations
+    assert whole.activations > 8 * 8 * 8 * 4  # at least the embedded input
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_model_without_memory_can_be_asked_too(name: str) -> None:
+    real, meta = of(name), of(name, device="meta")
+    assert meta.weights == real.weights
+    assert 0.3 < meta.activations / real.activations < 3
+
+
+def test_asking_changes_neither_mode_nor_random_numbers() -> None:
+    model = tiny_model(p_dropout=0.5).eval()
+    torch.manual_seed(0)
+    expected = torch.rand(2)
+    torch.manual_seed(0)
+    estimate(model, TrainConfig(), OptimizerConfig(), RuntimeConfig())
+    assert torch.equal(torch.rand(2), expected)
+    assert not model.training
+
+
+def test_there_is_some_memory_here() -> None:
+    available = available_memory(torch.device("cpu"))
+    assert available is not None
+    assert available > 2**20
+
+
+def test_a_run_that_cannot_fit_is_refused_before_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(
+        RegardError, match=r"Training needs about .* MB \(weights .*\) and cpu has 0 MB\. Raise train.n_acc"
+    ):
+        run_tiny(tmp_path, runtime={"max_memory_gb": 1e-6})
+    huge = MemoryEstimate(2**60, 2**60, 2**61, 0, 0, 0)
+    with pytest.raises(RegardError, match=r"needs about 4294967296\.00 GB"):
+        check_memory(huge, RuntimeConfig(), torch.device("cpu"))
+
+
+def test_bytes_are_readable() -> None:
+    assert [readable(n) for n in (0, 5 * 2**20, 2**30)] == ["0 MB", "5 MB", "1.00 GB"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_told_and_auto_takes_the_cpu() -> None:
+    assert pick_device("auto") == torch.device("cpu")
+    with pytest.raises(
+        RegardError, match=r"The device 'cuda' was asked for, but torch \S+ sees no GPU here. Use runtime"
+    ):
+        pick_device("cuda")
+
+
+def test_a_gpu_beyond_the_last_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick_device("auto") == torch.device("cuda")
+    assert pick_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(RegardError, match=r"'cuda:2' was asked for, but this machine has 2 GPU\(s\): cuda:0 to cuda:1"):
+        pick_device("cuda:2")

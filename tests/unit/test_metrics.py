@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from tiny_training import run_tiny, stop_at
+
+from regard.train.metrics import Metrics, read_metrics
+
+
+def metrics(folder: Path, step: int = 0, offset: int = 0) -> Metrics:
+    return Metrics(folder, step=step, offset=offset, has_tensorboard=False)
+
+
+def test_a_line_is_what_was_measured_without_what_is_unknown(tmp_path: Path) -> None:
+    written = metrics(tmp_path)
+    written.write("train", 3, nats_per_token=0.1 + 0.2, bits_per_byte=None, lr=math.inf)
+    written.close()
+    assert read_metrics(tmp_path) == [{"kind": "train", "step": 3, "nats_per_token": 0.30000000000000004, "lr": None}]
+
+
+def test_lines_after_the_offset_of_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    first = metrics(tmp_path)
+    first.write("train", 1)
+    offset = first.sync()
+    first.write("train", 2)
+    first.close()
+    again = metrics(tmp_path, step=1, offset=offset)
+    again.write("valid", 2)
+    again.close()
+    assert [(line["kind"], line["step"]) for line in read_metrics(tmp_path)] == [("train", 1), ("valid", 2)]
+    assert [line["step"] for line in read_metrics(tmp_path, "valid")] == [2]
+
+
+def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "train", "step": 1}\n{"kind": "tr')
+    assert [line["step"] for line in read_metrics(tmp_path)] == [1]
+    assert read_metrics(tmp_path / "nowhere") == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from inside tensorboard
+def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    both = {"has_tensorboard": True, "every_steps": 4}
+    run_tiny(tmp_path, on_step=stop_at(6), checkpoint=both)
+    run_tiny(tmp_path, resume=True, checkpoint=both)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [e.step for e in events.Scalars("train/nats_per_token")] == [2, 4, 6, 8, 10, 12]
+    assert [e.step for e in events.Scalars("valid/bits_per_byte")] == [5, 10, 12]
+    losses = [line["nats_per_token"] for line in read_metrics(tmp_path, "train")]
+    assert [e.value for e in events.Scalars("train/nats_per_token")] == pytest.approx(losses, rel=1e-6)
