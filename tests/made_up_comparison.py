@@ -81,6 +81,7 @@ def made_up_comparison(
         n_batch=16,
         n_context=128,
         prompt=prompt,
+        sampling="temperature 0.8, top-p 0.95, seed 0",
         passage=passage,
         versions={"regard": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"},
         hardware="2 cores of an x86_64 CPU, 8 GB of memory",
@@ -134,6 +135,7 @@ def _contender(
                 train_tokens=n_tokens,
                 flops=3 * cost * n_tokens,
                 seconds=seconds,
+                highest_lr=None if is_count else 2e-3,
                 curve=curve,
             )
         )
@@ -150,6 +152,7 @@ def _contender(
         name=name,
         model=name,
         config={"order": 5} if is_count else {"d_model": 132, "n_layers": 2},
+        training={"optimizer": {"name": "adamw", "lr": None, "is_fused": True}, "schedule": {"name": "cosine"}},
         tokenizer=TokenizerFacts(kind="bpe", vocab_size=4096, is_lossless=not is_lossy, hash="ab12" * 16),
         n_parameters=2_411_000 if is_count else 1_003_000,
         parameters_note="as many n-grams as the text holds; not matched" if is_count else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ N_WINDOWS = 48
 WINDOW_BYTES = 1024
 EDGES = (0, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MAX_SAMPLE_CHARS = 320
+SAMPLING: dict[str, Any] = {"temperature": 0.8, "top_p": 0.95, "seed": 0}
 
 
 def block_nats(run: Run, test: TestText) -> tuple[Array, int]:
@@ -89,7 +90,7 @@ def surprise(run: Run, passage: str) -> tuple[Span, ...]:
 
 def sample(run: Run, prompt: str) -> str:
     """What the model goes on with, cut to a readable length at the end of a word."""
-    text = run.generate(prompt, max_tokens=MAX_SAMPLE_CHARS // 2, temperature=0.8, top_p=0.95, seed=0)
+    text = run.generate(prompt, max_tokens=MAX_SAMPLE_CHARS // 2, **SAMPLING)
     assert isinstance(text, str)
     text = text[len(prompt) :]
     if len(text) <= MAX_SAMPLE_CHARS:

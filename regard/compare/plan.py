@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.compare.budget import Budget, count_text, parse_budget
+from regard.compare.budget import Budget, count_text, duration_text, parse_budget
 from regard.config import read_yaml
 from regard.data.config import DataConfig
 from regard.errors import RegardError, nearest
@@ -69,6 +69,20 @@ class Plan:
     train: dict[str, Any]
     runtime: RuntimeConfig
     command: str
+
+    @property
+    def n_trainings(self) -> int:
+        """Counting draws no random numbers, so that one seed says it all."""
+        return sum(1 if c.is_counted else len(self.seeds) for c in self.contenders)
+
+    def summary(self) -> str:
+        """What is about to happen, in one line."""
+        n = self.n_trainings
+        size, seeds = count_text(self.n_parameters), len(self.seeds)
+        words = f"{n} trainings: {len(self.contenders)} models of {size} parameters, {seeds} seeds, {self.budget} each"
+        if self.budget.seconds is None:
+            return f"{words}."
+        return f"{words}; at most about {duration_text(1.5 * n * self.budget.seconds)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that decides what is measured: what resuming checks. `out` and the command are not in it."""
@@ -297,9 +311,3 @@ def _quoted(word: str) -> str:
     import shlex
 
     return shlex.quote(word)
-
-
-def size_text(plan: Plan) -> str:
-    """One line that says what is about to happen."""
-    n = len(plan.contenders)
-    return f"{n} contenders, {count_text(plan.n_parameters)} parameters, {plan.budget} each, {len(plan.seeds)} seeds"

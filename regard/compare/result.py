@@ -43,6 +43,7 @@ class SeedResult:
     train_tokens: int
     flops: float
     seconds: float
+    highest_lr: float | None  # None where nothing was descended
     curve: tuple[CurvePoint, ...]
 
 
@@ -140,7 +141,8 @@ class ContenderResult:
 
     name: str
     model: str
-    config: dict[str, Any]
+    config: dict[str, Any]  # of the model, widths chosen
+    training: dict[str, Any]  # optimizer and schedule
     tokenizer: TokenizerFacts | None
     n_parameters: int | None
     parameters_note: str  # empty where the number of parameters is matched
@@ -188,6 +190,7 @@ class Setup:
     n_batch: int
     n_context: int
     prompt: str
+    sampling: str
     passage: str
     versions: dict[str, str]
     hardware: str

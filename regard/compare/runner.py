@@ -23,6 +23,7 @@ from regard.compare import trial
 from regard.compare.budget import count_text
 from regard.compare.keep import keep, kept
 from regard.compare.machine import hardware, versions
+from regard.compare.measure import SAMPLING
 from regard.compare.passages import TestText, choose_passage, choose_prompt, read_test_text
 from regard.compare.plan import Contender, Plan
 from regard.compare.rank import ranked_comparison
@@ -65,15 +66,15 @@ def run_comparison(plan: Plan, *, progress: Drawing, reporter: Reporter) -> Comp
     """Run what is not done yet, and write everything. A contender that fails is reported and the others go on."""
     began = time.monotonic()
     _check_same(plan)
+    reporter.note(plan.summary())
     try:
         with progress() as draw:
             ground = _prepared(plan, draw)
         results = [_contender(c, ground, reporter) for c in plan.contenders]
     except (KeyboardInterrupt, InterruptedRunError):
         done = len(list((plan.out / "results").glob("*-seed*.json")))
-        total = sum(1 if c.is_counted else len(plan.seeds) for c in plan.contenders)
         raise InterruptedRunError(
-            f"Stopped with {done} of {total} trainings finished; all is saved. Go on with: {plan.command}"
+            f"Stopped with {done} of {plan.n_trainings} trainings finished; all is saved. Go on with: {plan.command}"
         ) from None
     comparison = ranked_comparison(_setup(ground, time.monotonic() - began), results)
     write_atomically(plan.out / "compare.json", to_json(comparison))
@@ -166,6 +167,7 @@ def _contender(contender: Contender, ground: Ground, reporter: Reporter) -> Cont
         name=contender.name,
         model=contender.model_name,
         config=size.config.to_dict() if size else dict(contender.model),
+        training={"optimizer": contender.optimizer.to_dict(), "schedule": contender.schedule.to_dict()},
         tokenizer=TokenizerFacts(
             kind=tokenizer.kind,
             vocab_size=tokenizer.vocab_size,
@@ -231,6 +233,7 @@ def _setup(ground: Ground, seconds: float) -> Setup:
         n_batch=plan.train["n_batch"],
         n_context=plan.train["n_context"],
         prompt=ground.prompt,
+        sampling=", ".join(f"{k.replace('_', '-')} {v}" for k, v in SAMPLING.items()),
         passage=ground.passage,
         versions=versions(),
         hardware=hardware(),

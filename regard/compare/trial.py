@@ -117,6 +117,7 @@ def measured(run: Run, seed: int, out: Path, test: TestText) -> SeedResult:
         train_tokens=int(last["tokens"]),
         flops=float(last["flops"]),
         seconds=float(last["seconds"]),
+        highest_lr=max((float(line["lr"]) for line in lines if line.get("lr") is not None), default=None),
         curve=curve,
     )
 

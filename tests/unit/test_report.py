@@ -121,7 +121,7 @@ def test_the_page_is_a_pure_function_of_the_file(tmp_path: Path) -> None:
 
 
 def test_what_was_measured_and_how_to_repeat_it_is_told(html: str) -> None:
-    for words in ("4.35MB to train on", "SHA-256 9f2c1a77b0de4431", "sign-flip test", "torch 2.13.0", "one trial each"):
+    for words in ("4.35MB to train on", "SHA-256 9f2c1a77b0de4431", "sign-flip test", "torch 2.13.0", "one trial each", "lr 0.002"):
         assert words in html
     assert "regard compare ngram window rnn lstm transformer --data python-docs --budget 2min --seeds 3" in html
 

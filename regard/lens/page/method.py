@@ -40,8 +40,12 @@ def method(comparison: Comparison) -> str:
             "Order",
             f"the same text in the same order, {s.n_batch} lanes of {s.n_context} tokens a step, for every contender",
         ),
-        ("Tuning", "one trial each: the package's default learning rate and schedule, the same for all unless shown"),
+        (
+            "Tuning",
+            "one trial each, with the package's default learning rate and schedule unless the settings below differ",
+        ),
         ("Seeds", seeds),
+        ("Samples", s.sampling),
         (
             "Score",
             "bits per byte: nats of all test tokens / (bytes of the test text × ln 2), the mean over seeds. It does "
@@ -66,7 +70,33 @@ def method(comparison: Comparison) -> str:
         ("When", f"{s.date}, {duration_text(s.seconds)} in all"),
     ]
     facts = "".join(f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in rows)
-    return f"<dl>{facts}</dl><p>To repeat it:</p><pre class=command>{escape(s.command)}</pre>"
+    command = f"<p>To repeat it:</p><pre class=command>{escape(s.command)}</pre>"
+    return f"<dl>{facts}</dl>{command}{_settings(comparison)}"
+
+
+def _settings(comparison: Comparison) -> str:
+    """Every contender's settings, folded away until someone asks."""
+    blocks = []
+    for i, contender in enumerate(comparison.contenders):
+        rates = [s.highest_lr for s in contender.seeds if s.highest_lr is not None]
+        optimizer = {**contender.training.get("optimizer", {}), **({"lr": f"{rates[0]:.3g}"} if rates else {})}
+        sections = {"model": {"name": contender.model, **contender.config}}
+        if rates or contender.score is None:  # counting has no optimizer
+            sections |= {"optimizer": optimizer, "schedule": contender.training.get("schedule", {})}
+        lines = "".join(
+            f"<dt>{escape(name)}</dt><dd>{escape(', '.join(f'{k} {_value(v)}' for k, v in section.items()))}</dd>"
+            for name, section in sections.items()
+        )
+        blocks.append(f'<h3 style="color:{colour_of(i)}">{escape(contender.name)}</h3><dl>{lines}</dl>')
+    return f"<details><summary>Every contender's settings</summary>{''.join(blocks)}</details>"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return "/".join(map(str, value))
+    return "default" if value is None else str(value)
 
 
 def _unmatched(comparison: Comparison) -> str:

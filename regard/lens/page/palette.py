@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8578f", "#d89000", "#4a4a4a", "#3d9bd3", "#8a6d3b", "#7a5cc0")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8578f", "#d89000", "#332288", "#4aa3d8", "#4a4a4a", "#8a6d3b")
 DASHES = ("", "7 4", "2 3", "9 3 2 3")
 NEGATIVE, POSITIVE = "#2166ac", "#d9730d"  # the two ends of a cell's value
 
