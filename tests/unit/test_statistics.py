@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from regard.compare import statistics
 from regard.compare.statistics import bits_per_byte, bootstrap_interval, paired, sign_flip_p
 
