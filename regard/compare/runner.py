@@ -78,8 +78,7 @@ def run_comparison(plan: Plan, *, progress: Drawing, reporter: Reporter) -> Comp
         ) from None
     comparison = ranked_comparison(_setup(ground, time.monotonic() - began), results)
     write_atomically(plan.out / "compare.json", to_json(comparison))
-    path = draw_again(plan.out, note=reporter.note)
-    reporter.note(f"Wrote {path}, with compare.json and overview.png beside it.")
+    draw_again(plan.out, note=reporter.note)
     return comparison
 
 
