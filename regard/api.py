@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from regard import folder as run_folder
 from regard.card import write_card
 from regard.config import RunConfig, read_yaml, with_settings
 from regard.count.config import NgramConfig
+from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
@@ -101,6 +102,9 @@ def train(
             run_folder.begin(folder, config, prepared.tokenizer, _rehearsed(config, prepared))
     _fit(config, prepared, folder, resume, reporter)
     run = load(folder)
+    if isinstance(run.model, NgramModel):  # how many n-grams a text has is known once they are counted
+        run.facts = replace(run.facts, n_parameters=sum(run.model.n_ngrams))
+        run_folder.write_facts(folder, run.facts)
     test = evaluate(run.next_token, first_tokens(prepared.test, MAX_TEST_TOKENS)) if len(prepared.test) else None
     if test is not None:
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())

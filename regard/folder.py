@@ -26,6 +26,8 @@ from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 
 FORMAT = 1
+IMPORTED = "imported"
+"""Stands for the data fingerprint of a run that was not trained here."""
 _OURS = {"config.yaml", "run.json", "tokenizer.json", "model.safetensors", "state", "metrics.jsonl", "README.md"}
 
 
@@ -47,8 +49,12 @@ def begin(folder: Path, config: RunConfig, tokenizer: Tokenizer, facts: RunFacts
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder / "tokenizer.json")
-    write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
+    write_facts(folder, facts)
     write_atomically(folder / "config.yaml", config.to_yaml().encode())
+
+
+def write_facts(folder: Path, facts: RunFacts) -> None:
+    write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
 
 
 def check_free(folder: Path) -> None:
@@ -116,6 +122,8 @@ def prepared_again(folder: Path, config: RunConfig, progress: Progress | None = 
     The cache alone can bring back what came from standard input.
     """
     facts = _read_facts(folder / "run.json")
+    if facts.data == IMPORTED:
+        raise RegardError(f"'{folder}' was imported and has no text of its own; name one with --data.")
     found = open_prepared(facts.data)
     if found is not None:
         return found

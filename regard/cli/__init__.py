@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import catalog, comparing, training, using
+from regard.cli import catalog, comparing, exchanging, training, using
 
 app = typer.Typer(
     name="regard",
@@ -29,6 +29,8 @@ app.command("generate", rich_help_panel=_USE)(using.generate)
 app.command("score", rich_help_panel=_USE)(using.score)
 app.command("eval", rich_help_panel=_USE)(using.evaluate)
 app.command("report", rich_help_panel=_USE)(comparing.report)
+app.command("export", rich_help_panel=_USE)(exchanging.export_run)
+app.command("import", rich_help_panel=_USE)(exchanging.import_run)
 app.command("models", rich_help_panel=_SEE)(catalog.models)
 app.command("data", rich_help_panel=_SEE)(catalog.data)
 

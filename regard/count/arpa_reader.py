@@ -26,8 +26,8 @@ Contents = tuple[Trie, Estimate, list[str], int | None]  # ..., the word of each
 def read_arpa(path: Path) -> Contents:
     """What an ARPA file holds, packed by gzip or not.
 
-    Ids follow the order of the 1-grams, except that `</s>` is 0 and `<s>` comes after all others. The context of
-    every n-gram must be in the file too, for that is what a prefix trie can hold; its suffix need not be.
+    Ids follow the order of the 1-grams, except that `</s>` is 0, `<unk>` 1, and `<s>` comes after all others. The
+    context of every n-gram must be in the file too, for that is what a prefix trie can hold; its suffix need not be.
     """
     try:
         with path.open("rb") as raw:
@@ -76,12 +76,14 @@ def _numbers(blocks: list[Block]) -> tuple[Floats, Floats]:
 
 
 def _number(lines: Lines, names: list[bytes]) -> dict[bytes, int]:
-    """The id of each word: `</s>` first, `<s>` last, the others as they come."""
+    """The id of each word: `</s>` is 0, `<unk>` (where there is one) 1, `<s>` last, the others as they come."""
     bos, eos = BOS_NAME.encode(), EOS_NAME.encode()
     for special in (bos, eos):
         if special not in names:
             lines.refuse(lines.n_read, f"the 1-grams end without {special.decode()}, which every model needs")
     ids = {eos: EOS}
+    if UNK_NAME.encode() in names:
+        ids[UNK_NAME.encode()] = len(ids)
     for name in names:
         if name != bos:
             ids.setdefault(name, len(ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
@@ -15,6 +15,7 @@ from regard.text.units import bert_words_of, words_of
 
 if TYPE_CHECKING:
     import tokenizers
+    from tokenizers import normalizers
 
 # what is being done, how much of it is done, of how much (None: not known)
 Progress = Callable[[str, int, int | None], None]
@@ -61,15 +62,26 @@ def _char(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer
 
 def _word(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
     """White-space separated words by frequency; a newline is <eos>."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+    from tokenizers import normalizers
 
     fold = normalizers.Lowercase() if config.lowercase else None
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(words_of(fold.normalize_str(text) if fold else text))
     del counts[EOS], counts[UNK]  # a text may spell them, as PTB does
-    tokens = [EOS, UNK, *_most_frequent(counts, config, room_taken=2)]
-    hf = Tokenizer(models.WordLevel(vocab=_numbered(tokens), unk_token=UNK))
+    return _word_level([EOS, UNK, *_most_frequent(counts, config, room_taken=2)], fold)
+
+
+def word_tokenizer(words: Sequence[str]) -> Tokenizer:
+    """The word tokenizer of a vocabulary that is there already: `<eos>`, `<unk>`, then the words."""
+    assert list(words[:2]) == [EOS, UNK], "the ids of <eos> and <unk> are fixed"
+    return Tokenizer(_word_level(words, None))
+
+
+def _word_level(words: Sequence[str], fold: normalizers.Normalizer | None) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    hf = Tokenizer(models.WordLevel(vocab=_numbered(words), unk_token=UNK))
     newline = normalizers.Replace("\n", f" {EOS} ")
     hf.normalizer = normalizers.Sequence([fold, newline] if fold else [newline])
     hf.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -157,7 +169,7 @@ def _most_frequent(counts: Counter[str], config: TokenizerConfig, room_taken: in
     return kept if config.vocab_size is None else kept[: max(config.vocab_size - room_taken, 0)]
 
 
-def _numbered(tokens: list[str]) -> dict[str, int]:
+def _numbered(tokens: Sequence[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(tokens)}
 
 

@@ -11,7 +11,7 @@ import pytest
 import regard as package
 from regard.models.table import MODELS
 
-VERBS = ("train", "compare", "eval", "score", "generate", "report", "models", "data")
+VERBS = ("train", "compare", "eval", "score", "generate", "report", "export", "import", "models", "data")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -122,3 +122,26 @@ def test_train_in_a_process_of_its_own_then_resume(
     weights = (folder / "model.safetensors").read_bytes()
     assert regard_process("train", "--resume", "--out", folder).code == 0
     assert (folder / "model.safetensors").read_bytes() == weights
+
+
+def test_an_ngram_run_goes_out_as_arpa_and_comes_back(
+    regard: Callable[..., object], text: Path, tmp_path: Path
+) -> None:
+    words = ["train", "--model", "ngram", "--data", text, "--set", "tokenizer.kind=word", "--set", "model.order=3"]
+    assert regard(*words, "--out", tmp_path / "run").code == 0
+    assert regard("export", tmp_path / "run", tmp_path / "words.arpa.gz").code == 0
+    assert regard("import", tmp_path / "words.arpa.gz", "--out", tmp_path / "back").code == 0
+    before, after = (
+        json.loads(regard("eval", tmp_path / name, "--data", text, "--json").out) for name in ("run", "back")
+    )
+    assert after["nats"] == pytest.approx(before["nats"], rel=1e-6)
+    assert after["n_tokens"] == before["n_tokens"]
+    refused = regard("eval", tmp_path / "back")
+    assert refused.code == 2
+    assert "has no text of its own; name one with --data" in refused.err
+
+
+def test_only_ngram_models_go_out_as_arpa(regard: Callable[..., object], lstm_run: Path, tmp_path: Path) -> None:
+    done = regard("export", lstm_run, tmp_path / "x.arpa")
+    assert done.code == 2
+    assert "ARPA files hold n-gram models" in done.err
