@@ -1,7 +1,7 @@
 """A LanguageModel as a NextToken: windows or carried state for scoring, caches for going on token by token."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,11 +12,23 @@ from torch.nn import functional
 
 from regard.errors import RegardError
 from regard.mixers import mixer as mixers
+from regard.mixers.mixer import State
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import EOS, context_length
 
 MAX_LOGITS = 2**23  # logits held at once: 32 MB in float32
 N_TOKENS_AT_ONCE = 4096
+
+
+class Reading(NamedTuple):
+    """Where the reading of B texts stands."""
+
+    mixer: State
+    history: Int[Tensor, "B M"] | None
+    """What a fixed-context model has read, and starts again from when it is full."""
+    n: int
+    """How many of the history's columns are filled."""
+    head: Float[Tensor, "V D"]
 
 
 class GradientNextToken:
@@ -80,39 +92,50 @@ class GradientNextToken:
         return torch.cat(parts).view(targets.shape).double().cpu()
 
     @torch.inference_mode()
-    def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Any]:
-        B = prompts.shape[0]
+    def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Reading]:
+        B, T = prompts.shape
         text = functional.pad(prompts.to(self._device), (1, 0), value=EOS)  # (B, 1+T)
+        head = self._head(B, n_steps=0 if capacity is None else capacity - T)
         if self.max_context is None:
-            return self._log_probs(text, self.model.start(B, text.shape[1]))
-        room = self.max_context if capacity is None else min(self.max_context, capacity + 1)
-        n = context_length(text.shape[1], self.max_context, self.stride)
+            return self._read(text, Reading(self.model.start(B, 1 + T), None, 0, head))
+        n = context_length(1 + T, self.max_context, self.stride)
+        room = self.max_context if capacity is None else max(n, min(self.max_context, 1 + capacity))
         history = text.new_zeros(B, self.max_context)
         history[:, :n] = text[:, -n:]
-        log_probs, state = self._log_probs(history[:, :n], self.model.start(B, max(room, n)))
-        return log_probs, (state, history, n)
+        return self._read(history[:, :n], Reading(self.model.start(B, room), history, n, head))
 
     @torch.inference_mode()
-    def step(self, tokens: Int[Tensor, " B"], state: Any) -> tuple[Float[Tensor, "B V"], Any]:
-        if self.max_context is None:
-            return self._log_probs(tokens[:, None].to(self._device), state)
-        state, history, n = state
-        if n < self.max_context:
+    def step(self, tokens: Int[Tensor, " B"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
+        history, n = state.history, state.n
+        if history is None:
+            return self._read(tokens[:, None].to(self._device), state)
+        if n < history.shape[1]:
             history[:, n] = tokens
-            log_probs, state = self._log_probs(history[:, n : n + 1], state)
-            return log_probs, (state, history, n + 1)
-        kept = self.max_context - self.stride
+            return self._read(history[:, n : n + 1], state._replace(n=n + 1))
+        kept = n - self.stride
         history[:, :kept] = history[:, self.stride :].clone()
         history[:, kept] = tokens
-        log_probs, state = self._log_probs(history[:, : kept + 1], self.model.start(len(tokens), self.max_context))
-        return log_probs, (state, history, kept + 1)
+        fresh = self.model.start(len(tokens), n)
+        return self._read(history[:, : kept + 1], Reading(fresh, history, kept + 1, state.head))
 
-    def _log_probs(self, ids: Int[Tensor, "B T"], state: Any) -> tuple[Float[Tensor, "B V"], Any]:
-        h, state = self.model.hidden(ids, state)
-        return self.model.logits(h[:, -1]).log_softmax(dim=-1), state
+    def _read(self, ids: Int[Tensor, "B T"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
+        h, after = self.model.hidden(ids, state.mixer)
+        logits = functional.linear(h[:, -1], state.head, self.model.bias)
+        return logits.log_softmax(dim=-1), state._replace(mixer=after)
 
-    def reorder(self, state: Any, rows: Int[Tensor, " R"]) -> Any:
-        return mixers.reorder(state, rows.to(self._device))
+    def _head(self, B: int, n_steps: int) -> Float[Tensor, "V D"]:
+        """The output matrix; for a few long texts on a CPU, laid out by columns.
+
+        The product with one vector then reads long rows: 0.2 ms instead of 0.6 for 8,192 x 256. The copy pays for
+        itself after about 20 steps.
+        """
+        weight = self.model.output_weight
+        is_worth_it = weight.device.type == "cpu" and B <= 4 and n_steps >= 32
+        return weight.t().contiguous().t() if is_worth_it else weight
+
+    def reorder(self, state: Reading, rows: Int[Tensor, " R"]) -> Reading:
+        rows = rows.to(self._device)
+        return state._replace(mixer=mixers.reorder(state.mixer, rows), history=mixers.reorder(state.history, rows))
 
     @property
     def _device(self) -> torch.device:

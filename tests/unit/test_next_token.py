@@ -111,3 +111,16 @@ def test_the_adapter_reads_a_model_as_it_is_evaluated(tiny_model: Tiny) -> None:
     adapter = as_next_token(model)
     assert not model.training
     np.testing.assert_array_equal(adapter.nats(STREAM), adapter.nats(STREAM))
+
+
+@pytest.mark.parametrize("name", ["gru", "transformer"])
+def test_room_for_many_tokens_changes_the_layout_of_the_head_and_nothing_else(tiny_model: Tiny, name: str) -> None:
+    model = GradientNextToken(tiny_model(name))
+    prompt = torch.tensor([[1, 2]])
+    (some, short), (same, long) = model.start(prompt), model.start(prompt, capacity=100)
+    assert short.head.is_contiguous()
+    assert not long.head.is_contiguous()
+    for token in range(10):
+        torch.testing.assert_close(some, same, rtol=0, atol=1e-12)
+        some, short = model.step(torch.tensor([token]), short)
+        same, long = model.step(torch.tensor([token]), long)
