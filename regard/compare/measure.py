@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -15,18 +16,22 @@ from regard.run import Run
 Array = NDArray[np.float64]
 
 N_WINDOWS = 48
-WINDOW_BYTES = 1024
 EDGES = (0, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MAX_SAMPLE_CHARS = 320
 SAMPLING: dict[str, Any] = {"temperature": 0.8, "top_p": 0.95, "seed": 0}
 
 
-def block_nats(run: Run, test: TestText) -> tuple[Array, int]:
-    """(nats of every block, number of tokens). All documents are one stream, each ended by <eos>.
+@dataclass(frozen=True)
+class Scoring:
+    """The whole test text as one stream of tokens: where each ends, in bytes, and what it cost."""
 
-    A token that lies across a border gives each side its share by bytes, so that blocks mean the same text for
-    tokenizers that cut it differently.
-    """
+    ids: NDArray[np.int64]
+    ends: Array
+    nats: Array
+
+
+def score_text(run: Run, test: TestText) -> Scoring:
+    """Every token given all that stands before it, documents one after the other, each ended by <eos>."""
     ids: list[NDArray[np.int64]] = []
     ends: list[Array] = []
     at = 0
@@ -35,8 +40,17 @@ def block_nats(run: Run, test: TestText) -> tuple[Array, int]:
         ids.append(document_ids)
         ends.append(document_ends + at)
         at += len(document.encode())
-    nats = run.next_token.nats(np.concatenate(ids))
-    return between(test.borders, np.concatenate(ends), nats), len(nats)
+    stream = np.concatenate(ids)
+    return Scoring(stream, np.concatenate(ends), run.next_token.nats(stream))
+
+
+def block_nats(scoring: Scoring, test: TestText) -> Array:
+    """Nats of every block.
+
+    A token that lies across a border gives each side its share by bytes, so that blocks mean the same text for
+    tokenizers that cut it differently.
+    """
+    return between(test.borders, scoring.ends, scoring.nats)
 
 
 def between(borders: Array, ends: Array, nats: Array) -> Array:
@@ -50,24 +64,33 @@ def between(borders: Array, ends: Array, nats: Array) -> Array:
     return cast(Array, np.diff(np.interp(borders, places, totals)))
 
 
-def by_position(run: Run, text: str) -> tuple[PositionPoint, ...]:
-    """Bits per byte after 0-4, 4-8, ... bytes of a fresh start, averaged over stretches spread over the text."""
-    edges = np.array([e for e in EDGES if e <= max(8, len(text) // 4)], dtype=np.float64)
-    length = int(edges[-1])
-    starts = np.linspace(0, max(0, len(text) - length - 1), N_WINDOWS).astype(int)
-    sums = np.zeros(len(edges) - 1)
-    n_windows = 0
-    for start in np.unique(starts).tolist():
-        ids, ends = _tokens(run, text[start : start + length], has_end=False)
-        if ends.size and ends[-1] >= length * 0.99:
-            sums += between(edges, ends, run.next_token.nats(ids))
-            n_windows += 1
+def by_position(run: Run, scoring: Scoring) -> tuple[PositionPoint, ...]:
+    """Bits per byte where only the last 0-4, 4-8, ... bytes are known, because reading began there.
+
+    Some stretches of a text are harder than others, which would hide what the past is worth. So what a stretch costs
+    from a fresh start is held against what the same bytes cost with all of their past, and the mean of these
+    differences is added to the bits per byte of the whole text.
+    """
+    n_bytes = float(scoring.ends[-1])
+    edges = np.array([e for e in EDGES if e <= max(8, n_bytes / 4)], dtype=np.float64)
+    begins = np.concatenate([[0.0], scoring.ends[:-1]])
+    wanted = np.linspace(0, max(0.0, n_bytes - edges[-1] - 1), N_WINDOWS)
+    extra, n_windows = np.zeros(len(edges) - 1), 0
+    for first in np.unique(np.searchsorted(begins, wanted)).tolist():
+        last = int(np.searchsorted(scoring.ends, begins[first] + edges[-1])) + 1
+        if last > len(scoring.ids):
+            continue
+        part, ends = slice(first, last), scoring.ends[first:last] - begins[first]
+        fresh = run.next_token.nats(scoring.ids[part])
+        extra += between(edges, ends, fresh - scoring.nats[part])
+        n_windows += 1
     if not n_windows:
         return ()
-    bits = sums / n_windows / np.diff(edges) / math.log(2)
+    nats_per_byte = scoring.nats.sum() / n_bytes + extra / n_windows / np.diff(edges)
     middles = (edges[:-1] + edges[1:]) / 2
     return tuple(
-        PositionPoint(n_bytes_before=float(m), bits_per_byte=float(b)) for m, b in zip(middles, bits, strict=True)
+        PositionPoint(n_bytes_before=float(m), bits_per_byte=float(b) / math.log(2))
+        for m, b in zip(middles, nats_per_byte, strict=True)
     )
 
 
@@ -99,12 +122,12 @@ def sample(run: Run, prompt: str) -> str:
     return part[: max(part.rfind(" "), part.rfind("\n"), MAX_SAMPLE_CHARS // 2)] + " …"
 
 
-def _tokens(run: Run, text: str, has_end: bool = True) -> tuple[NDArray[np.int64], Array]:
+def _tokens(run: Run, text: str) -> tuple[NDArray[np.int64], Array]:
     """Ids of a document, <eos> included, and the byte at which each token ends."""
     ids, offsets = run.tokenizer.encode_with_offsets(text)
     n_bytes = np.concatenate([[0], np.cumsum([len(c.encode()) for c in text])])
     ends = np.maximum.accumulate(n_bytes[[end for _, end in offsets]]) if len(offsets) else np.zeros(0)
     eos = run.tokenizer.eos
-    if has_end and (not len(ids) or ids[-1] != eos):
+    if not len(ids) or ids[-1] != eos:
         ids, ends = np.append(ids, eos), np.append(ends, n_bytes[-1])
     return ids.astype(np.int64), ends.astype(np.float64)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.markup import escape
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -12,26 +14,50 @@ from regard.compare.result import Comparison, ContenderResult, Score
 from regard.compare.words import p_text
 from regard.lens.page.palette import colour_of
 
-BAR_WIDTH = 18
+COSTS: tuple[tuple[str, Callable[[ContenderResult, Score], str]], ...] = (
+    ("time", lambda _, s: duration_text(s.seconds)),
+    ("params", lambda c, _: _size(c)),
+    ("tokens", lambda _, s: count_text(s.train_tokens)),
+    ("FLOPs", lambda _, s: f"{s.flops:.2g}".replace("e+", "e") if s.flops else "none"),
+    ("perplexity", lambda _, s: f"{s.perplexity_per_token:,.4g}"),
+    ("tokens/s", lambda _, s: count_text(s.tokens_per_second)),
+)
+"""What each contender cost, the most telling first: a narrow terminal shows the first few."""
 
 
-def comparison_table(comparison: Comparison) -> RenderableType:
+@dataclass(frozen=True)
+class comparison_table:  # noqa: N801  (used as a function: `console.print(comparison_table(comparison))`)
     """Best first; the bar shows the 95% interval on one scale for all, and under it what the marks mean."""
-    parts: list[RenderableType] = [Text(" ".join(comparison.headline), style="bold"), Text()]
-    if comparison.ranked:
-        parts.append(_ranking(comparison))
-    notes = _notes(comparison)
-    return Group(*parts, Text(), *notes) if notes else Group(*parts)
+
+    comparison: Comparison
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(" ".join(self.comparison.headline), style="bold")
+        yield Text()
+        if self.comparison.ranked:
+            yield _widest(self.comparison, console, options)
+            yield Text()
+        yield from _notes(self.comparison)
 
 
-def _ranking(comparison: Comparison) -> Table:
+def _widest(comparison: Comparison, console: Console, options: ConsoleOptions) -> Table:
+    """The table with as many columns as the terminal has room for."""
+    room = options.max_width
+    for n_costs, bar_width in ((6, 18), (5, 16), (4, 14), (3, 12), (2, 12), (2, 8), (1, 0)):
+        table = _ranking(comparison, n_costs, bar_width)
+        if console.measure(table, options=options.update(max_width=10_000)).maximum <= room:
+            break
+    return table
+
+
+def _ranking(comparison: Comparison, n_costs: int, bar_width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("", justify="right")
-    table.add_column("model")
-    table.add_column("bits per byte", justify="right")
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("model", no_wrap=True)
+    table.add_column("bits/byte", justify="right", no_wrap=True)
     table.add_column("95% interval", no_wrap=True)
-    table.add_column("p", no_wrap=True)
-    for name in ("perplexity", "parameters", "tokens", "FLOPs", "time", "tokens/s"):
+    table.add_column("against next", no_wrap=True)
+    for name, _ in COSTS[:n_costs]:
         table.add_column(name, justify="right", no_wrap=True)
     scores = [c.score for c in comparison.ranked if c.score is not None]
     low, high = min(s.low for s in scores), max(s.high for s in scores)
@@ -43,23 +69,14 @@ def _ranking(comparison: Comparison) -> Table:
         neighbour = against.get(contender.name)
         colour = colour_of(order.index(contender.name))
         p = "" if neighbour is None else p_text(neighbour.p) + ("" if neighbour.is_clear else " ?")
-        table.add_row(
-            str(place),
-            f"[bold {colour}]{escape(contender.name)}[/]{'' if contender.is_comparable else '†'}",
-            f"[bold]{score.bits_per_byte:.3f}[/]",
-            Text(f"{score.low:.3f} ") + bar(score, low, high, colour) + Text(f" {score.high:.3f}"),
-            p,
-            f"{score.perplexity_per_token:,.4g}",
-            _size(contender),
-            count_text(score.train_tokens),
-            f"{score.flops:.2g}".replace("e+", "e") if score.flops else "none",
-            duration_text(score.seconds),
-            count_text(score.tokens_per_second),
-        )
+        interval = Text(f"{score.low:.3f}–{score.high:.3f} ") + bar(score, low, high, colour, bar_width)
+        costs = [value(contender, score) for _, value in COSTS[:n_costs]]
+        shown = Text(contender.name + ("" if contender.is_comparable else "†"), style=f"bold {colour}")
+        table.add_row(str(place), shown, Text(f"{score.bits_per_byte:.3f}", style="bold"), interval, p, *costs)
     return table
 
 
-def bar(score: Score, low: float, high: float, colour: str, width: int = BAR_WIDTH) -> Text:
+def bar(score: Score, low: float, high: float, colour: str, width: int) -> Text:
     """The interval as a line with a dot at the mean, on the scale from `low` to `high`.
 
     >>> from regard.compare.result import Score
@@ -81,8 +98,8 @@ def _size(contender: ContenderResult) -> str:
 
 def _notes(comparison: Comparison) -> list[Text]:
     lines = [f"* {c.name}: {c.parameters_note}." for c in comparison.ranked if c.parameters_note]
-    lines += [f"† {c.name}: its tokenizer loses text, so it cannot be ranked." for c in comparison.ranked
-              if not c.is_comparable]  # fmt: skip
+    lossy = [c.name for c in comparison.ranked if not c.is_comparable]
+    lines += [f"† {name}: its tokenizer loses text, so it cannot be ranked." for name in lossy]
     if any(not n.is_clear for n in comparison.neighbours):
         lines.append("? the order of these two is not settled.")
     if len(comparison.neighbours):

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from regard.compare.measure import block_nats
+from regard.compare.measure import block_nats, score_text
 from regard.compare.passages import TestText
 from regard.compare.plan import Contender, Plan
 from regard.compare.result import CurvePoint, Failure, SeedResult
@@ -25,6 +25,7 @@ from regard.train.progress import Reporter
 N_EVALUATIONS = 20  # points of a learning curve, about
 EVAL_TOKENS = (2_048, 16_384)  # the fewest and the most tokens a point, as the budget allows
 FLOPS_PER_SECOND = {"cpu": 1e10, "cuda": 1e13}  # of one core, of one GPU; only to guess how often to evaluate
+STEPS_PER_SECOND = 100  # no more than this, however small the model
 
 
 def sized(contender: Contender, vocab_size: int, plan: Plan) -> Matched:
@@ -67,7 +68,9 @@ def evaluations(plan: Plan) -> dict[str, int]:
     flops_per_token = 6.0 * plan.n_parameters  # twice the parameters forward, as much again twice for the way back
     device = pick_device(plan.runtime.device).type
     rate = FLOPS_PER_SECOND.get(device, 1e10) * ((os.cpu_count() or 1) if device == "cpu" else 1)
-    guesses = [] if plan.budget.seconds is None else [plan.budget.seconds * rate / flops_per_token]
+    guesses = []
+    if (seconds := plan.budget.seconds) is not None:
+        guesses += [seconds * rate / flops_per_token, seconds * STEPS_PER_SECOND * tokens_per_step]
     if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
         guesses.append(tokens)
     tokens_guess = min(guesses)
@@ -92,7 +95,7 @@ def train_and_measure(
 
 def measured(run: Run, seed: int, out: Path, test: TestText) -> SeedResult:
     """The score on every block, and what training cost according to the run's own metrics."""
-    nats, n_tokens = block_nats(run, test)
+    nats = block_nats(scoring := score_text(run, test), test)
     if not bool((nats < float("inf")).all()):  # NaN too
         raise RegardError("it gives some test text no probability at all, so its bits per byte are infinite")
     lines = read_metrics(run.folder)
@@ -113,7 +116,7 @@ def measured(run: Run, seed: int, out: Path, test: TestText) -> SeedResult:
         run=str(run.folder.relative_to(out)),
         n_parameters=int(n_ngrams) if n_ngrams else run.facts.n_parameters,
         block_nats=tuple(float(n) for n in nats),
-        n_test_tokens=n_tokens,
+        n_test_tokens=len(scoring.ids),
         train_tokens=int(last["tokens"]),
         flops=float(last["flops"]),
         seconds=float(last["seconds"]),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from regard.compare.measure import by_position, sample, surprise
+from regard.compare.measure import by_position, sample, score_text, surprise
 from regard.compare.passages import TestText
 from regard.compare.result import Views
 from regard.lens.attention import attention_view
@@ -29,7 +29,7 @@ def look_inside(folder: Path, test: TestText, passage: str, prompt: str, note: C
 
     return Views(
         sample=made("sample", lambda: sample(run, prompt), ""),
-        positions=made("loss by position", lambda: by_position(run, test.text), ()),
+        positions=made("loss by position", lambda: by_position(run, score_text(run, test)), ()),
         surprise=made("surprise", lambda: surprise(run, passage), ()),
         attention=made("attention map", lambda: attention_view(run, passage), None),
         cells=made("cells", lambda: cell_view(run, test.text, passage), None),

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from regard.compare.measure import between, block_nats, by_position, surprise
+from regard.compare.measure import Scoring, between, block_nats, by_position, score_text, surprise
 from regard.compare.passages import TestText, choose_passage, choose_prompt, read_test_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
@@ -51,9 +53,10 @@ def test_blocks_hold_every_nat_of_the_text_whatever_the_tokens_are(kind: str) ->
     documents = (TEXT, "A dog ran", TEXT[:100])
     n_bytes = sum(len(d.encode()) for d in documents)
     test = TestText(documents, np.linspace(0, n_bytes, 8).round())
-    nats, n_tokens = block_nats(run, test)
+    scoring = score_text(run, test)
+    nats = block_nats(scoring, test)
     ids = run.tokenizer.encode_documents([(d, True) for d in documents])
-    assert n_tokens == len(ids)
+    assert scoring.ids.tolist() == ids.tolist()
     assert nats.sum() == pytest.approx(len(ids), abs=1e-9)
     assert sum(test.block_bytes) == n_bytes
 
@@ -61,7 +64,7 @@ def test_blocks_hold_every_nat_of_the_text_whatever_the_tokens_are(kind: str) ->
 def test_blocks_mean_the_same_text_for_different_tokens() -> None:
     # Every byte costs one nat under a byte tokenizer, so a block's nats are its bytes.
     test = TestText((TEXT,), np.linspace(0, len(TEXT.encode()), 6).round())
-    nats, _ = block_nats(fake_run("byte"), test)
+    nats = block_nats(score_text(fake_run("byte"), test), test)
     nats[-1] -= 1.0  # the <eos> of the document
     np.testing.assert_allclose(nats, test.block_bytes, rtol=0, atol=4)  # a character's bytes stay together
 
@@ -76,15 +79,34 @@ def test_surprise_covers_the_passage_and_adds_up_to_its_cost(kind: str) -> None:
     assert spans[-1].end >= 79
 
 
-def test_loss_by_position_of_a_model_without_memory_is_flat() -> None:
-    ascii_text = "abcdefgh " * 2000
-    run = SimpleNamespace(
-        tokenizer=train_tokenizer(TokenizerConfig(kind="byte", vocab_size=None), [ascii_text]),
-        next_token=SimpleNamespace(nats=lambda ids: np.full(len(ids), 2 * math.log(2))),
-    )
-    points = by_position(run, ascii_text)  # type: ignore[arg-type]
+def byte_run(nats_of: Callable[[NDArray[Any]], NDArray[np.float64]]) -> Any:
+    learned = train_tokenizer(TokenizerConfig(kind="byte", vocab_size=None), ["abcdefgh "])
+    return SimpleNamespace(tokenizer=learned, next_token=SimpleNamespace(nats=nats_of))
+
+
+def scored(run: Any, text: str) -> Scoring:
+    return score_text(run, TestText((text,), np.array([0.0, len(text)])))
+
+
+def test_loss_by_position_of_a_model_without_memory_is_flat_however_hard_the_text_is_in_places() -> None:
+    run = byte_run(lambda ids: ids.astype(np.float64))  # some bytes always cost more than others
+    text = "abcdefgh " * 500 + "zzzzzz" * 500
+    points = by_position(run, scoring := scored(run, text))
     assert [p.n_bytes_before for p in points] == [2, 6, 12, 24, 48, 96, 192, 384, 768]
-    assert [p.bits_per_byte for p in points] == pytest.approx([2.0] * 9, abs=1e-12)
+    mean = scoring.nats.sum() / len(text) / math.log(2)
+    assert [p.bits_per_byte for p in points] == pytest.approx([mean] * 9, abs=1e-9)
+
+
+def test_loss_by_position_of_a_model_with_memory_falls_to_its_mean() -> None:
+    # A token costs 3 nats where fewer than 100 tokens were seen, and 1 nat from then on.
+    run = byte_run(lambda ids: np.where(np.arange(len(ids)) < 100, 3.0, 1.0))
+    text = "abcdefgh " * 2000
+    points = {p.n_bytes_before: p.bits_per_byte * math.log(2) for p in by_position(run, scored(run, text))}
+    mean = 1 + 2 * 100 / 18_000 + 1 / 18_000
+    n = 48  # windows; the first begins where the text begins, so nothing is lost there
+    assert points[6] == pytest.approx(mean + 2 * (n - 1) / n, abs=1e-6)
+    assert points[96] == pytest.approx(mean + 2 * (n - 1) / n * (100 - 64) / 64, abs=1e-6)
+    assert points[384] == pytest.approx(mean, abs=1e-6)
 
 
 def test_the_test_text_is_what_the_stream_holds() -> None:

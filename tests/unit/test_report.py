@@ -121,7 +121,14 @@ def test_the_page_is_a_pure_function_of_the_file(tmp_path: Path) -> None:
 
 
 def test_what_was_measured_and_how_to_repeat_it_is_told(html: str) -> None:
-    for words in ("4.35MB to train on", "SHA-256 9f2c1a77b0de4431", "sign-flip test", "torch 2.13.0", "one trial each", "lr 0.002"):
+    for words in (
+        "4.35MB to train on",
+        "SHA-256 9f2c1a77b0de4431",
+        "sign-flip test",
+        "torch 2.13.0",
+        "one trial each",
+        "lr 0.002",
+    ):
         assert words in html
     assert "regard compare ngram window rnn lstm transformer --data python-docs --budget 2min --seeds 3" in html
 
@@ -193,6 +200,19 @@ def test_the_overview_is_a_picture(tmp_path: Path) -> None:
 
 def test_the_overview_can_be_drawn_when_nothing_finished(tmp_path: Path) -> None:
     write_overview(made_up_comparison(("rnn",), failing=("rnn",)), tmp_path / "overview.png")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_the_table_cuts_off_neither_names_nor_scores_in_any_terminal(width: int) -> None:
+    comparison = made_up_comparison()
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(comparison_table(comparison))
+    lines = console.export_text().splitlines()
+    for contender in comparison.ranked:
+        assert contender.score is not None
+        words = f"{contender.name} .* {contender.score.bits_per_byte:.3f} "
+        assert any(re.search(words, line) for line in lines)
+    assert not any("…" in line for line in lines)
 
 
 def test_the_table_shows_rank_score_cost_and_what_failed() -> None:
