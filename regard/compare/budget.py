@@ -122,5 +122,5 @@ def duration_text(seconds: float) -> str:
     ['0.5 s', '45 s', '2 min', '1.5 h']
     """
     if seconds < 60:
-        return f"{seconds:.3g} s"
+        return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds:.2g} s"
     return f"{seconds / 60:.3g} min" if seconds < 3600 else f"{seconds / 3600:.3g} h"

@@ -102,10 +102,12 @@ def _readable(part: str) -> float:
     """High where there are words of many kinds, some punctuation and few blank stretches."""
     words = re.findall(r"[^\W\d_]+", part)
     letters = sum(map(len, words)) / max(1, len(part))
-    return len({w.lower() for w in words}) / 60 + min(letters, 0.75) + 0.2 * ('"' in part or "(" in part)
+    is_lively = '"' in part or "(" in part
+    return len({w.lower() for w in words}) / 60 + min(letters, 0.75) + 0.2 * is_lively - 0.1 * part.count("\n\n")
 
 
 def choose_prompt(passage: str, n_words: int = 4) -> str:
-    """The first words of the passage."""
-    match = re.match(rf"\s*(?:\S+\s+){{0,{n_words - 1}}}\S+", passage)
-    return match[0].strip() if match else passage[:20]
+    """The first words of the first line of the passage that has more than so many; else of the passage."""
+    lines = [line.split() for line in passage.split("\n")]
+    words = next((line for line in lines if len(line) > n_words), passage.split())
+    return " ".join(words[:n_words])

@@ -14,7 +14,7 @@ from rich.console import Console
 from regard.compare.result import Span, to_json
 from regard.compare.table import comparison_table
 from regard.lens.overview import write_overview
-from regard.lens.page.chart import Series, curve_range, line_chart
+from regard.lens.page.chart import Series, curve_range, line_chart, x_range
 from regard.lens.page.curves import mean_curve
 from regard.lens.page.inside import most_focused
 from regard.lens.page.palette import COLOURS, colour_of, dash_of
@@ -152,6 +152,14 @@ def test_a_line_without_cost_is_drawn_level() -> None:
     )
     assert 'class="level"' in svg
     assert svg.count('class="line"') == 1
+
+
+def test_the_early_part_of_one_line_does_not_squeeze_the_others() -> None:
+    counted = Series("ngram", "", "", [(10.0 * 2**k, 2.0) for k in range(8)])  # up to 1280
+    trained = Series("lstm", "", "", [(1e5 * k, 2.0) for k in range(1, 11)])  # up to 1e6
+    assert x_range([trained]) == (1e5, 1e6)
+    assert x_range([counted, trained]) == (0.8 * 1280, 1e6)
+    assert x_range([Series("s", "", "", [(3000.0, 1.0), (9e5, 1.0)]), trained]) == (1e6 / 300, 1e6)
 
 
 def test_labels_at_line_ends_never_cover_each_other() -> None:

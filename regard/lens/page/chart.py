@@ -58,11 +58,7 @@ def line_chart(
     title: str,
 ) -> str:
     """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed."""
-    xs = [x for s in series for x, _ in s.points if x > 0]
-    x_low, x_high = (min(xs), max(xs)) if xs else (1.0, 10.0)
-    if x_high <= x_low * 1.01:
-        x_low, x_high = x_low / 2, x_high * 2
-    frame = Frame(width, height, x_low, x_high, *y_range)
+    frame = Frame(width, height, *x_range(series), *y_range)
     clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -78,6 +74,16 @@ def line_chart(
         "</svg>",
     ]
     return "\n".join(parts)
+
+
+def x_range(series: Sequence[Series]) -> tuple[float, float]:
+    """From the first to the last x, but no more than 300-fold, as long as the end of every line is in the picture."""
+    columns = [xs for s in series if (xs := [x for x, _ in s.points if x > 0])]
+    if not columns:
+        return 1.0, 10.0
+    high = max(max(xs) for xs in columns)
+    low = max(min(min(xs) for xs in columns), min(high / 300, *(0.8 * max(xs) for xs in columns)))
+    return (low, high) if high > low * 1.01 else (low / 2, high * 2)
 
 
 def curve_range(series: Sequence[Series]) -> tuple[float, float]:
