@@ -76,13 +76,11 @@ def split_documents(keys: NDArray[np.uint64], p_valid: float, p_test: float) -> 
     """
     unique, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
     split = np.full(len(unique), TRAIN, dtype=np.uint8)
-    begin = 0
     for name, part in ((TEST, p_test), (VALID, p_valid)):
         if part == 0:
             continue
         wanted = max(1, round(part * len(keys)))
-        open_to = (split == TRAIN) & (np.arange(len(unique)) >= begin) & (counts <= max(1, wanted // 4))
-        ranked = np.flatnonzero(open_to)
+        ranked = np.flatnonzero((split == TRAIN) & (counts <= max(1, wanted // 4)))
         taken = ranked[: np.searchsorted(np.cumsum(counts[ranked]), wanted, side="right")]
         if not len(taken):
             raise RegardError(
@@ -90,7 +88,6 @@ def split_documents(keys: NDArray[np.uint64], p_valid: float, p_test: float) -> 
                 "different, and copies stay together. Give separate files or another data.document."
             )
         split[taken] = name
-        begin = int(taken[-1]) + 1
     return split[which]
 
 

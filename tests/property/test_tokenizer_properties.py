@@ -15,7 +15,7 @@ from regard.text.tokenizer import Tokenizer
 from regard.text.units import count_words, last_cut, units_of, words_of
 
 LEARNED_FROM = (
-    "The cat's mat, the dog's bone: they've 12 cats; you'll see 345 dogs.\n\n  Naïve café — 日本語 x_y(z)\n" * 3
+    "The cat's mat, the dog's bone: they've 12 cats; you'll see 345 dogs.\n\n  Naïve café — 日本語 ΣΑΣ x_y(z)\n" * 3
 )
 
 odd = st.sampled_from(list("\t\n\x0b\x0c\r \x1c\x1f\x85\xa0\u2003\u200b\u2028\u3000\ufeff'’sStTaé12.,_(<>#日😀\u0301"))
@@ -62,6 +62,19 @@ def test_a_text_cut_where_we_cut_gives_the_same_ids(kind: str, lowercase: bool, 
     tokenizer = made(kind, lowercase)
     at = last_cut(text)
     assert [*tokenizer.encode(text[:at]), *tokenizer.encode(text[at:])] == tokenizer.encode(text).tolist()
+
+
+@pytest.mark.parametrize(("kind", "lowercase"), VARIANTS)
+@given(documents=st.lists(texts, max_size=5))
+@settings(max_examples=100)
+def test_documents_encode_as_each_alone(kind: str, lowercase: bool, documents: list[str]) -> None:
+    tokenizer = made(kind, lowercase)
+    expected: list[int] = []
+    for text in documents:
+        expected += tokenizer.hf.encode(text).ids
+        if not (kind == "word" and text.endswith("\n")):
+            expected.append(0)
+    assert tokenizer.encode_documents((text, True) for text in documents).tolist() == expected
 
 
 @given(words=st.lists(st.text(odd, min_size=1, max_size=5)))

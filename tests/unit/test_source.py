@@ -148,6 +148,13 @@ def test_characters_across_blocks_stay_whole(read: Any, cut: int, monkeypatch: p
     assert read("a.txt") == ["€😀é\nx"]
 
 
+def test_the_place_of_a_bad_byte_counts_every_block(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.data.reading.BLOCK", 4)
+    Path("a.txt").write_bytes("€€\n€".encode() + b"\xff")
+    with pytest.raises(RegardError, match="byte 0xff at offset 10, line 2"):
+        read("a.txt")
+
+
 def pieces(text: str, size: int = 7) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 

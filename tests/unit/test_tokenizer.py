@@ -15,7 +15,7 @@ from regard.text.config import KINDS, TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
-TEXT = "The cat sat on the mat.\nThe dog's bone lay on the mat, too!\nNaïve café — 12 cats; 345 dogs.\n" * 4
+TEXT = "The cat sat on the mat.\nThe dog's bone lay on the mat, too!\nNaïve café — 12 cats; 345 dogs. ΣΑΣ\n" * 4
 HARD = (
     "I'll  they'VE \n\n\t x1²³ ½a\u0301 \x1c\x85\xa0\u3000日本語 😀👩‍👧"
     " <eos> <unk> --\r\n   end ΣΑΣ \x0b\u200b\ufeff\x00  "
@@ -73,7 +73,7 @@ def test_eos_has_id_zero_and_lies_outside_ordinary_text(kind: str) -> None:
 
 
 def test_words_are_ranked_by_frequency_then_alphabet() -> None:
-    ours = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["b a c b\n", "c d <unk>"])
+    ours = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["d b a c b\n", "c <unk>"])
     assert [ours.token_text(i) for i in range(ours.vocab_size)] == ["<eos>", "<unk>", "b", "c", "a", "d"]
     assert ours.encode("a <unk>\nz\n").tolist() == [4, 1, 0, 1, 0]
     assert ours.decode([4, 1, 0, 2, 0]) == "a <unk>\nb\n"
