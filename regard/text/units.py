@@ -70,9 +70,9 @@ def last_cut(text: str) -> int:
     (3, 0)
     """
     for space in ("\n", " "):
-        i = text.rfind(space, 1)
-        while i > 0 and text[i - 1].isspace():  # the cut comes before a run of white space, never inside it
-            i = text.rfind(space, 1, i)
-        if i > 0:
-            return i
+        end = len(text)
+        while (i := text.rfind(space, 1, end)) > 0:
+            end = len(text[:i].rstrip(" \t\r\n"))  # the cut comes before a run of white space, never inside it
+            if end > 0 and not text[end - 1].isspace():
+                return end
     return 0
