@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,7 +83,8 @@ def remove_partial(folder: Path) -> list[str]:
 
 
 def _aside(path: Path) -> Path:
-    return path.with_name(f"{PARTIAL}{path.name}-{os.getpid()}")
+    # Not by process id alone: containers that share a folder often share that too.
+    return path.with_name(f"{PARTIAL}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _sync(path: Path) -> None:

@@ -87,24 +87,30 @@ class Batches:
 def permuted(indices: Ids, n: int, *, seed: int) -> Ids:
     """Where each of `indices` goes in a seeded permutation of range(n), without making the other n entries.
 
-    A Feistel network permutes the smallest square power of two that holds n; indices that leave range(n) are sent
+    A Feistel network permutes the smallest power of two that holds n; indices that leave range(n) are sent
     through again until they are back (cycle walking). Unlike a shuffled array it costs nothing to open in the middle
     of an epoch, and does not depend on numpy's version.
 
     >>> sorted(permuted(np.arange(10), 10, seed=3).tolist()) == list(range(10))
     True
     """
-    half = np.uint64(max(1, -(-int(n - 1).bit_length() // 2)))
-    low_bits = (np.uint64(1) << half) - np.uint64(1)
+    n_bits = max(2, int(n - 1).bit_length())
+    n_right = n_bits // 2
+    n_left = n_bits - n_right
     result = indices.astype(np.uint64)
     outside = np.ones(len(result), dtype=np.bool_)
     while outside.any():
-        left, right = result[outside] >> half, result[outside] & low_bits
-        for round_number in range(6):
-            left, right = right, left ^ (_hash(right, seed * 8 + round_number) & low_bits)
-        result[outside] = (left << half) | right
+        left, right = result[outside] >> np.uint64(n_right), result[outside] & _ones(n_right)
+        for round_number in range(3):  # two half-rounds each, so that both sides get their widths back
+            left ^= _hash(right, seed * 8 + 2 * round_number) & _ones(n_left)
+            right ^= _hash(left, seed * 8 + 2 * round_number + 1) & _ones(n_right)
+        result[outside] = (left << np.uint64(n_right)) | right
         outside = result >= np.uint64(n)
     return result.astype(np.int64)
+
+
+def _ones(n_bits: int) -> np.uint64:
+    return np.uint64(2**n_bits - 1)
 
 
 def _hash(values: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:

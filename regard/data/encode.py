@@ -63,7 +63,7 @@ def prepare(
         tokenizer_path = cache / "tokenizers" / f"{key_of(text.key, tokenizer.to_dict())}.json"
         learned = _known_tokenizer(tokenizer, tokenizer_path)
         if learned is None:
-            learned = train_tokenizer(tokenizer, text.training_texts(tokenizer), partial(_told, text))
+            learned = train_tokenizer(tokenizer, text.training_texts(tokenizer), text.told_while_learning(tokenizer))
             learned.save(tokenizer_path)
         return _encoded(text, learned, cache, n_processes)
 
@@ -135,16 +135,21 @@ class _Text:
 
     def training_texts(self, config: TokenizerConfig) -> Iterator[str]:
         """The text a tokenizer may see: all of the training split, or an even part of it where that is much."""
-        taken, p = 0.0, 1.0
+        taken = 0.0
         for number, piece in self.pieces():
             if number != TRAIN:
                 continue
-            if config.max_bytes is not None and config.kind in ("bpe", "wordpiece"):
-                p = min(1.0, config.max_bytes / self.n_train_bytes)
-            taken += p
+            taken += self._bytes_to_learn_from(config) / self.n_train_bytes
             if taken >= 1:
                 taken -= 1
                 yield piece.text
+
+    def told_while_learning(self, config: TokenizerConfig) -> Progress:
+        return lambda what, done, _: self.tell(what, done, max(done, self._bytes_to_learn_from(config)))
+
+    def _bytes_to_learn_from(self, config: TokenizerConfig) -> int:
+        is_capped = config.max_bytes is not None and config.kind in ("bpe", "wordpiece")
+        return min(self.n_train_bytes, config.max_bytes or 0) if is_capped else self.n_train_bytes
 
     def _training_source(self) -> Iterator[Piece]:
         return limited(read_pieces(self._files[TRAIN], self._data.document), self._data.max_bytes)
@@ -236,10 +241,6 @@ def _batches(
 
 def _folder(cache: Path, fingerprint: str) -> Path:
     return cache / "encoded" / fingerprint
-
-
-def _told(text: _Text, what: str, done: int, total: int | None) -> None:
-    text.tell(what, done, total if total is not None else text.n_train_bytes or None)
 
 
 def _silent(what: str, done: int, total: int | None) -> None:

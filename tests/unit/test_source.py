@@ -214,7 +214,8 @@ def test_a_hub_set_gives_a_document_a_row(read: Any, monkeypatch: pytest.MonkeyP
         read("hub:books", field="txt")
 
 
-def test_a_real_dataset_folder_loads_through_datasets(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_rows_of_a_real_dataset_are_read(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
     made = datasets.Dataset.from_dict({"text": ["one", "two"], "n": [1, 2]})
     monkeypatch.setattr(datasets, "load_dataset", lambda name, config, split: made)
