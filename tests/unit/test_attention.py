@@ -7,6 +7,9 @@ from torch import Tensor
 
 from regard.layers.attention import MultiHeadAttention, attention_weights, causal_mask
 from regard.layers.record import Record
+from regard.mixers.attention import AttentionBlock
+from regard.mixers.config import TransformerConfig
+from regard.mixers.transformer import TransformerBlock
 
 A, B = [1.0, 0.0], [0.0, 1.0]
 BASE_3 = math.log(3)  # softmax to the base 3 is softmax of scores times ln 3
@@ -83,3 +86,12 @@ def test_a_cache_is_written_in_place_and_counts_its_positions() -> None:
     assert after[2] == 2
     assert (after[0][:, :, :2] != 0).all()
     assert (after[0][:, :, 2:] == 0).all()
+
+
+def test_a_block_whose_attention_is_silent_passes_its_input_on() -> None:
+    for block in (AttentionBlock(4, 2, 0.0), TransformerBlock(TransformerConfig(d_model=4, n_heads=2))):
+        for name, parameter in block.named_parameters():
+            if ".out." in name:
+                torch.nn.init.zeros_(parameter)
+        x = torch.randn(2, 3, 4)
+        assert torch.equal(block(x)[0], x)

@@ -43,6 +43,19 @@ def test_the_window_sets_the_last_vectors_side_by_side_oldest_first() -> None:
     assert state.flatten().tolist() == x.flatten()[-2:].tolist()
 
 
+def test_a_window_keeps_each_vector_whole() -> None:
+    mixer = Window(WindowConfig(d_model=2, d_hidden=4, n_window=2)).double()
+    with torch.no_grad():
+        mixer.hidden.weight.copy_(torch.eye(4))
+        mixer.hidden.bias.zero_()
+        mixer.out.weight.copy_(torch.tensor([[1000.0, 100.0, 10.0, 1.0]] * 2))
+        mixer.out.bias.zero_()
+    x = torch.tensor([[[1e-9, 2e-9], [3e-9, 4e-9]]], dtype=torch.float64)  # so small that tanh leaves them alone
+    y, _ = mixer(x)
+    expected = torch.tensor([12e-9, 1234e-9], dtype=torch.float64)  # [0 0; 1 2], then [1 2; 3 4]
+    torch.testing.assert_close(y[0, :, 0], expected, rtol=0, atol=1e-20)
+
+
 def test_a_window_sees_no_further_than_n_tokens() -> None:
     torch.manual_seed(0)
     mixer = Window(WindowConfig(d_model=4, d_hidden=8, n_window=3)).double()

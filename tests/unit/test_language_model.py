@@ -51,6 +51,15 @@ def test_tied_embeddings_are_one_parameter(tiny_model: Tiny) -> None:
     assert "head" not in tied.state_dict()
 
 
+def test_an_untied_head_is_what_predicts(tiny_model: Tiny) -> None:
+    model = tiny_model("attention", tie_embeddings=False)  # without a bias
+    torch.nn.init.zeros_(model.head)  # type: ignore[arg-type]
+    logits, _ = model(torch.tensor([[1, 2, 3]]))
+    assert (logits == 0).all()
+    nats, _, _ = model.loss(torch.tensor([[1, 2]]), torch.tensor([[2, 3]]), torch.ones(1, 2, dtype=torch.bool))
+    assert abs(nats.item() - 2 * math.log(11)) < 1e-12
+
+
 def test_taps_are_there_only_when_a_record_is(tiny_model: Tiny) -> None:
     model, record, ids = tiny_model("lstm"), Record(), torch.tensor([[1, 2, 3]])
     logits, _ = model(ids, None, record)
