@@ -139,7 +139,7 @@ class _Text:
         for number, piece in self.pieces():
             if number != TRAIN:
                 continue
-            taken += self._bytes_to_learn_from(config) / self.n_train_bytes
+            taken += min(1.0, self._bytes_to_learn_from(config) / self._split_bytes())
             if taken >= 1:
                 taken -= 1
                 yield piece.text
@@ -149,7 +149,11 @@ class _Text:
 
     def _bytes_to_learn_from(self, config: TokenizerConfig) -> int:
         is_capped = config.max_bytes is not None and config.kind in ("bpe", "wordpiece")
-        return min(self.n_train_bytes, config.max_bytes or 0) if is_capped else self.n_train_bytes
+        return min(self._split_bytes(), config.max_bytes or 0) if is_capped else self._split_bytes()
+
+    def _split_bytes(self) -> int:
+        """About how many bytes the training split has."""
+        return round(self.n_train_bytes * (1 - self._data.part_valid - self._data.part_test))
 
     def _training_source(self) -> Iterator[Piece]:
         return limited(read_pieces(self._files[TRAIN], self._data.document), self._data.max_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import subprocess
@@ -249,6 +250,20 @@ def test_the_same_text_for_training_and_test_is_refused(tmp_path: Path, text_fil
     copy.write_text(text_file.read_text())
     with pytest.raises(RegardError, match=r"text.txt \(train\) and .*copy.txt \(test\) hold the same text"):
         prepare(DataConfig(train=str(text_file), test=str(copy)), tokenizer_config(), cache=cache)
+
+
+def test_text_from_standard_input_is_found_again_by_its_fingerprint(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(made_up(100).encode())))
+    found = prepare(DataConfig(train="-"), tokenizer_config("word"), cache=cache)
+    again = open_prepared(found.fingerprint, cache)
+    assert again is not None
+    assert arrays(again) == arrays(found)
+    assert found.tokenizer.decode(np.concatenate([s[:] for s in (found.train, found.valid, found.test)])) == made_up(
+        100
+    )
+    assert list(cache.glob(f"{PARTIAL}*")) == []
 
 
 def test_progress_is_told_by_name_and_reaches_its_end(text_file: Path, cache: Path) -> None:
