@@ -190,6 +190,7 @@ def test_the_report_is_drawn_again_from_the_file_alone(done: tuple[Path, Compari
     assert (tmp_path / "overview.png").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_goes_on_where_it_was(
     done: tuple[Path, Comparison], text: Path, tmp_path: Path
 ) -> None:
@@ -222,6 +223,7 @@ def test_a_folder_that_holds_something_else_is_refused(text: Path, tmp_path: Pat
         run_comparison(plan(text, tmp_path), progress=nothing, reporter=Notes())
 
 
+@pytest.mark.slow
 def test_a_flops_budget_gives_dearer_models_fewer_tokens(text: Path, tmp_path: Path) -> None:
     contenders = {"ngram": None, "rnn": {"model": {"name": "rnn", "n_layers": 1}}, "window": None}
     chosen = plan(text, tmp_path / "out", contenders=contenders, budget="2e8flops", seeds=1)

@@ -55,6 +55,7 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
         budget: 2min
         params: 200k
         seeds: [3, 5]
+        runtime: {device: cpu}
         """
     )
     plan = comparison_plan([str(path)], budget="1min", out=tmp_path / "out")
@@ -64,7 +65,7 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
     assert (characters.model_name, characters.tokenizer.kind, characters.optimizer.lr) == ("transformer", "char", 0.001)
     assert (counted.tokenizer.kind, counted.tokenizer.vocab_size) == ("bpe", 512)
     assert (plan.seeds, plan.budget.seconds, plan.n_parameters) == ((3, 5), 60, 200_000)
-    assert plan.train == {"n_batch": 4, "n_context": 128}
+    assert plan.train == {"n_batch": 4, "n_context": 64}
     assert plan.command == f"regard compare {path} --out {tmp_path / 'out'}"
 
 
