@@ -85,6 +85,7 @@ def test_text_of_data_and_models_cannot_become_markup() -> None:
     shown = "".join(page.text)
     assert "</script><script>alert(1)</script>" in shown  # as words to read
     assert json.loads(page.data)["surprise"]["passage"] == HOSTILE * 3
+    assert "<" not in page.data  # nothing in it can open or close an element or a comment
 
 
 def test_a_failed_contender_is_shown_with_its_reason(html: str) -> None:
