@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.compare.budget import count_text, duration_text
 from regard.compare.result import Comparison
-from regard.lens.page.chart import Series, curve_range
+from regard.lens.page.chart import Series, curve_range, x_range
 from regard.lens.page.curves import mean_curve
 from regard.lens.page.palette import colour_of, dash_of
 
@@ -53,6 +53,8 @@ def _curves(axes: Any, comparison: Comparison) -> None:
     if not series:
         return
     axes.set_xscale("log")
+    low, high = x_range(series)
+    axes.set_xlim(low, high * 1.06)
     axes.set_ylim(*curve_range(series))
     axes.xaxis.set_major_formatter(lambda x, _: count_text(x))
     axes.xaxis.set_minor_formatter(lambda *_: "")
