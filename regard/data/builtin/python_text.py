@@ -11,19 +11,42 @@ from pathlib import Path
 
 # Not part of the library proper: tests, what pip installed, vendored wheels, tools, generated tables.
 LEFT_OUT = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "ensurepip"})
+SHORT = 40  # characters of a paragraph
 GENERATED = ("encodings/", "pydoc_data/", "config-", "_sysconfigdata")
 
 
 def python_docs() -> Iterator[str]:
-    """One document a chapter of the reference, then one a module with all its docstrings, then the licence."""
-    for chapter in _reference():
-        yield chapter.strip() + "\n"
+    """One document a chapter of the reference, then one a module with all its docstrings, then the licence.
+
+    Chapters contain each other and docstrings are copied between modules; a paragraph is kept where it comes first, so
+    that text to be tested on has not been trained on.
+    """
+    seen: set[str] = set()
+    for text in _prose():
+        if fresh := _first_seen(text, seen):
+            yield fresh
+
+
+def _prose() -> Iterator[str]:
+    yield from _reference()
     for name, source in _modules():
-        if text := _docstrings(name, source):
-            yield text
+        yield _docstrings(name, source)
     licence = _library() / "LICENSE.txt"
     if licence.is_file():
         yield licence.read_text(encoding="utf-8")
+
+
+def _first_seen(text: str, seen: set[str]) -> str:
+    """The paragraphs of `text` that are not in `seen`, which they join; short ones (names, headings) may repeat."""
+    kept, n_new = [], 0
+    for paragraph in text.strip("\n").split("\n\n"):
+        key = " ".join(paragraph.split())
+        is_short = len(key) < SHORT
+        if is_short or key not in seen:
+            kept.append(paragraph)
+            n_new += not is_short
+        seen.add(key)
+    return "\n\n".join(kept) + "\n" if n_new else ""
 
 
 def python_source() -> Iterator[str]:
