@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from regard.mixers.attention import self_attention
 from regard.mixers.bag import Bag
 from regard.mixers.config import (
@@ -31,15 +33,15 @@ def window(config: WindowConfig, vocab_size: int) -> LanguageModel:
 
 
 def rnn(config: RNNConfig, vocab_size: int) -> LanguageModel:
-    return LanguageModel(vocab_size, config.d_model, rnn_mixer(config), config.p_dropout, config.tie_embeddings)
+    return _recurring(config, rnn_mixer(config), vocab_size)
 
 
 def gru(config: GRUConfig, vocab_size: int) -> LanguageModel:
-    return LanguageModel(vocab_size, config.d_model, gru_mixer(config), config.p_dropout, config.tie_embeddings)
+    return _recurring(config, gru_mixer(config), vocab_size)
 
 
 def lstm(config: LSTMConfig, vocab_size: int) -> LanguageModel:
-    return LanguageModel(vocab_size, config.d_model, lstm_mixer(config), config.p_dropout, config.tie_embeddings)
+    return _recurring(config, lstm_mixer(config), vocab_size)
 
 
 def attention(config: AttentionConfig, vocab_size: int) -> LanguageModel:
@@ -50,12 +52,22 @@ def transformer(config: TransformerConfig, vocab_size: int) -> LanguageModel:
     return _attending(config, transformer_mixer(config), vocab_size)
 
 
-def _attending(config: AttentionConfig | TransformerConfig, mixer: Mixer, vocab_size: int) -> LanguageModel:
-    """As GPT-2: no bias, and small embeddings. The mixer drops from the sum of embedding and position, so not here.
+def _recurring(config: RNNConfig | GRUConfig | LSTMConfig, mixer: Mixer, vocab_size: int) -> LanguageModel:
+    """Embeddings start at 0.3: gates that hear only whispers learn late.
 
-    Sinusoidal positions are of size one and their embeddings are scaled by √D, so these start at 1/√D.
+    After 150 steps over 4,096 tokens, at 0.3 and at 1/√D: LSTM 5.53 and 6.34 nats, GRU 5.22 and 6.99.
     """
-    std = None if config.positions == "sinusoidal" else 0.02
+    return LanguageModel(vocab_size, config.d_model, mixer, config.p_dropout, config.tie_embeddings, std=0.3)
+
+
+def _attending(config: AttentionConfig | TransformerConfig, mixer: Mixer, vocab_size: int) -> LanguageModel:
+    """As GPT-2: no bias. The mixer drops from the sum of embedding and position, so nothing is dropped here.
+
+    Embeddings start at GPT-2's 0.02 at its width of 768 and in proportion to 1/√D elsewhere: at width 128, 0.05
+    gave 5.32 nats where 0.02 gave 5.89, after 150 steps over 4,096 tokens. Sinusoidal positions are of size one and
+    their embeddings are scaled by √D, so these start at 1/√D.
+    """
+    std = None if config.positions == "sinusoidal" else 0.02 * math.sqrt(768 / config.d_model)
     return LanguageModel(
         vocab_size, config.d_model, mixer, tie_embeddings=config.tie_embeddings, has_bias=False, std=std
     )

@@ -81,15 +81,20 @@ class LanguageModel(nn.Module):
         state: State | None = None,
         chunk: int | None = None,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""], State | None]:
-        """Nats summed over the real tokens (mask True), how many these are, and the state after the last.
-
-        The logits are computed `chunk` tokens at a time and never held together.
-        """
+        """Nats summed over the real tokens (mask True), how many these are, and the state after the last."""
         h, state = self.hidden(ids, state)
-        nats, n_tokens = chunked_cross_entropy(
-            h.reshape(-1, self.d_model), self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1), chunk
-        )
-        return nats, n_tokens, state
+        return *self.nats_of(h, targets, mask, chunk), state
+
+    def nats_of(
+        self,
+        h: Float[Tensor, "B T D"],
+        targets: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        chunk: int | None = None,
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The loss of what `hidden` gave. Logits are computed `chunk` tokens at a time and never held together."""
+        rows = h.reshape(-1, self.d_model)  # (B T, D)
+        return chunked_cross_entropy(rows, self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1), chunk)
 
     def start(self, B: int, capacity: int) -> State:
         """The state before the first token of B texts, with room for `capacity` tokens."""
