@@ -68,7 +68,9 @@ class Learner:
         self.average = WeightAverage(model, train.average_decay) if train.average == "ema" else None
         self.carried: list[Any] = [None] * train.n_accumulate
         self.is_compiling = runtime.is_compiled
-        self.loss: Callable[..., Any] = torch.compile(model.loss) if runtime.is_compiled else model.loss
+        # Only the body is compiled. With the chunked loss inside, torch 2.11 on a GPU compiled a step whose gradient
+        # was zero: the loss stayed at ln V and nothing said so.
+        self.hidden: Callable[..., Any] = torch.compile(model.hidden) if runtime.is_compiled else model.hidden
 
     def update(self, index: int, lr: float) -> Update:
         """Learn from batch `index`. Raises DivergedError, with the weights untouched, where a number is not finite."""
@@ -103,8 +105,9 @@ class Learner:
             )
             before = None if batch.is_fresh else self.carried[part]
             with autocast(self.precision, self.device):
-                part_nats, _, after = self.loss(inputs, targets, mask, before)
-            (part_nats / n_tokens).backward()
+                h, after = self.hidden(inputs, before)
+                part_nats, _ = self.model.nats_of(h, targets, mask)
+            (part_nats / n_tokens).backward()  # type: ignore[no-untyped-call]
             nats = nats + part_nats.detach()
             # Truncated back-propagation through time: the values go on, the gradient stops here.
             self.carried[part] = detached(after) if self.batches.order == "stream" else None

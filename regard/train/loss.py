@@ -95,15 +95,14 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 _add_product(d_weight, d_low, h * m)
                 if d_bias is not None:
                     d_bias += (d_logits.t() @ m.to(high)).squeeze(1)
-        ctx.d_hidden, ctx.d_weight, ctx.d_bias = d_hidden, d_weight, d_bias
+        ctx.save_for_backward(d_hidden, d_weight, d_bias)
         return nats
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, d_nats: Tensor) -> tuple[Tensor | None, ...]:
-        d_bias = None if ctx.d_bias is None else ctx.d_bias * d_nats.to(ctx.d_bias.dtype)
-        d_hidden = ctx.d_hidden * d_nats.to(ctx.d_hidden.dtype)
-        return d_hidden, ctx.d_weight * d_nats.to(ctx.d_weight.dtype), d_bias, None, None, None, None
+        gradients = (None if d is None else d * d_nats.to(d.dtype) for d in ctx.saved_tensors)
+        return *gradients, None, None, None, None
 
 
 def _logits(h: Tensor, W: Tensor, b: Tensor | None, buffer: Tensor) -> Tensor:

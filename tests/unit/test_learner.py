@@ -70,8 +70,8 @@ def test_state_is_carried_within_an_epoch_and_dropped_where_a_batch_is_fresh() -
     learner = Learner(
         model, batches, train=TrainConfig(n_batch=4, max_steps=1), optimizer=OptimizerConfig(), runtime=RuntimeConfig()
     )
-    loss = learner.loss
-    learner.loss = lambda ids, targets, mask, state: seen.append(state is not None) or loss(ids, targets, mask, state)
+    hidden = learner.hidden
+    learner.hidden = lambda ids, state: seen.append(state is not None) or hidden(ids, state)
     for index in range(batches.per_epoch + 2):
         learner.update(index, lr=0.0)
     assert seen == [False] + [True] * (batches.per_epoch - 1) + [False, True]
