@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.train.carried import flatten, unflatten
+from regard.train.carried import detached, flatten, unflatten
 from regard.train.checkpoint import (
     Checkpoint,
     checkpoint_folders,
@@ -119,6 +119,17 @@ def test_nested_state_is_taken_apart_and_put_together() -> None:
     assert torch.equal(again[0][0], tree[0][0])
     assert again[0][1][1] == 3
     assert again[1] is None
+
+
+def test_carried_state_has_memory_of_its_own_as_after_a_resume() -> None:
+    whole = torch.arange(24.0, requires_grad=True).reshape(4, 6)
+    ((view, number),) = detached(((whole[1:3].t(), 7),))
+    assert torch.equal(view, whole[1:3].t())
+    assert number == 7
+    assert view.is_contiguous()
+    assert view.storage_offset() == 0
+    assert view.untyped_storage().nbytes() == 12 * 4
+    assert not view.requires_grad
 
 
 class Tied(nn.Module):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
-from tiny_training import run_tiny, stop_at
+from tiny_training import run_tiny
 
+from regard.train.checkpoint import checkpoint_folders
 from regard.train.metrics import Metrics, read_metrics
 
 
@@ -43,9 +45,11 @@ def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:
 def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    both = {"has_tensorboard": True, "every_steps": 4}
-    run_tiny(tmp_path, on_step=stop_at(6), checkpoint=both)
-    run_tiny(tmp_path, resume=True, checkpoint=both)
+    checkpoint = {"has_tensorboard": True, "every_steps": 4, "keep": 3}
+    run_tiny(tmp_path, checkpoint=checkpoint)
+    for later in checkpoint_folders(tmp_path)[1:]:  # as if killed after step 12 with step 4 as its last checkpoint
+        shutil.rmtree(later)
+    run_tiny(tmp_path, resume=True, checkpoint=checkpoint)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     assert [e.step for e in events.Scalars("train/nats_per_token")] == [2, 4, 6, 8, 10, 12]
