@@ -32,10 +32,10 @@ from rich.table import Table
 
 from regard.data.stream import Stream
 from regard.models.table import build_language_model, model_config
-from regard.train.checkpoint import checkpoint_folders
-from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.train.loop import train_gradient
-from regard.train.metrics import WALL_CLOCK, read_metrics
+from regard.training.checkpoint import checkpoint_folders
+from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.loop import train_gradient
+from regard.training.metrics import WALL_CLOCK, read_metrics
 
 VOCAB_SIZE = 200
 CONTENDERS: list[dict[str, Any]] = [

@@ -25,17 +25,17 @@ from regard.models.language_model import LanguageModel
 from regard.models.table import build_language_model, model_entry
 from regard.run import Run, load
 from regard.score.evaluate import evaluate
-from regard.train.count import train_count
-from regard.train.device import pick_device
-from regard.train.evaluation import first_tokens
-from regard.train.loop import train_gradient
-from regard.train.memory import MemoryEstimate, check_memory
-from regard.train.memory import estimate as estimate_memory
-from regard.train.progress import Reporter, Silent
-from regard.train.reading import batches_for, context_of
+from regard.training.count import train_count
+from regard.training.device import pick_device
+from regard.training.evaluation import first_tokens
+from regard.training.loop import train_gradient
+from regard.training.memory import MemoryEstimate, check_memory
+from regard.training.memory import estimate as estimate_memory
+from regard.training.progress import Reporter, Silent
+from regard.training.reading import batches_for, context_of
 
 if TYPE_CHECKING:
-    from regard.compare.result import Comparison
+    from regard.comparison.result import Comparison
     from regard.text.learning import Progress
 
 __all__ = ["Plan", "Run", "compare", "load", "plan", "report", "trace", "train"]
@@ -234,8 +234,8 @@ def compare(
     reporter: Reporter | None = None,
 ) -> Comparison:
     """Train every contender under one budget and rank them; see `regard compare --help`."""
-    from regard.compare.plan import comparison_plan
-    from regard.compare.runner import run_comparison
+    from regard.comparison.plan import comparison_plan
+    from regard.comparison.runner import run_comparison
 
     given = comparison_plan(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
@@ -245,7 +245,7 @@ def compare(
 
 def report(folder: str | Path) -> Path:
     """Draw a comparison's report.html and overview.png again from its compare.json."""
-    from regard.compare.runner import draw_again
+    from regard.comparison.runner import draw_again
 
     return draw_again(Path(folder))
 

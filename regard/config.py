@@ -23,7 +23,7 @@ from regard.errors import RegardError, nearest
 from regard.models.table import MODELS, model_config
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
-from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 
 SECTIONS: dict[str, type[Settings]] = {
     "data": DataConfig,

@@ -26,8 +26,8 @@ from regard.models.table import build_language_model, model_entry
 from regard.score.evaluate import Evaluation, evaluate
 from regard.score.scored import Scored, scored
 from regard.text.tokenizer import Tokenizer
-from regard.train.device import pick_device
-from regard.train.weights import load_weights, read_tensors
+from regard.training.device import pick_device
+from regard.training.weights import load_weights, read_tensors
 
 if TYPE_CHECKING:
     from regard.lens.trace import Trace

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regard.api import Plan
-    from regard.compare.result import Comparison
+    from regard.comparison.result import Comparison
     from regard.run import Run
     from regard.score.evaluate import Evaluation
     from regard.score.scored import Scored
@@ -178,7 +178,7 @@ def _legend() -> str:
 
 def print_comparison(comparison: Comparison, folder: Path) -> None:
     """The ranking, and where the pictures are."""
-    from regard.compare.table import comparison_table
+    from regard.comparison.table import comparison_table
 
     console.print(comparison_table(comparison))
     console.print(f"\nThe report: [bold]{folder / 'report.html'}[/bold]  (a picture: {folder / 'overview.png'})")

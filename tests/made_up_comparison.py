@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 
-from regard.compare.rank import ranked_comparison
-from regard.compare.result import (
+from regard.comparison.rank import ranked_comparison
+from regard.comparison.result import (
     AttentionView,
     CellTrace,
     CellView,

@@ -19,10 +19,10 @@ import torch
 from regard.data.stream import Stream
 from regard.models.language_model import LanguageModel
 from regard.models.table import build_language_model, model_config
-from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.train.loop import train_gradient
-from regard.train.metrics import WALL_CLOCK, read_metrics
-from regard.train.result import TrainResult
+from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.loop import train_gradient
+from regard.training.metrics import WALL_CLOCK, read_metrics
+from regard.training.result import TrainResult
 
 VOCAB_SIZE = 11
 

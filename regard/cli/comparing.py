@@ -46,9 +46,9 @@ def compare(
 ) -> None:
     """Train models of every generation under one budget and show which is better, by how much, at what cost."""
     from regard import terminal
-    from regard.compare.plan import comparison_plan
-    from regard.compare.runner import run_comparison
-    from regard.train.progress import reporter
+    from regard.comparison.plan import comparison_plan
+    from regard.comparison.runner import run_comparison
+    from regard.training.progress import reporter
 
     plan = comparison_plan(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out

@@ -46,7 +46,7 @@ def train(
 ) -> None:
     """Train one model and write a run folder that explains itself."""
     from regard import api, terminal
-    from regard.train.progress import reporter
+    from regard.training.progress import reporter
 
     if dry_run:
         terminal.print_plan(api.plan(recipe, model=model, data=data, settings=settings or ()))

@@ -53,7 +53,8 @@ class MultiHeadAttention(nn.Module):
         self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
         B, T, D = x.shape
-        q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).transpose(1, 3).unbind(2)  # each (B, N, T, K)
+        heads = (part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        q, k, v = heads  # each (B, N, T, K)
         if cache is not None:
             k, v, cache = extend(cache, k, v)  # (B, N, S, K)
         p_dropout = self.p_dropout if self.training else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.compare.result import AttentionView
+from regard.comparison.result import AttentionView
 from regard.models.language_model import LanguageModel
 from regard.run import Run
 

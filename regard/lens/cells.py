@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.compare.result import CellTrace, CellView
+from regard.comparison.result import CellTrace, CellView
 from regard.mixers.recurrent import Recurrent
 from regard.models.language_model import LanguageModel
 from regard.run import Run

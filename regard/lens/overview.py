@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from regard.compare.budget import count_text, duration_text
-from regard.compare.result import Comparison
+from regard.comparison.budget import count_text, duration_text
+from regard.comparison.result import Comparison
 from regard.lens.page.chart import Series, curve_range, x_range
 from regard.lens.page.curves import mean_curve
 from regard.lens.page.palette import colour_of, dash_of

@@ -11,7 +11,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from regard.compare.result import Comparison
+from regard.comparison.result import Comparison
 from regard.files import write_atomically
 from regard.lens.page.curves import context_chart, learning_curves
 from regard.lens.page.inside import attention_figure, cells_figure

@@ -8,7 +8,7 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.layers.record import Record
 from regard.mixers.mixer import Mixer, State
-from regard.train.loss import chunked_cross_entropy
+from regard.training.loss import chunked_cross_entropy
 
 
 class LanguageModel(nn.Module):

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 import regard
-from regard.compare.plan import Plan, comparison_plan
-from regard.compare.result import Comparison
-from regard.compare.runner import draw_again, run_comparison
+from regard.comparison.plan import Plan, comparison_plan
+from regard.comparison.result import Comparison
+from regard.comparison.runner import draw_again, run_comparison
 from regard.errors import InterruptedRunError, RegardError
-from regard.train.progress import Silent
+from regard.training.progress import Silent
 
 WORDS = (
     "the cat",

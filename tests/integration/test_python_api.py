@@ -18,6 +18,11 @@ def run(request: pytest.FixtureRequest) -> "regard.api.Run":
 
 
 def test_the_package_offers_its_public_names() -> None:
+    """Also after every module is imported: a submodule of the same name would take a function's place."""
+    import pkgutil
+
+    names = {module.name for module in pkgutil.iter_modules(regard.__path__)}
+    assert names.isdisjoint(regard.__all__)
     for name in regard.__all__:
         assert getattr(regard, name) is not None
     assert set(regard.__all__) == set(dir(regard))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard import api
-from regard.compare.plan import comparison_plan
+from regard.comparison.plan import comparison_plan
 from regard.config import load_config, read_yaml
 from regard.models.table import MODELS
 

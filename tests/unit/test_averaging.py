@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.train.averaging import WeightAverage
+from regard.training.averaging import WeightAverage
 
 
 def one_weight(value: float) -> nn.Linear:

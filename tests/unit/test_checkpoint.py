@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.train.carried import detached, flatten, unflatten
-from regard.train.checkpoint import (
+from regard.training.carried import detached, flatten, unflatten
+from regard.training.checkpoint import (
     Checkpoint,
     checkpoint_folders,
     clean_run_folder,
@@ -19,9 +19,9 @@ from regard.train.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from regard.train.randomness import random_tensors, restore_random, seed_everything
-from regard.train.state import TrainState
-from regard.train.weights import load_weights, named_weights, read_tensors, write_weights
+from regard.training.randomness import random_tensors, restore_random, seed_everything
+from regard.training.state import TrainState
+from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
 
 def checkpoint(step: int = 3) -> Checkpoint:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from regard.compare.budget import Budget
-from regard.compare.plan import comparison_plan
+from regard.comparison.budget import Budget
+from regard.comparison.plan import comparison_plan
 from regard.errors import RegardError
 
 

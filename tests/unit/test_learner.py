@@ -9,9 +9,9 @@ import torch
 from tiny_training import SIZES, VOCAB_SIZE, tiny_model, tiny_text
 
 from regard.data.batches import Batch
-from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.train.learner import Learner
-from regard.train.reading import batches_for, context_of, order_of
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.learner import Learner
+from regard.training.reading import batches_for, context_of, order_of
 
 
 def uneven_batches(order: str, B: int = 6, T: int = 8) -> Any:

@@ -16,9 +16,9 @@ from tiny_training import run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
-from regard.train.checkpoint import checkpoint_folders
-from regard.train.metrics import read_metrics
-from regard.train.state import TrainState
+from regard.training.checkpoint import checkpoint_folders
+from regard.training.metrics import read_metrics
+from regard.training.state import TrainState
 
 
 def spoil(model: LanguageModel, step: int, factor: float = -20.0) -> Callable[[TrainState], bool]:
@@ -83,14 +83,16 @@ def test_a_limit_in_tokens_ends_the_run_and_the_schedule_together(tmp_path: Path
 
 def test_a_limit_in_seconds_counts_training_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(10**6))
-    monkeypatch.setattr("regard.train.learner.time.perf_counter", lambda: float(next(ticks)))  # each update: a second
+    monkeypatch.setattr(
+        "regard.training.learner.time.perf_counter", lambda: float(next(ticks))
+    )  # a second each
     result = run_tiny(tmp_path, train={"max_steps": None, "max_seconds": 7.0})
     assert (result.reason, result.step, result.seconds) == ("max_seconds", 7, 7.0)
 
 
 def test_the_clock_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(10**6))
-    monkeypatch.setattr("regard.train.learner.time.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("regard.training.learner.time.perf_counter", lambda: float(next(ticks)))
     limits = {"max_steps": None, "max_seconds": 7.0}
     run_tiny(tmp_path, train=limits, on_step=stop_at(3))
     assert run_tiny(tmp_path, train=limits, resume=True).step == 7

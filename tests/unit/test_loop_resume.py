@@ -9,7 +9,7 @@ import torch
 from tiny_training import SIZES, run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
-from regard.train.checkpoint import checkpoint_folders
+from regard.training.checkpoint import checkpoint_folders
 
 EVERYTHING = {
     "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},

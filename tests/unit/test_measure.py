@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regard.compare.measure import Scoring, between, block_nats, by_position, score_text, surprise
-from regard.compare.passages import TestText, choose_passage, choose_prompt, read_test_text
+from regard.comparison.measure import Scoring, between, block_nats, by_position, score_text, surprise
+from regard.comparison.passages import TestText, choose_passage, choose_prompt, read_test_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig

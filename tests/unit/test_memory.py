@@ -8,9 +8,9 @@ from tiny_training import SIZES, VOCAB_SIZE, run_tiny, tiny_model
 
 from regard.errors import RegardError
 from regard.models.table import build_language_model, model_config
-from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.train.device import pick_device
-from regard.train.memory import MemoryEstimate, available_memory, check_memory, estimate, readable
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.device import pick_device
+from regard.training.memory import MemoryEstimate, available_memory, check_memory, estimate, readable
 
 
 def of(name: str, optimizer: OptimizerConfig | None = None, device: str = "cpu", **train: object) -> MemoryEstimate:

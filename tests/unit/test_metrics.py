@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tiny_training import run_tiny
 
-from regard.train.checkpoint import checkpoint_folders
-from regard.train.metrics import Metrics, read_metrics
+from regard.training.checkpoint import checkpoint_folders
+from regard.training.metrics import Metrics, read_metrics
 
 
 def metrics(folder: Path, step: int = 0, offset: int = 0) -> Metrics:

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.train.config import OptimizerConfig
-from regard.train.optimizer import (
+from regard.training.config import OptimizerConfig
+from regard.training.optimizer import (
     build_optimizer,
     clip_gradients,
     highest_rate,

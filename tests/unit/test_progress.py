@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from tiny_training import run_tiny, stop_at
 
-from regard.train.progress import Bar, Lines, Silent, Status, reporter
+from regard.training.progress import Bar, Lines, Silent, Status, reporter
 
 
 def status(step: int = 5) -> Status:

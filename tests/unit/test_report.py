@@ -11,8 +11,8 @@ import pytest
 from made_up_comparison import made_up_comparison
 from rich.console import Console
 
-from regard.compare.result import Span, to_json
-from regard.compare.table import comparison_table
+from regard.comparison.result import Span, to_json
+from regard.comparison.table import comparison_table
 from regard.lens.overview import write_overview
 from regard.lens.page.chart import Series, curve_range, line_chart, x_range
 from regard.lens.page.curves import mean_curve

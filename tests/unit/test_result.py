@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from made_up_comparison import made_up_comparison
 
-from regard.compare.result import Comparison, to_json
+from regard.comparison.result import Comparison, to_json
 from regard.errors import RegardError
 
 

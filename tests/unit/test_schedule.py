@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from regard.train.config import ScheduleConfig
-from regard.train.schedule import learning_factor
+from regard.training.config import ScheduleConfig
+from regard.training.schedule import learning_factor
 
 
 def factor(name: str, step: int, progress: float, n_drops: int = 0, **settings: float) -> float:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from regard.compare import statistics
-from regard.compare.statistics import bits_per_byte, bootstrap_interval, paired, sign_flip_p
+from regard.comparison import statistics
+from regard.comparison.statistics import bits_per_byte, bootstrap_interval, paired, sign_flip_p
 
 LN2 = math.log(2)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.train.config import RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.train.state import TrainState
-from regard.train.stop import MAX_HIGH_STEPS, Interrupt, Limits, diverged, observe_loss, observe_score
+from regard.training.config import RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.state import TrainState
+from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, diverged, observe_loss, observe_score
 
 
 def limits(**given: float) -> Limits:

@@ -9,10 +9,10 @@ from tiny_training import tiny_text
 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
-from regard.train.config import TrainConfig
-from regard.train.count import _within_seconds, growing, train_count
-from regard.train.evaluation import first_tokens
-from regard.train.metrics import read_metrics
+from regard.training.config import TrainConfig
+from regard.training.count import _within_seconds, growing, train_count
+from regard.training.evaluation import first_tokens
+from regard.training.metrics import read_metrics
 
 BIGRAM = NgramConfig(order=2)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from regard.compare.width import matched, n_parameters
+from regard.comparison.width import matched, n_parameters
 from regard.errors import RegardError
 from regard.models.table import MODELS, build_language_model, model_config
 

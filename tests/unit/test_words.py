@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from made_up_comparison import made_up_comparison
 
-from regard.compare.result import Comparison
-from regard.compare.words import headline
+from regard.comparison.result import Comparison
+from regard.comparison.words import headline
 
 
 def test_the_headline_names_the_best_its_score_and_its_lead() -> None:

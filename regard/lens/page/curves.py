@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from regard.compare.budget import count_text, duration_text
-from regard.compare.result import Comparison, ContenderResult, CurvePoint
+from regard.comparison.budget import count_text, duration_text
+from regard.comparison.result import Comparison, ContenderResult, CurvePoint
 from regard.lens.page.chart import Series, curve_range, line_chart
 from regard.lens.page.palette import colour_of, dash_of
 

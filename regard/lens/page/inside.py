@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from regard.compare.result import AttentionView, CellTrace, CellView, Comparison
+from regard.comparison.result import AttentionView, CellTrace, CellView, Comparison
 from regard.lens.page.palette import colour_of, diverging
 from regard.lens.page.surprise import column_width
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-from regard.compare.budget import count_text, duration_text
-from regard.compare.result import Comparison
+from regard.comparison.budget import count_text, duration_text
+from regard.comparison.result import Comparison
 from regard.lens.page.palette import colour_of
 
 

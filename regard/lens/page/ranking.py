@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from regard.compare.budget import count_text, duration_text
-from regard.compare.result import Comparison, ContenderResult, Neighbours
-from regard.compare.words import p_text
+from regard.comparison.budget import count_text, duration_text
+from regard.comparison.result import Comparison, ContenderResult, Neighbours
+from regard.comparison.words import p_text
 from regard.lens.page.chart import decimals, linear_ticks
 from regard.lens.page.palette import colour_of
 

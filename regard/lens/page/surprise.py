@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from regard.compare.result import Comparison, ContenderResult, Span
+from regard.comparison.result import Comparison, ContenderResult, Span
 from regard.lens.page.palette import colour_of, shade
 
 Piece = tuple[int, int]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from regard.compare.result import decoded, to_json
+from regard.comparison.result import decoded, to_json
 from regard.errors import RegardError
 from regard.files import write_atomically
 

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
-from regard.train import checkpoint as checkpoints
-from regard.train.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.train.device import pick_device, session
-from regard.train.evaluation import evaluate_slice
-from regard.train.learner import DivergedError, Learner
-from regard.train.memory import check_memory, estimate
-from regard.train.metrics import Metrics
-from regard.train.optimizer import highest_rate
-from regard.train.progress import Reporter, Silent, Status
-from regard.train.reading import batches_for
-from regard.train.result import TrainResult
-from regard.train.schedule import learning_factor
-from regard.train.state import TrainState
-from regard.train.stop import Interrupt, Limits, diverged, observe_loss, observe_score
-from regard.train.weights import load_weights, read_tensors, write_weights
+from regard.training import checkpoint as checkpoints
+from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.device import pick_device, session
+from regard.training.evaluation import evaluate_slice
+from regard.training.learner import DivergedError, Learner
+from regard.training.memory import check_memory, estimate
+from regard.training.metrics import Metrics
+from regard.training.optimizer import highest_rate
+from regard.training.progress import Reporter, Silent, Status
+from regard.training.reading import batches_for
+from regard.training.result import TrainResult
+from regard.training.schedule import learning_factor
+from regard.training.state import TrainState
+from regard.training.stop import Interrupt, Limits, diverged, observe_loss, observe_score
+from regard.training.weights import load_weights, read_tensors, write_weights
 
 if TYPE_CHECKING:
     from regard.data.encode import Prepared

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from regard.train.config import ScheduleConfig
+from regard.training.config import ScheduleConfig
 
 P_WARMUP = 0.1
 

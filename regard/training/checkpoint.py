@@ -26,8 +26,8 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.files import remove_folder, remove_partial, write_atomically, write_folder_atomically
-from regard.train.state import TrainState
-from regard.train.weights import read_tensors, save_tensors
+from regard.training.state import TrainState
+from regard.training.weights import read_tensors, save_tensors
 
 FORMAT = 1
 MODEL = "model.safetensors"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from regard.compare.budget import count_text
+from regard.comparison.budget import count_text
 from regard.errors import RegardError
 from regard.models.table import model_config, model_entry
 from regard.settings import Settings
@@ -55,7 +55,7 @@ def matched(name: str, given: Mapping[str, Any], vocab_size: int, target: int) -
 
 def n_parameters(name: str, config: Settings, vocab_size: int) -> int:
     """Counted on a model that is never filled with numbers."""
-    from regard.compare.shapes import shape_of
+    from regard.comparison.shapes import shape_of
 
     return shape_of(name, config, vocab_size).n_parameters
 

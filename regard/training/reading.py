@@ -6,7 +6,7 @@ from regard.data.batches import Batches
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
-from regard.train.config import TrainConfig
+from regard.training.config import TrainConfig
 
 DEFAULT_CONTEXT = 64
 

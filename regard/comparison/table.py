@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from regard.compare.budget import count_text, duration_text
-from regard.compare.result import Comparison, ContenderResult, Score
-from regard.compare.words import p_text
+from regard.comparison.budget import count_text, duration_text
+from regard.comparison.result import Comparison, ContenderResult, Score
+from regard.comparison.words import p_text
 from regard.lens.page.palette import colour_of
 
 COSTS: tuple[tuple[str, Callable[[ContenderResult, Score], str]], ...] = (
@@ -79,7 +79,7 @@ def _ranking(comparison: Comparison, n_costs: int, bar_width: int) -> Table:
 def bar(score: Score, low: float, high: float, colour: str, width: int) -> Text:
     """The interval as a line with a dot at the mean, on the scale from `low` to `high`.
 
-    >>> from regard.compare.result import Score
+    >>> from regard.comparison.result import Score
     >>> score = Score(bits_per_byte=2.0, low=1.5, high=2.5, perplexity_per_token=1.0, train_tokens=1.0, flops=1.0,
     ...     seconds=1.0, tokens_per_second=1.0)
     >>> bar(score, 1.0, 3.0, "", width=9).plain

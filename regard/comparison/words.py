@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regard.compare.result import ContenderResult, Neighbours
+from regard.comparison.result import ContenderResult, Neighbours
 
 NEAR = 16.0  # bytes of context from which on the gain is counted: a few words
 LEAST_GAIN = 0.05

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 
 from regard.errors import RegardError
-from regard.train.config import RuntimeConfig
-from regard.train.randomness import random_tensors, restore_random, seed_everything
+from regard.training.config import RuntimeConfig
+from regard.training.randomness import random_tensors, restore_random, seed_everything
 
 
 def pick_device(name: str) -> torch.device:

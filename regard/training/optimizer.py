@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.train.config import OptimizerConfig
+from regard.training.config import OptimizerConfig
 
 Named = list[tuple[str, nn.Parameter]]
 

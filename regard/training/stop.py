@@ -11,8 +11,8 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from regard.errors import RegardError
-from regard.train.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
-from regard.train.state import TrainState
+from regard.training.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
+from regard.training.state import TrainState
 
 # A loss explodes when, for so many steps in a row, it is more than a nat worse than guessing uniformly (ln V) and more
 # than twice the lowest loss so far. Hard passages of a text and noise of small batches stay far below that.

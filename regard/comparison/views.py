@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from regard.compare.measure import by_position, sample, score_text, surprise
-from regard.compare.passages import TestText
-from regard.compare.result import Views
+from regard.comparison.measure import by_position, sample, score_text, surprise
+from regard.comparison.passages import TestText
+from regard.comparison.result import Views
 from regard.lens.attention import attention_view
 from regard.lens.cells import cell_view
 from regard.run import load

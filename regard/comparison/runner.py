@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from regard.compare import trial
-from regard.compare.budget import count_text
-from regard.compare.keep import keep, kept
-from regard.compare.machine import hardware, versions
-from regard.compare.measure import SAMPLING
-from regard.compare.passages import TestText, choose_passage, choose_prompt, read_test_text
-from regard.compare.plan import Contender, Plan
-from regard.compare.rank import ranked_comparison
-from regard.compare.result import (
+from regard.comparison import trial
+from regard.comparison.budget import count_text
+from regard.comparison.keep import keep, kept
+from regard.comparison.machine import hardware, versions
+from regard.comparison.measure import SAMPLING
+from regard.comparison.passages import TestText, choose_passage, choose_prompt, read_test_text
+from regard.comparison.plan import Contender, Plan
+from regard.comparison.rank import ranked_comparison
+from regard.comparison.result import (
     Comparison,
     ContenderResult,
     Failure,
@@ -37,13 +37,13 @@ from regard.compare.result import (
     Views,
     to_json,
 )
-from regard.compare.views import look_inside
-from regard.compare.width import Matched
+from regard.comparison.views import look_inside
+from regard.comparison.width import Matched
 from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.text.config import TokenizerConfig
-from regard.train.progress import Reporter
+from regard.training.progress import Reporter
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress

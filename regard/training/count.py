@@ -17,12 +17,12 @@ from regard.data.encode import Prepared
 from regard.files import write_atomically
 from regard.models.next_token import as_next_token
 from regard.score.evaluate import Evaluation, evaluate
-from regard.train.checkpoint import MODEL, clean_run_folder
-from regard.train.config import TrainConfig
-from regard.train.evaluation import first_tokens
-from regard.train.metrics import Metrics
-from regard.train.progress import Reporter, Silent, Status
-from regard.train.result import TrainResult
+from regard.training.checkpoint import MODEL, clean_run_folder
+from regard.training.config import TrainConfig
+from regard.training.evaluation import first_tokens
+from regard.training.metrics import Metrics
+from regard.training.progress import Reporter, Silent, Status
+from regard.training.result import TrainResult
 
 FEWEST_TOKENS = 1_000
 MAX_FITS = 8

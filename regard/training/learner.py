@@ -20,13 +20,13 @@ from torch import Tensor
 
 from regard.data.batches import Batches
 from regard.models.language_model import LanguageModel
-from regard.train.averaging import WeightAverage
-from regard.train.carried import detached, flatten, unflatten
-from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.train.device import autocast
-from regard.train.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
-from regard.train.randomness import random_tensors, restore_random
-from regard.train.weights import load_weights, named_weights
+from regard.training.averaging import WeightAverage
+from regard.training.carried import detached, flatten, unflatten
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.device import autocast
+from regard.training.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
+from regard.training.randomness import random_tensors, restore_random
+from regard.training.weights import load_weights, named_weights
 
 
 @dataclass(frozen=True)

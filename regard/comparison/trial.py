@@ -7,20 +7,20 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from regard.compare.measure import block_nats, score_text
-from regard.compare.passages import TestText
-from regard.compare.plan import Contender, Plan
-from regard.compare.result import CurvePoint, Failure, SeedResult
-from regard.compare.shapes import shape_of
-from regard.compare.width import Matched, matched
+from regard.comparison.measure import block_nats, score_text
+from regard.comparison.passages import TestText
+from regard.comparison.plan import Contender, Plan
+from regard.comparison.result import CurvePoint, Failure, SeedResult
+from regard.comparison.shapes import shape_of
+from regard.comparison.width import Matched, matched
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.models.table import model_config
 from regard.run import Run, load
 from regard.settings import Settings
-from regard.train.device import pick_device
-from regard.train.metrics import read_metrics
-from regard.train.progress import Reporter
+from regard.training.device import pick_device
+from regard.training.metrics import read_metrics
+from regard.training.progress import Reporter
 
 N_EVALUATIONS = 20  # points of a learning curve, about
 EVAL_TOKENS = (2_048, 16_384)  # the fewest and the most tokens a point, as the budget allows

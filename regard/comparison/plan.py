@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.compare.budget import Budget, count_text, duration_text, parse_budget
+from regard.comparison.budget import Budget, count_text, duration_text, parse_budget
 from regard.config import read_yaml
 from regard.data.config import DataConfig
 from regard.errors import RegardError, nearest
 from regard.models.table import model_config, model_entry
 from regard.text.config import KINDS, TokenizerConfig
-from regard.train.config import OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.config import OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 
 KEYS = ("contenders", "data", "tokenizer", "budget", "params", "seeds", "prompt", "out",
         "optimizer", "schedule", "train", "runtime")  # fmt: skip
@@ -269,7 +269,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
 
 
 def _train(value: Any, runtime: RuntimeConfig) -> dict[str, Any]:
-    from regard.train.device import pick_device
+    from regard.training.device import pick_device
 
     section = {**DEFAULT_TRAIN[pick_device(runtime.device).type], **_mapping(value, "train")}
     for key in section:

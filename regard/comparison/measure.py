@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.compare.passages import TestText
-from regard.compare.result import PositionPoint, Span
+from regard.comparison.passages import TestText
+from regard.comparison.result import PositionPoint, Span
 from regard.run import Run
 
 Array = NDArray[np.float64]

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
-from regard.train.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.train.device import autocast
-from regard.train.loss import MAX_LOGITS
-from regard.train.reading import context_of
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.device import autocast
+from regard.training.loss import MAX_LOGITS
+from regard.training.reading import context_of
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from statistics import fmean
 
 import numpy as np
 
-from regard.compare.result import SCHEMA, Comparison, ContenderResult, Neighbours, Score, Setup
-from regard.compare.statistics import Array, bits_per_byte, bootstrap_interval, paired
-from regard.compare.words import headline
+from regard.comparison.result import SCHEMA, Comparison, ContenderResult, Neighbours, Score, Setup
+from regard.comparison.statistics import Array, bits_per_byte, bootstrap_interval, paired
+from regard.comparison.words import headline
 
 
 def ranked_comparison(setup: Setup, contenders: Sequence[ContenderResult]) -> Comparison:
