@@ -4,12 +4,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regard.layers.gelu import gelu
+
 
 class FeedForward(nn.Module):
     """y = W_2 φ(W_1 x + b_1) + b_2 (Vaswani et al. 2017, section 3.3).
 
-    φ is ReLU, or GELU (Hendrycks & Gimpel 2016) in the tanh form that GPT-2 uses:
-    gelu(x) = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))).
+    φ is ReLU or GELU.
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
@@ -20,7 +21,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         a = self.up(x)  # (B, T, F)
-        y: Tensor = self.out(functional.gelu(a, approximate="tanh") if self.is_gelu else functional.relu(a))
+        y: Tensor = self.out(gelu(a) if self.is_gelu else functional.relu(a))
         return y
 
     def flops_per_token(self) -> int:

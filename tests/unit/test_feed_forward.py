@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regard.layers.feed_forward import FeedForward
+from regard.layers.gelu import gelu
 
 
 def unit(activation: str) -> FeedForward:
@@ -23,3 +24,15 @@ def test_relu_cuts_off_what_is_negative() -> None:
 def test_gelu_is_the_tanh_form_of_gpt_2(x: float) -> None:
     expected = x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     assert abs(unit("gelu")(torch.tensor([[[x]]]).double()).item() - expected) < 1e-15
+
+
+def test_the_sigmoid_form_equals_torchs_tanh_form_in_value_and_slope() -> None:
+    x = torch.linspace(-8, 8, 101, dtype=torch.float64, requires_grad=True)
+    expected = torch.nn.functional.gelu(x, approximate="tanh")
+    (slope,) = torch.autograd.grad(expected.sum(), x)
+    y = gelu(x)
+    torch.testing.assert_close(y, expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], slope, rtol=0, atol=1e-14)
+    assert y.grad_fn is not None
+    assert "GELUBySigmoid" in y.grad_fn.name()
+    assert torch.equal(gelu(x.detach()), expected)
