@@ -80,6 +80,7 @@ def train(
     settings: Sequence[str] = (),
     out: str | Path | None = None,
     resume: bool = False,
+    is_tested: bool = True,
     progress: Drawing | None = None,
     reporter: Reporter | None = None,
 ) -> Run:
@@ -87,7 +88,7 @@ def train(
 
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
-    and one that differs from the run's own config is refused.
+    and one that differs from the run's own config is refused. `is_tested` scores the test text at the end.
 
         run = regard.train({"model": {"name": "lstm"}}, data="my.txt", out="runs/mine")
     """
@@ -105,8 +106,9 @@ def train(
     if isinstance(run.model, NgramModel):  # how many n-grams a text has is known once they are counted
         run.facts = replace(run.facts, n_parameters=sum(run.model.n_ngrams))
         run_folder.write_facts(folder, run.facts)
-    test = evaluate(run.next_token, first_tokens(prepared.test, MAX_TEST_TOKENS)) if len(prepared.test) else None
-    if test is not None:
+    test = None
+    if is_tested and len(prepared.test):
+        test = evaluate(run.next_token, first_tokens(prepared.test, MAX_TEST_TOKENS))
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
     write_card(folder, config, run.facts, prepared, test)
     return run

@@ -37,7 +37,7 @@ def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepar
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "## Test score", ""]
     if test is None:
-        lines += ["There was no test text."]
+        lines += ["None was taken when it was trained; `regard eval` does."]
     else:
         lossy = "" if prepared.tokenizer.is_lossless else " (the tokenizer loses text, so not comparable with others)"
         lines += [

@@ -8,7 +8,7 @@ import pytest
 
 import regard
 
-MODULES = sorted(m.name for m in pkgutil.walk_packages(regard.__path__, "regard."))
+MODULES = sorted(m.name for m in pkgutil.walk_packages(regard.__path__, "regard.") if not m.name.endswith("__main__"))
 
 
 @pytest.mark.parametrize("name", MODULES)
