@@ -116,4 +116,4 @@ def test_state_of_another_model_is_refused() -> None:
 def test_a_given_rate_wins_over_the_defaults() -> None:
     assert highest_rate(OptimizerConfig(lr=0.7), carries_state=True) == 0.7
     defaults = [highest_rate(OptimizerConfig(name=n), carries_state=c) for n in ("adamw", "sgd") for c in (True, False)]
-    assert all(0 < lr <= 2 for lr in defaults)
+    assert defaults == [5e-3, 1e-3, 5.0, 0.5]
