@@ -116,7 +116,7 @@ def kill_while_saving(child: int, folder: Path, n_saves: int, draw: random.Rando
     running = os.WEXITED | os.WNOHANG | os.WNOWAIT
     while len(seen) < n_saves and os.waitid(os.P_PID, child, running) is None:
         seen |= {p.name for p in (folder / "state").glob(".partial-step-*")}
-    time.sleep(draw.uniform(0, 0.01))
+    time.sleep(draw.uniform(0, 0.003))
     os.kill(child, signal.SIGKILL)
 
 
@@ -148,13 +148,17 @@ def main() -> int:
     for kill in range(options.kills):
         which = kill // 2 % len(CONTENDERS)
         folder = root / f"kill-{kill}"
-        child = start(folder, CONTENDERS[which])
-        if kill % 2:
-            kill_while_saving(child, folder, draw.randint(1, 15), draw)
-        else:
-            kill_while_training(child, draw.uniform(0.05, 0.9) * seconds[which])
-        was_killed = finish(child) == -signal.SIGKILL
-        left = sorted(p.name for p in folder.rglob(".partial*"))
+        for _ in range(20 if kill % 2 else 1):  # until a kill falls into the writing of a checkpoint
+            shutil.rmtree(folder, ignore_errors=True)
+            child = start(folder, CONTENDERS[which])
+            if kill % 2:
+                kill_while_saving(child, folder, draw.randint(1, 15), draw)
+            else:
+                kill_while_training(child, draw.uniform(0.05, 0.9) * seconds[which])
+            was_killed = finish(child) == -signal.SIGKILL
+            left = sorted(p.name for p in folder.rglob(".partial*"))
+            if left:
+                break
         saved = [f.name for f in checkpoint_folders(folder)]
         assert finish(start(folder, CONTENDERS[which])) == 0
         weights, lines = outcome(folder)
