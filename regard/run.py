@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,7 +119,8 @@ class Run:
         if not path.exists():
             return None
         found = json.loads(path.read_text())
-        return Evaluation(**{name: found[name] for name in ("nats", "n_tokens", "n_bytes", "n_words")})
+        nats = math.inf if found["nats"] is None else found["nats"]
+        return Evaluation(nats=nats, **{name: found[name] for name in ("n_tokens", "n_bytes", "n_words")})
 
 
 def load(folder: str | Path, device: str = "auto") -> Run:

@@ -20,7 +20,10 @@ class Hypothesis:
 def search(
     model: NextToken, prompt: Sequence[int], beam: int, max_tokens: int, *, stop: int | None = None, alpha: float = 1.0
 ) -> list[Hypothesis]:
-    """All complete hypotheses of a beam search, best first: score = log P(w_1 ... w_L) / L^α (Wu et al. 2016).
+    """All complete hypotheses of a beam search, best first: score = log P(w_1 ... w_L) / L^α.
+
+    α = 1 is the mean log-probability of a token. Wu et al. (2016) divide by ((5 + L) / 6)^α instead, and add a term for
+    the source sentence, which a language model does not have.
 
     At every length the `beam` most probable continuations are kept. One that ends in `stop` is complete and leaves;
     those that are open at max_tokens count as complete. So a beam of 1 is greedy, and one that never prunes is

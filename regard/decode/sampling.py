@@ -13,8 +13,8 @@ LogProbs = Float[Tensor, "B V"]
 
 def with_temperature(log_probs: LogProbs, temperature: float) -> LogProbs:
     """log p^(1/τ), normalised again."""
-    below = log_probs - log_probs.amax(dim=-1, keepdim=True)  # the best is 0 at any τ, so a tiny τ cannot overflow it
-    return (below / temperature).log_softmax(dim=-1)
+    below = (log_probs - log_probs.amax(dim=-1, keepdim=True)).double()  # the best is 0: no τ can make it overflow
+    return (below / temperature).log_softmax(dim=-1).to(log_probs.dtype)  # a τ of 1e-60 is 0 in float32, and 0/0 NaN
 
 
 def top_k(log_probs: LogProbs, k: int) -> LogProbs:

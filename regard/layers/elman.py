@@ -32,8 +32,8 @@ class Elman(nn.Module):
         return functional.linear(x, W, b)
 
     def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B H"]:
-        _, V, _, b = self.kernel.all_weights[0]
-        return functional.linear(h, V, b)
+        _, V, _, b_prime = self.kernel.all_weights[0]
+        return functional.linear(h, V, b_prime)
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: Hidden, record: Record | None = None

@@ -15,7 +15,8 @@ C = 0.044715 * A
 def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """gelu(x) = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) (Hendrycks & Gimpel 2016, the form GPT-2 uses)."""
     is_training = x.requires_grad and torch.is_grad_enabled()
-    if is_training and x.device.type == "cpu" and x.dtype != torch.bfloat16:  # in bf16 the steps between would round
+    # In 16 bits the steps between would round or overflow.
+    if is_training and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64):
         y: Tensor = GELUBySigmoid.apply(x)  # type: ignore[no-untyped-call]
         return y
     return functional.gelu(x, approximate="tanh")
@@ -32,13 +33,13 @@ class GELUBySigmoid(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        s = torch.mul(x, x).mul_(C).add_(A).mul_(x).sigmoid_()
-        ctx.save_for_backward(x, s)
-        return x * s
+        sigma = torch.mul(x, x).mul_(C).add_(A).mul_(x).sigmoid_()
+        ctx.save_for_backward(x, sigma)
+        return x * sigma
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor) -> Tensor:
-        x, s = ctx.saved_tensors
-        x_du = torch.mul(x, x).mul_(3 * C).add_(A).mul_(x)  # x du/dx
-        return x_du.mul_(1 - s).add_(1).mul_(s).mul_(dy)
+        x, sigma = ctx.saved_tensors
+        x_du_dx = torch.mul(x, x).mul_(3 * C).add_(A).mul_(x)
+        return x_du_dx.mul_(1 - sigma).add_(1).mul_(sigma).mul_(dy)

@@ -13,22 +13,22 @@ HiddenAndCell = tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]
 class LSTM(nn.Module):
     """One LSTM layer (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000).
 
-    i, f, g, o = W x + b + U h + b'
-    c' = σ(f) c + σ(i) tanh(g),   h' = σ(o) tanh(c')
+    i, f, g, o = σ, σ, tanh, σ of the four parts of W x + b + U h + b'
+    c' = f c + i g,   h' = o tanh(c')
 
     b' adds nothing to b; it is there because the fused kernel wants it. b starts at 1 for the forget gate, so that
     a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015).
-    Taps: `gates.input` σ(i), `gates.forget` σ(f), `gates.candidate` tanh(g), `gates.output` σ(o), `cell` c.
+    Taps: `gates.input` i, `gates.forget` f, `gates.candidate` g, `gates.output` o, `cell` c.
     """
 
     def __init__(self, d_in: int, d_hidden: int) -> None:
         super().__init__()
         self.kernel = nn.LSTM(d_in, d_hidden, batch_first=True)  # W, U, b, b', and the fused path
         self.d_in, self.d_hidden = d_in, d_hidden
-        _, _, b, b_too = self.kernel.all_weights[0]
+        _, _, b, b_prime = self.kernel.all_weights[0]
         with torch.no_grad():
             b[d_hidden : 2 * d_hidden] = 1.0
-            b_too[d_hidden : 2 * d_hidden] = 0.0
+            b_prime[d_hidden : 2 * d_hidden] = 0.0
 
     def step(
         self, from_x: Float[Tensor, "B G"], state: HiddenAndCell
@@ -44,8 +44,8 @@ class LSTM(nn.Module):
         return functional.linear(x, W, b)
 
     def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B G"]:
-        _, U, _, b = self.kernel.all_weights[0]
-        return functional.linear(h, U, b)
+        _, U, _, b_prime = self.kernel.all_weights[0]
+        return functional.linear(h, U, b_prime)
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: HiddenAndCell, record: Record | None = None

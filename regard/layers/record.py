@@ -6,7 +6,7 @@ A layer that is handed a Record writes what it computed under a name that is pub
     layers.L.attention   (B, N, T, S)  attention weights
     layers.L.gates.input, .forget, .output, .candidate, .reset, .update   (B, T, H)
     layers.L.cell        (B, T, H)     LSTM cell states
-    layers.L.hidden      (B, T, D)     the output of layer L
+    layers.L.hidden      (B, T, D)     the output of layer L; (B, T, F) inside the bag and the window
     hidden               (B, T, D)     what the head reads
     logits               (B, T, V)
 

@@ -58,8 +58,9 @@ class Evaluation:
     def bits_per_byte(self) -> float:
         return self.nats / math.log(2) / self.n_bytes
 
-    def to_dict(self) -> dict[str, float]:
-        return {
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain values; what is infinite is None, since JSON has no word for it."""
+        values = {
             "nats": self.nats,
             "n_tokens": self.n_tokens,
             "n_bytes": self.n_bytes,
@@ -69,6 +70,7 @@ class Evaluation:
             "perplexity_per_word": self.perplexity_per_word,
             "bits_per_byte": self.bits_per_byte,
         }
+        return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def evaluate(model: NextToken, text: Text, stride: int | None = None) -> Evaluation:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from regard.errors import RegardError
+
 
 @dataclass(frozen=True)
 class ScoredToken:
@@ -54,7 +56,12 @@ class Scored:
         return self.total / math.log(2) / max(self.n_bytes, 1)
 
     def parts(self, by: str) -> Iterator[dict[str, Any]]:
-        """The score cut by `token`, `line` or `document`, as plain values; a line's newline belongs to it."""
+        """The score cut by `token`, `line` or `document`, as plain values.
+
+        A token counts for the line on which it begins; a line on which none begins has no tokens and costs nothing.
+        """
+        if by not in ("token", "line", "document"):
+            raise RegardError(f"--by takes token, line or document, not '{by}'.")
         if by == "document":
             yield {"text": self.text, "nats": self.total, "tokens": len(self.tokens)}
         elif by == "token":
@@ -63,16 +70,14 @@ class Scored:
             yield from self._lines()
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        held: list[ScoredToken] = []
-        for i, token in enumerate(self.tokens):
-            held.append(token)
-            is_last = i + 1 == len(self.tokens)
-            # The end of the text costs something but stands on no line of its own.
-            ends_here = "\n" in token.text and not (i + 2 == len(self.tokens) and self.tokens[-1].text == "")
-            if is_last or ends_here:
-                line = "".join(t.text for t in held)
-                yield {"text": line.rstrip("\n"), "nats": math.fsum(t.nats for t in held), "tokens": len(held)}
-                held = []
+        lines = self.text.removesuffix("\n").split("\n")
+        nats: list[list[float]] = [[] for _ in lines]
+        at = 0
+        for token in self.tokens:
+            nats[min(at, len(lines) - 1)].append(token.nats)  # the end of the text belongs to its last line
+            at += token.text.count("\n")
+        for line, costs in zip(lines, nats, strict=True):
+            yield {"text": line, "nats": math.fsum(costs), "tokens": len(costs)}
 
 
 def scored(text: str, spans: Sequence[tuple[int, int]], nats: np.ndarray) -> Scored:

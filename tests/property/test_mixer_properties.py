@@ -46,12 +46,12 @@ def test_the_past_ignores_the_future(
 
 
 @EACH
-@given(seed=seeds, T=st.integers(1, 6), n_padded=st.integers(1, 1), B=st.integers(1, 4))
+@given(seed=seeds, T=st.integers(1, 4), n_padded=st.integers(1, 3), B=st.integers(1, 4))
 def test_right_padding_and_batch_mates_change_nothing(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, T: int, n_padded: int, B: int
 ) -> None:
     model, ids = tiny_model(name, seed, **changes), texts(seed, B, T)
-    padded = torch.cat([ids, torch.zeros(B, n_padded, dtype=torch.long)], dim=1)
+    padded = torch.cat([ids, texts(seed + 1, B, n_padded)], dim=1)
     together, _ = model(padded)
     for row in range(B):
         alone, _ = model(ids[row : row + 1])

@@ -44,7 +44,8 @@ def test_temperature_raises_probabilities_to_a_power() -> None:
 
 
 def test_a_tiny_temperature_is_greedy_and_no_overflow() -> None:
-    assert with_temperature(LIKELY.float(), 1e-30).exp()[0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    for temperature in (1e-30, 1e-60, 1e-300):
+        assert with_temperature(LIKELY.float(), temperature).exp()[0].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_filters_follow_one_another_on_what_the_last_one_left() -> None:

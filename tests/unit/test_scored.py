@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.errors import RegardError
 from regard.score.scored import Scored, ScoredToken, scored
 
 
@@ -31,6 +32,22 @@ def test_lines_keep_their_newline_and_the_last_line_keeps_the_end() -> None:
     tokens = tuple(ScoredToken(text, 1.0) for text in ("a", "\n", "b", "\n", ""))
     parts = list(Scored("a\nb\n", tokens).parts("line"))
     assert [(p["text"], p["nats"], p["tokens"]) for p in parts] == [("a", 2.0, 2), ("b", 3.0, 3)]
+
+
+def test_blank_lines_keep_their_place() -> None:
+    tokens = (ScoredToken("a", 1.0), ScoredToken("\n\n\n", 2.0), ScoredToken("b", 4.0), ScoredToken("", 8.0))
+    parts = list(Scored("a\n\n\nb", tokens).parts("line"))
+    assert [(p["text"], p["nats"], p["tokens"]) for p in parts] == [
+        ("a", 3.0, 2),
+        ("", 0.0, 0),
+        ("", 0.0, 0),
+        ("b", 12.0, 2),
+    ]
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(RegardError, match="takes token, line or document, not 'word'"):
+        list(Scored("a", ()).parts("word"))
 
 
 def test_parts_are_plain_values() -> None:
