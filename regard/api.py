@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import torch
 from regard import __version__
 from regard import folder as run_folder
 from regard.card import write_card
-from regard.config import RunConfig, read_yaml, with_settings
+from regard.config import RunConfig, mapping, read_yaml, with_settings
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
@@ -62,12 +62,12 @@ def resolve(
     else:
         given = read_yaml(Path(recipe)) if recipe is not None else {}
     if model is not None:
-        current = given.get("model") or {}
+        current = mapping(given, "model")
         # Another model's settings mean nothing to this one.
         given["model"] = current if current.get("name") == model else {"name": model}
     if data is not None:
         source = data if isinstance(data, str) else list(data)
-        given["data"] = {k: v for k, v in (given.get("data") or {}).items() if k not in ("valid", "test")}
+        given["data"] = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
         given["data"]["train"] = source[0] if isinstance(source, list) and len(source) == 1 else source
     return RunConfig.from_dict(with_settings(given, settings))
 
@@ -94,14 +94,22 @@ def train(
     """
     folder, config = _place(recipe, model=model, data=data, settings=settings, out=out, resume=resume)
     reporter = reporter or Silent()
+    is_begun = (folder / "config.yaml").exists()
     with (progress or _drawing_nothing)() as draw:
-        if (folder / "config.yaml").exists():
+        if is_begun:
             prepared = run_folder.prepared_again(folder, config, progress=draw)
-            _rehearsed(config, prepared)
         else:
             prepared = prepare(config.data, config.tokenizer, progress=draw)
-            run_folder.begin(folder, config, prepared.tokenizer, _rehearsed(config, prepared))
-    _fit(config, prepared, folder, resume, reporter)
+    facts = _rehearsed(config, prepared)
+    with run_folder.alone_in(folder):
+        if not is_begun:
+            run_folder.begin(folder, config, prepared.tokenizer, facts)
+        _fit(config, prepared, folder, resume, reporter)
+        return _finished(config, prepared, folder, is_tested)
+
+
+def _finished(config: RunConfig, prepared: Prepared, folder: Path, is_tested: bool) -> Run:
+    """The run, loaded, with its test score and its card written."""
     run = load(folder)
     if isinstance(run.model, NgramModel):  # how many n-grams a text has is known once they are counted
         run.facts = replace(run.facts, n_parameters=sum(run.model.n_ngrams))
@@ -175,7 +183,7 @@ class Plan:
     memory: MemoryEstimate | None
     n_tokens: dict[str, int]
     vocab_size: int
-    first_text: str | None
+    first_batch: tuple[str, ...]
 
     def lines(self) -> list[tuple[str, str]]:
         """Name and value of everything worth knowing, in words."""
@@ -187,8 +195,14 @@ class Plan:
         else:
             lines.append(("parameters", "as many n-grams as the text has"))
         if self.memory is not None:
-            lines.append(("memory, estimated", str(self.memory)))
+            parts = {name.replace("_", " "): n for name, n in asdict(self.memory).items() if n}
+            details = ", ".join(f"{name} {_megabytes(n)}" for name, n in parts.items())
+            lines.append(("memory, estimated", f"{_megabytes(self.memory.total)}: {details}"))
         return lines
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.1f} MB"
 
 
 def plan(
@@ -206,8 +220,8 @@ def plan(
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
     tokenizer = prepared.tokenizer
     if model_entry(config.model_name).kind == "count":
-        beginning = tokenizer.decode(prepared.train[:64])
-        return Plan(config, None, None, None, sizes, tokenizer.vocab_size, beginning)
+        beginning = tokenizer.decode(prepared.train[:256])
+        return Plan(config, None, None, None, sizes, tokenizer.vocab_size, (beginning,))
     network = _outline(config, tokenizer.vocab_size)
     memory = estimate_memory(network, train=config.train, optimizer=config.optimizer, runtime=config.runtime)
     batches = batches_for(network, prepared.train, config.train, config.seed)
@@ -218,7 +232,7 @@ def plan(
         memory,
         sizes,
         tokenizer.vocab_size,
-        tokenizer.decode(batches.at(0).inputs[0]),
+        tuple(tokenizer.decode(row) for row in batches.at(0).inputs),
     )
 
 

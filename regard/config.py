@@ -64,8 +64,8 @@ class RunConfig:
         seed = given.get("seed", 0)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
-        sections = {name: kind.from_dict(_mapping(given, name), name) for name, kind in SECTIONS.items()}
-        model = dict(_mapping(given, "model"))
+        sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in SECTIONS.items()}
+        model = dict(mapping(given, "model"))
         model_name = model.pop("name", None)
         if not isinstance(model_name, str):
             raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
@@ -135,14 +135,15 @@ def with_settings(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[
         if len(keys) == 1:
             result[keys[0]] = value
             continue
-        section = result.setdefault(keys[0], {})
+        section = result[keys[0]] = {} if result.get(keys[0]) is None else result[keys[0]]
         if not isinstance(section, dict):
             raise RegardError(f"--set {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
         section[keys[1]] = value
     return result
 
 
-def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A section of a plain config; empty where it is not there."""
     section = given.get(name)
     if section is None:
         return {}

@@ -14,11 +14,14 @@ A folder without config.yaml is no run yet: everything before it may be half the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from regard import __version__
 from regard.config import RunConfig, load_config
+from regard.data.cache import flock
 from regard.data.encode import Prepared, open_prepared, prepare
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
@@ -45,8 +48,27 @@ class RunFacts:
     flops_per_token: int
 
 
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another --out.") from None
+    with open(folder / ".lock", "wb") as lock:
+        try:
+            flock(lock)
+        except BlockingIOError:
+            raise RegardError(
+                f"Another process is training in '{folder}'. Wait for it, or choose another --out."
+            ) from None
+        yield
+        (folder / ".lock").unlink(missing_ok=True)
+
+
 def begin(folder: Path, config: RunConfig, tokenizer: Tokenizer, facts: RunFacts) -> None:
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
+    check_free(folder)  # once more: another process may have begun one since
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder / "tokenizer.json")
     write_facts(folder, facts)

@@ -84,8 +84,13 @@ class Run:
 
     def score_source(self, source: str) -> Iterator[Scored]:
         """Every document of a source (a path, a glob, - for standard input), scored."""
-        for document in documents(DataConfig(train=source, document=self.config.data.document)):
+        for document in documents(self._other_text(source)):
             yield self.score(document)
+
+    def _other_text(self, source: str | Sequence[str]) -> DataConfig:
+        """Another source, read the way the run's own text was: the same documents, format and field."""
+        train = source if isinstance(source, str) else tuple(source)
+        return self.config.data.replace(train=train, valid=None, test=None, max_bytes=None)
 
     def evaluate(
         self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
@@ -94,8 +99,7 @@ class Run:
         if split not in ("train", "valid", "test"):
             raise RegardError(f"split must be train, valid or test, not '{split}'.")
         if data is not None:
-            source = data if isinstance(data, str) else tuple(data)
-            stream = encode_with(self.tokenizer, DataConfig(train=source))
+            stream = encode_with(self.tokenizer, self._other_text(data))
         else:
             stream = getattr(prepared_again(self.folder, self.config), split)
         return evaluate(self.next_token, stream, stride=stride)

@@ -58,7 +58,7 @@ class Settings:
         hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
             value = _coerced(getattr(self, f.name), hints[f.name], f"{type(self).__name__}.{f.name}")
-            _check_allowed(value, f.metadata, f.name)
+            _check_allowed(value, f.metadata, f"{type(self).__name__}.{f.name}")
             object.__setattr__(self, f.name, value)
         self.check()
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from regard.run import Run
     from regard.score.evaluate import Evaluation
     from regard.score.scored import Scored
+    from regard.text.learning import Progress
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -103,10 +108,10 @@ def print_plan(plan: Plan) -> None:
     for name, value in plan.lines():
         table.add_row(f"[bold]{name}[/bold]", value)
     console.print(table)
-    if plan.first_text is not None:
-        console.print("[bold]The first sequence of the first batch[/bold]")
-        console.print(Text(plan.first_text))
-    console.print("[dim]Nothing was trained or written.[/dim]")
+    console.print("[bold]The first batch, decoded[/bold]")
+    for row, text in enumerate(plan.first_batch, start=1):
+        console.print(Text(f"{row:3}  ", "dim") + Text(_on_one_line(text)))
+    console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
 
 
 def print_trained(run: Run) -> None:
@@ -115,9 +120,10 @@ def print_trained(run: Run) -> None:
     result = run.test_result()
     if isinstance(result, Evaluation):
         print_evaluation(result, as_json=False)
-    console.print(f"The run is in [bold]{run.folder}[/bold]; its README.md says what it is. Next:")
-    console.print(f"  regard generate {run.folder} --prompt {_quoted(run.sample_prompt())}")
-    console.print(f"  regard eval {run.folder}")
+    folder = shlex.quote(str(run.folder))
+    console.print(Text(f"The run is in {run.folder}; its README.md says what it is. Next:"))
+    console.print(Text(f"  regard generate {folder} --prompt {shlex.quote(run.sample_prompt())}"), soft_wrap=True)
+    console.print(Text(f"  regard eval {folder}"), soft_wrap=True)
 
 
 def print_evaluation(result: Evaluation, as_json: bool) -> None:
@@ -143,11 +149,12 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
             continue
         for part in document.parts(by):
             if as_json:
+                part["nats"] = part["nats"] if math.isfinite(part["nats"]) else None  # JSON has no word for infinity
                 print(json.dumps({"document": index, **part}, ensure_ascii=False))
             else:
-                print(f"{-part['nats']:.3f}\t{part['text']}")
+                print(f"{-part['nats']:.3f}\t{_on_one_line(part['text'])}")
     if not as_json and by == "token":
-        bits = nats / 0.6931471805599453
+        bits = nats / math.log(2)
         errors.print(
             f"[dim]{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
             f"{bits / max(n_bytes, 1):.3f} bits a byte. Surprise in bits: [/dim]" + _legend()
@@ -158,7 +165,7 @@ def coloured(document: Scored) -> Text:
     """The document's text, each token in the colour of its surprise."""
     text = Text()
     for token in document.tokens:
-        bits = token.nats / 0.6931471805599453
+        bits = token.nats / math.log(2)
         text.append(token.text, next(style for limit, style in SURPRISE_STYLES if bits <= limit))
     return text
 
@@ -177,11 +184,15 @@ def print_comparison(comparison: Comparison, folder: Path) -> None:
     from regard.comparison.table import comparison_table
 
     console.print(comparison_table(comparison))
-    console.print(f"\nThe report: [bold]{folder / 'report.html'}[/bold]  (a picture: {folder / 'overview.png'})")
+    console.print(
+        Text(f"\nThe report: {folder / 'report.html'}  (a picture: {folder / 'overview.png'})"), soft_wrap=True
+    )
 
 
 def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int) -> None:
     """Stream one continuation as it is made; print several one after the other, each under its number."""
+    first = next(pieces, (0, ""))  # what is wrong with the prompt is said before any of it is printed
+    pieces = chain([first], pieces)
     if n == 1:
         print(prompt, end="", flush=True)
         for _, piece in pieces:
@@ -196,34 +207,26 @@ def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int) -> N
         print(prompt + text)
 
 
-class draw_progress:  # noqa: N801  (used as a function: `with draw_progress() as progress`)
-    """A bar on stderr for work that is not training: reading, tokenizing, encoding."""
+@contextmanager
+def draw_progress() -> Iterator[Progress]:
+    """A bar on stderr for work that is not training: reading, learning a tokenizer, encoding."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bars, tasks = Bars(*columns, console=errors, transient=True, disable=not sys.stderr.isatty()), {}
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=errors,
-            transient=True,
-        )
-        self._tasks: dict[str, Any] = {}
+    def tell(what: str, done: int, total: int | None) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
 
-    def __enter__(self) -> draw_progress:
-        if sys.stderr.isatty():
-            self._bar.start()
-        return self
+    with bars:
+        yield tell
 
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
-    def __call__(self, what: str, done: int, total: int | None) -> None:
-        if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=total)
-        self._bar.update(self._tasks[what], completed=done, total=total)
+def _on_one_line(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
 
 
 def _table(*columns: str, right: tuple[str, ...] = (), show_header: bool = True) -> Table:
@@ -237,7 +240,3 @@ def _yaml(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_yaml(v) for v in value) + "]"
     return {None: "null", True: "true", False: "false"}.get(value, str(value)) if not isinstance(value, str) else value
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

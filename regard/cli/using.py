@@ -48,7 +48,7 @@ def generate(
         min_p=min_p,
         beam=beam,
         seed=seed,
-        stop=tuple(s.encode().decode("unicode_escape") if "\\" in s else s for s in stop or ()),
+        stop=tuple(s.replace("\\n", "\n").replace("\\t", "\t") for s in stop or ()),
     )
     terminal.print_generated(prompt, pieces, n)
 

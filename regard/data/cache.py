@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from regard.errors import RegardError
 from regard.files import PARTIAL, remove_folder, write_atomically
@@ -69,6 +69,12 @@ def spool_folder(cache: Path) -> Iterator[Path]:
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def flock(file: BinaryIO) -> None:
+    """Lock an open file for this process alone; raises BlockingIOError where another one has it."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Held:

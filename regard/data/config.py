@@ -29,7 +29,7 @@ class DataConfig(Settings):
     )
     field: str = setting("text", "the field of a JSON record or of a row that holds its text")
     max_bytes: int | None = setting(None, "use only the first so many bytes of the training source", low=1)
-    split_seed: int = setting(0, "another seed gives another split by documents", low=0)
+    split_seed: int = setting(0, "another seed gives another split by documents", low=0, high=2**63 - 1)
 
     def check(self) -> None:
         for name in ("train", "valid", "test"):

@@ -21,6 +21,8 @@ def export_arpa(run: Run, path: Path | str) -> None:
     """Write an n-gram run as ARPA (gzip where the name ends in .gz); each token is called what tokenizer.json says."""
     if not isinstance(run.model, NgramModel):
         raise RegardError(f"ARPA files hold n-gram models; '{run.folder}' is a {run.config.model_name}.")
+    if Path(path).is_dir():
+        raise RegardError(f"'{path}' is a folder; give the name of the ARPA file to write, such as words.arpa.gz.")
     vocabulary = sorted(run.tokenizer.hf.get_vocab().items(), key=lambda item: item[1])
     run.model.write_arpa(Path(path), [token for token, _ in vocabulary])
 

@@ -37,12 +37,14 @@ def test_a_missing_file_names_the_nearest(refuses, text: Path, tmp_path: Path) -
 
 def test_an_empty_file(refuses, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
-    refuses("empty", words=small(tmp_path / "empty.txt", "--out", tmp_path / "run"))
+    refuses(
+        "is empty. Give a file that holds some text", words=small(tmp_path / "empty.txt", "--out", tmp_path / "run")
+    )
 
 
 def test_a_binary_file(refuses, tmp_path: Path) -> None:
     (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00")
-    refuses("picture.txt", words=small(tmp_path / "picture.txt", "--out", tmp_path / "run"))
+    refuses("picture.txt", "not text", words=small(tmp_path / "picture.txt", "--out", tmp_path / "run"))
 
 
 def test_broken_utf8_says_where(refuses, tmp_path: Path) -> None:
@@ -53,7 +55,7 @@ def test_broken_utf8_says_where(refuses, tmp_path: Path) -> None:
 def test_a_truncated_gzip_file(refuses, tmp_path: Path) -> None:
     whole = gzip.compress(os.urandom(2000).hex().encode())
     (tmp_path / "cut.txt.gz").write_bytes(whole[: len(whole) // 2])
-    refuses("cut.txt.gz", words=small(tmp_path / "cut.txt.gz", "--out", tmp_path / "run"))
+    refuses("cut.txt.gz", "gzip", words=small(tmp_path / "cut.txt.gz", "--out", tmp_path / "run"))
 
 
 def test_a_text_shorter_than_one_window(refuses, tmp_path: Path) -> None:
@@ -111,8 +113,10 @@ def test_more_memory_than_there_is(refuses, text: Path, tmp_path: Path) -> None:
     refuses("Training needs about", "smaller model", words=words)
 
 
-def test_a_prompt_longer_than_the_context(refuses, transformer_run: Path) -> None:
-    refuses("sees 16 at most", "Shorten the prompt", words=["generate", transformer_run, "--prompt", "the cat " * 9])
+def test_a_prompt_longer_than_the_context(refuses, regard, transformer_run: Path) -> None:
+    words = ["generate", transformer_run, "--prompt", "the cat " * 9]
+    refuses("sees 16 at most", "Shorten the prompt", words=words)
+    assert regard(*words).out == ""
 
 
 @pytest.mark.parametrize("verb", [["generate"], ["score"], ["eval"]])
@@ -127,12 +131,20 @@ def test_an_incomplete_run_folder_names_what_is_missing(refuses, lstm_run: Path,
     refuses(name, words=["generate", copy])
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "run.json", "tokenizer.json", "model.safetensors"])
-def test_a_truncated_run_folder(refuses, lstm_run: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("config.yaml", "was cut short"),
+        ("run.json", "is damaged"),
+        ("tokenizer.json", "is no tokenizer.json"),
+        ("model.safetensors", "is no whole safetensors file"),
+    ],
+)
+def test_a_truncated_run_folder(refuses, lstm_run: Path, tmp_path: Path, name: str, sentence: str) -> None:
     copy = shutil.copytree(lstm_run, tmp_path / "copy")
     content = (copy / name).read_bytes()
     (copy / name).write_bytes(content[: len(content) // 2])
-    refuses(words=["generate", copy])
+    refuses(name, sentence, words=["generate", copy])
 
 
 def test_a_run_of_another_version(refuses, lstm_run: Path, tmp_path: Path) -> None:
@@ -165,19 +177,53 @@ def test_a_file_where_a_run_folder_is_wanted(refuses, text: Path) -> None:
 def test_a_full_disk_loses_nothing(text: Path, tmp_path: Path, regard, monkeypatch: pytest.MonkeyPatch) -> None:
     import errno
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    words = small(text, "--out", tmp_path / "run", "--set", "checkpoint.every_steps=1", "--set", "train.max_steps=6")
+    folders, rename = [], os.rename
 
-    monkeypatch.setattr("regard.files.os.replace", full)
-    done = regard(*small(text, "--out", tmp_path / "run"))
+    def fills_up(source: Path, target: Path) -> None:
+        folders.append(target)
+        if "step-00000003" in str(target):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.files.os.rename", fills_up)
+        done = regard(*words)
     assert done.code == 2
     assert "No space left to write in" in done.err
     assert "Traceback" not in done.err
+    assert (tmp_path / "run" / "state" / "step-00000002").is_dir()
+    assert regard("train", "--resume", "--out", tmp_path / "run").code == 0
+    assert (tmp_path / "run" / "state" / "step-00000006").is_dir()
 
 
 def test_unknown_options_and_verbs_are_typers_own_errors(regard) -> None:
     assert regard("trian").code == 2
     assert regard("train", "--modle", "lstm").code == 2
+
+
+def test_a_folder_in_which_another_process_trains(refuses, text: Path, tmp_path: Path) -> None:
+    from regard.folder import alone_in
+
+    with alone_in(tmp_path / "run"):
+        refuses("Another process is training in", words=small(text, "--out", tmp_path / "run"))
+
+
+def test_a_recipe_whose_sections_have_the_wrong_form(refuses, text: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("data: my.txt\nmodel: lstm\n")
+    refuses("'data' must be a mapping", words=["train", recipe, "--data", text])
+    refuses("'model' must be a mapping", words=["train", recipe, "--model", "lstm"])
+    recipe.write_text("data:\nmodel: {name: ngram}\n")
+    refuses("'data.train' is required", words=["train", recipe, "--set", "train.max_steps=3"])
+
+
+def test_an_out_folder_that_cannot_be_made(refuses, text: Path) -> None:
+    refuses("cannot be made", words=small(text, "--out", text / "below-a-file"))
+
+
+def test_the_section_of_a_wrong_value_is_named(refuses, text: Path) -> None:
+    refuses("optimizer.name must be one of adamw, sgd, not 'adm'", words=small(text, "--set", "optimizer.name=adm"))
 
 
 def test_generation_settings_out_of_range(refuses, lstm_run: Path) -> None:

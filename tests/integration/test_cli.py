@@ -58,7 +58,15 @@ def test_dry_run_prints_the_whole_plan_and_writes_nothing(
     monkeypatch.chdir(tmp_path)
     done = regard("train", "--model", "transformer", "--data", text, "--dry-run", "--set", "tokenizer.kind=char")
     assert done.code == 0
-    for part in ("max_grad_norm: 1.0", "parameters", "FLOPs a token", "memory", "sat on the", "Nothing was trained"):
+    for part in (
+        "max_grad_norm: 1.0",
+        "parameters",
+        "FLOPs a token",
+        "memory",
+        "sat on the",
+        "batch, decoded",
+        "Nothing was trained",
+    ):
         assert part in done.out
     assert list(tmp_path.iterdir()) == []
 
@@ -91,6 +99,16 @@ def test_scores_by_token_line_and_document_add_up(regard: Callable[..., object],
     plain = regard("score", lstm_run, text, "--by", "line").out.splitlines()
     assert len(plain) == len(text.read_text().splitlines())
     assert float(plain[0].split("\t")[0]) < 0
+
+
+def test_text_with_markup_is_printed_as_it_is(regard: Callable[..., object], tmp_path: Path) -> None:
+    path = tmp_path / "tags.txt"
+    path.write_text("[/b] is [bold] a $HOME `tag` [red]\nmore of [/the] same [/i] text\n" * 60)
+    words = ["train", "--model", "ngram", "--data", path, "--set", "tokenizer.kind=char", "--out", tmp_path / "[run]"]
+    done = regard(*words)
+    assert done.code == 0, done.err
+    assert "regard eval '" in done.out
+    assert "[/b] is [bold] a $HOME" in regard("score", tmp_path / "[run]", path).out
 
 
 def test_score_reads_standard_input(regard_process: Callable[..., object], lstm_run: Path) -> None:

@@ -48,6 +48,16 @@ def test_score_agrees_with_evaluate_on_one_document(run: "regard.api.Run", tmp_p
     assert scored.bits_per_byte == pytest.approx(evaluated.bits_per_byte, abs=1e-12)
 
 
+def test_other_text_is_read_as_the_runs_own_was(tmp_path: Path, text: Path) -> None:
+    lines = text.read_text().splitlines()
+    for name, part in (("train", lines[:300]), ("test", lines[300:])):
+        (tmp_path / f"{name}.txt").write_text("\n".join(part) + "\n")
+    data = {"train": str(tmp_path / "train.txt"), "test": str(tmp_path / "test.txt"), "document": "line"}
+    given = {"tokenizer": {"kind": "char"}, "model": {"name": "ngram", "order": 3}, "data": data}
+    run = regard.train(given, out=tmp_path / "run")
+    assert run.evaluate(str(tmp_path / "test.txt")) == run.evaluate()
+
+
 def test_a_trace_has_a_row_for_every_token(run: "regard.api.Run") -> None:
     trace = run.trace("the cat sat")
     assert len(trace.nats) == len(trace.tokens)
