@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regard.layers.causal_attention import blocked_causal_attention, is_for_blocks
 from regard.layers.record import Record
 
 KeysAndValues = tuple[Tensor, Tensor, int]
@@ -96,10 +97,12 @@ def plain_attention(
 def fused_attention(
     q: Float[Tensor, "B N T K"], k: Float[Tensor, "B N S K"], v: Float[Tensor, "B N S K"], p_dropout: float
 ) -> Float[Tensor, "B N T K"]:
-    """The same, in one kernel that never holds A."""
+    """The same, by whatever is fastest."""
     T, S = q.shape[2], k.shape[2]
     if T == 1:  # the newest position sees all there is
         return functional.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout)
     if T == S:
+        if is_for_blocks(q, p_dropout):
+            return blocked_causal_attention(q, k, v)
         return functional.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout, is_causal=True)
     return functional.scaled_dot_product_attention(q, k, v, causal_mask(T, S, q.device), p_dropout)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.layers.attention import MultiHeadAttention
+from regard.layers.attention import MultiHeadAttention, fused_attention
+from regard.layers.causal_attention import is_for_blocks
 from regard.layers.record import Record
 from regard.mixers.config import TransformerConfig
 from regard.mixers.transformer import TransformerBlock
@@ -65,3 +66,29 @@ def test_a_block_equals_torchs_encoder_layer_under_a_causal_mask(norm: str, acti
     x = torch.randn(B, T, D, dtype=torch.float64)
     y, _ = ours(x, None, Record() if is_plain else None)
     torch.testing.assert_close(y, theirs(x, src_mask=HIDDEN, is_causal=True), **EXACT)
+
+
+@pytest.mark.parametrize("length", [65, 128, 200])
+def test_attention_in_blocks_equals_torchs_kernel_and_its_gradients(length: int) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, N, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    expected = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    given = fused_attention(q, k, v, p_dropout=0.0)
+    assert given.grad_fn is not None
+    assert "Blocked" in given.grad_fn.name()
+    torch.testing.assert_close(given, expected, **EXACT)
+    dy = torch.randn_like(expected)
+    for ours, theirs in zip(*(torch.autograd.grad(y, (q, k, v), dy) for y in (given, expected)), strict=True):
+        torch.testing.assert_close(ours, theirs, **EXACT)
+
+
+def test_blocks_are_for_training_on_a_cpu_over_a_context_of_middle_length() -> None:
+    def heads(length: int, **options: object) -> Tensor:
+        return torch.zeros(1, 1, length, 4, requires_grad=True, **options)  # type: ignore[call-overload, no-any-return]
+
+    assert is_for_blocks(heads(256), 0.0)
+    assert not is_for_blocks(heads(64), 0.0)
+    assert not is_for_blocks(heads(513), 0.0)
+    assert not is_for_blocks(heads(256), 0.1)
+    assert not is_for_blocks(heads(256).detach(), 0.0)
+    assert not is_for_blocks(heads(256, dtype=torch.bfloat16), 0.0)
