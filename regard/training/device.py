@@ -19,7 +19,7 @@ def pick_device(name: str) -> torch.device:
     >>> pick_device("cpu")
     device(type='cpu')
     """
-    if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
+    if device_type(name) == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise RegardError(
@@ -35,6 +35,11 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def device_type(name: str) -> str:
+    """`cpu` or `cuda`: the kind of device that `name` means here, also where it is missing."""
+    return "cpu" if name == "cpu" or (name == "auto" and not torch.cuda.is_available()) else "cuda"
+
+
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """The block in which multiplications run in bfloat16, where the config asks for it."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
@@ -43,9 +48,6 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 @contextmanager
 def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
     """Threads, determinism and seeds of one run; all as they were before, when it is over."""
-    has_onednn = torch._C._get_mkldnn_enabled()  # torch.backends.mkldnn.flags warns about another vendor's GPUs
-    if runtime.precision == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        torch._C._set_mkldnn_enabled(False)  # oneDNN's bf16 LSTM fails on such a CPU; torch's own works
     outer = random_tensors()
     n_threads = torch.get_num_threads()
     was_deterministic = torch.are_deterministic_algorithms_enabled()
@@ -59,7 +61,6 @@ def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
     try:
         yield
     finally:
-        torch._C._set_mkldnn_enabled(has_onednn)
         restore_random(outer)
         torch.set_num_threads(n_threads)
         torch.use_deterministic_algorithms(was_deterministic)

@@ -33,10 +33,15 @@ def chunked_cross_entropy(
 ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
     """Sum of nats over the tokens where `mask` is True, and how many there are; `chunk` rows of logits at a time."""
     if chunk is None:
-        chunk = max(64, MAX_LOGITS.get(hidden.device.type, 2**23) // weight.shape[0])
+        chunk = rows_at_once(hidden.device.type, weight.shape[0])
     arguments = (hidden, weight, bias, targets, mask, chunk, torch.is_grad_enabled())
     nats: Tensor = _ChunkedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call]
     return nats, mask.sum()
+
+
+def rows_at_once(device_type: str, vocab_size: int) -> int:
+    """How many rows of logits a chunk has."""
+    return max(64, MAX_LOGITS.get(device_type, 2**23) // vocab_size)
 
 
 def plain_cross_entropy(

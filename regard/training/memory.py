@@ -1,14 +1,18 @@
 """How much memory a run will take, before it takes it.
 
-    weights + gradients + optimiser (AdamW: two more of each weight) + average + activations + logits of one chunk
+    weights + gradients + optimiser (AdamW: two more of each weight) + average + activations + loss
 
 Activations are not guessed: the forward pass of one sequence is run and what autograd keeps for the backward pass is
-added up, then multiplied by the sequences a part of a batch has. It runs where the model is: a model built on torch's
-`meta` device has shapes and no memory, so that a model far too large for the machine can be asked too.
+added up, then multiplied by the sequences a part of a batch has. A model that will be trained where it is runs there,
+by the kernels it will be trained with. Any other is run on torch's `meta` device, which has shapes and no memory, so
+that a model far too large for the machine can be asked too; kernels of their own, such as the fused LSTM of a CPU, may
+keep up to three times as much as that shows. The loss holds the logits of one chunk and the gradient of the output
+weights, twice while it is scaled.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from dataclasses import dataclass
@@ -16,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.training.device import autocast
-from regard.training.loss import MAX_LOGITS
+from regard.training.device import autocast, device_type
+from regard.training.loss import rows_at_once
 from regard.training.reading import context_of
 
 
@@ -35,17 +39,17 @@ class MemoryEstimate:
     optimizer: int
     average: int
     activations: int
-    logits: int
+    loss: int
 
     @property
     def total(self) -> int:
-        return self.weights + self.gradients + self.optimizer + self.average + self.activations + self.logits
+        return self.weights + self.gradients + self.optimizer + self.average + self.activations + self.loss
 
     def __str__(self) -> str:
         """For people: the total, and what it is made of.
 
         >>> print(MemoryEstimate(2**30, 2**30, 2**31, 0, 2**29, 2**20))
-        4.50 GB (weights 1.00 GB, gradients 1.00 GB, optimizer 2.00 GB, activations 0.50 GB, logits 1 MB)
+        4.50 GB (weights 1.00 GB, gradients 1.00 GB, optimizer 2.00 GB, activations 0.50 GB, loss 1 MB)
         """
         parts = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
         return f"{readable(self.total)} ({', '.join(f'{name} {readable(n)}' for name, n in parts if n)})"
@@ -54,22 +58,41 @@ class MemoryEstimate:
 def estimate(
     model: LanguageModel, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
 ) -> MemoryEstimate:
-    """Estimate a run's memory; `model` may be on the `meta` device."""
+    """Estimate a run's memory on the device that `runtime` asks for, wherever `model` is now."""
+    kind = device_type(runtime.device)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
     n_rows = -(-train.n_batch // train.n_accumulate)
     n_context = context_of(model, train)
-    # The chunk's logits, their softmax in the same place, and a copy in the low precision where there is one.
-    n_logits = min(MAX_LOGITS.get(model.embedding.device.type, 2**23), n_rows * n_context * model.vocab_size)
+    there = model if model.embedding.device.type == kind else _outline(model)
     return MemoryEstimate(
         weights=weights,
         gradients=weights,
         optimizer=n_slots * weights,
         # While it is evaluated, the weights it stands in for are kept too.
         average=2 * weights if train.average == "ema" else 0,
-        activations=n_rows * _kept_by_autograd(model, n_context, runtime),
-        logits=2 * 4 * n_logits,
+        activations=n_rows * _kept_by_autograd(there, n_context, runtime),
+        loss=_held_by_loss(model, n_rows * n_context, kind, runtime),
     )
+
+
+def _held_by_loss(model: LanguageModel, n_tokens: int, kind: str, runtime: RuntimeConfig) -> int:
+    """Bytes of one chunk's logits, which become their softmax in place, and of the output weights' gradient.
+
+    That gradient is summed up in the forward pass, and scaled into a second one in the backward pass. In bfloat16 there
+    is a copy of the chunk in the low precision too, and of the weights.
+    """
+    W = model.output_weight
+    n_logits = min(rows_at_once(kind, len(W)), n_tokens) * len(W)
+    is_low = runtime.precision == "bf16"
+    return (4 + 2 * is_low) * n_logits + (2 * W.element_size() + 2 * is_low) * W.numel()
+
+
+def _outline(model: LanguageModel) -> LanguageModel:
+    """The same model on the meta device, with no copy of its weights made on the way."""
+    without_memory: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta")) for p in model.parameters()}
+    without_memory |= {id(b): b.to("meta") for b in model.buffers()}
+    return copy.deepcopy(model, without_memory)
 
 
 def _kept_by_autograd(model: LanguageModel, n_context: int, runtime: RuntimeConfig) -> int:
@@ -96,8 +119,8 @@ def _kept_by_autograd(model: LanguageModel, n_context: int, runtime: RuntimeConf
         ):
             h, _ = model.hidden(ids)
     model.train(was_training)
-    # The head keeps what it reads, its gradient and the gradient of the output weights.
-    return sum(kept.values()) + 2 * h.numel() * h.element_size()
+    # What the loss reads, the gradient of that, and the same scaled.
+    return sum(kept.values()) + 3 * h.numel() * h.element_size()
 
 
 def _key(tensor: Tensor) -> Any:

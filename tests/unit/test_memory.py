@@ -13,10 +13,19 @@ from regard.training.device import pick_device
 from regard.training.memory import MemoryEstimate, available_memory, check_memory, estimate, readable
 
 
-def of(name: str, optimizer: OptimizerConfig | None = None, device: str = "cpu", **train: object) -> MemoryEstimate:
+def of(
+    name: str,
+    optimizer: OptimizerConfig | None = None,
+    device: str = "cpu",
+    vocab_size: int = VOCAB_SIZE,
+    runtime: dict[str, str] | None = None,
+    **train: object,
+) -> MemoryEstimate:
+    """The estimate for a model that is on `device` now and will be trained as `runtime` says: on the CPU."""
     with torch.device(device):
-        model = build_language_model(name, model_config(name, SIZES[name]), VOCAB_SIZE)
-    return estimate(model, TrainConfig.from_dict(train), optimizer or OptimizerConfig(), RuntimeConfig())
+        model = build_language_model(name, model_config(name, SIZES[name]), vocab_size)
+    config = RuntimeConfig.from_dict({"device": "cpu"} | (runtime or {}))
+    return estimate(model, TrainConfig.from_dict(train), optimizer or OptimizerConfig(), config)
 
 
 def test_weights_gradients_and_optimiser_are_counted_in_float32() -> None:
@@ -26,7 +35,7 @@ def test_weights_gradients_and_optimiser_are_counted_in_float32() -> None:
     assert of("lstm", OptimizerConfig(name="sgd")).optimizer == 0
     assert of("lstm", OptimizerConfig(name="sgd", momentum=0.9)).optimizer == n
     assert of("lstm", average="ema").average == 2 * n
-    assert found.total == 4 * n + found.activations + found.logits
+    assert found.total == 4 * n + found.activations + found.loss
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -41,7 +50,26 @@ def test_activations_grow_with_the_rows_of_a_part(name: str) -> None:
 def test_a_model_without_memory_can_be_asked_too(name: str) -> None:
     real, meta = of(name), of(name, device="meta")
     assert meta.weights == real.weights
-    assert 0.3 < meta.activations / real.activations < 3
+    # The fused LSTM of a CPU keeps a workspace that meta does not show, its attention keeps less than the plain one.
+    low, high = {"lstm": (0.35, 1), "attention": (1, 1.4)}.get(name, (0.95, 1.05))
+    assert low <= meta.activations / real.activations <= high
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_model_that_will_move_to_a_gpu_is_estimated_for_the_gpu(name: str) -> None:
+    gpu = {"device": "cuda"}
+    assert of(name, device="cpu", runtime=gpu) == of(name, device="meta", runtime=gpu)
+
+
+def test_the_loss_holds_a_chunk_of_logits_and_two_gradients_of_the_output_weights() -> None:
+    V, D, n_tokens = 50_000, SIZES["transformer"]["d_model"], 128 * 8
+    of_weights = 2 * 4 * V * D
+    sizes = {"vocab_size": V, "device": "meta", "n_batch": 128}
+    assert of("transformer", **sizes).loss == 4 * V * (2**22 // V) + of_weights
+    assert of("transformer", **sizes, runtime={"device": "cuda"}).loss == 4 * V * n_tokens + of_weights
+    # bfloat16: a copy of the chunk and one of the weights, two bytes a number.
+    low = of("transformer", **sizes, runtime={"precision": "bf16"}).loss
+    assert low == 6 * V * (2**22 // V) + of_weights + 2 * V * D
 
 
 def test_asking_changes_neither_mode_nor_random_numbers() -> None:
@@ -49,7 +77,7 @@ def test_asking_changes_neither_mode_nor_random_numbers() -> None:
     torch.manual_seed(0)
     expected = torch.rand(2)
     torch.manual_seed(0)
-    estimate(model, TrainConfig(), OptimizerConfig(), RuntimeConfig())
+    estimate(model, TrainConfig(), OptimizerConfig(), RuntimeConfig(device="cpu"))
     assert torch.equal(torch.rand(2), expected)
     assert not model.training
 
