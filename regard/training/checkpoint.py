@@ -44,8 +44,11 @@ class Checkpoint:
     started_with: dict[str, Any]
 
 
-def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write one checkpoint, then drop all but the newest `keep`."""
+def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) -> Path:
+    """Write one checkpoint, and keep the newest `keep` with it (None: all).
+
+    One older than this is always kept: whether the new one is good, only the loss of the next update tells.
+    """
     folder = run_folder / "state" / f"step-{checkpoint.state.step:08d}"
     if folder.exists():
         return folder
@@ -65,9 +68,17 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int) -> Path
         (aside / "state.json").write_text(json.dumps(written, indent=1) + "\n")
 
     write_folder_atomically(folder, fill)
-    for old in checkpoint_folders(run_folder)[:-keep]:
+    for old in checkpoint_folders(run_folder)[: -max(2, keep)] if keep is not None else []:
         remove_folder(old)
     return folder
+
+
+def drop_from(run_folder: Path, step: int) -> Path | None:
+    """Remove the checkpoints of `step` and later; returns the newest that is left, or None."""
+    for folder in reversed(checkpoint_folders(run_folder)):  # the newest first: killed on the way, no gap is left
+        if int(folder.name.removeprefix("step-")) >= step:
+            remove_folder(folder)
+    return latest_checkpoint(run_folder)
 
 
 def checkpoint_folders(run_folder: Path) -> list[Path]:

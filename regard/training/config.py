@@ -29,6 +29,10 @@ class OptimizerConfig(Settings):
     max_grad_norm: float | None = setting(1.0, "gradients longer than this are scaled down to it; null: never", low=0.0)
     is_fused: bool = setting(True, "use the fused update where there is one; the same numbers, faster")
 
+    def check(self) -> None:
+        _refuse_zero(self, "lr", "no weight would move")
+        _refuse_zero(self, "max_grad_norm", "every gradient would be scaled down to nothing; null scales none")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig(Settings):
@@ -77,9 +81,11 @@ class TrainConfig(Settings):
     average: str = setting(
         "none", "ema: evaluate and keep an exponential moving average of the weights", choices=("none", "ema")
     )
-    average_decay: float = setting(0.999, "ema: how much of the average is kept at each step", low=0.0, high=1.0)
+    average_decay: float = setting(0.999, "ema: how much of the average is kept at each step", low=0.0, high=0.999999)
 
     def check(self) -> None:
+        _refuse_zero(self, "max_seconds", "the run would be over before its first update")
+        _refuse_zero(self, "max_epochs", "none of the text would be read")
         if self.n_accumulate > self.n_batch:
             raise RegardError(
                 f"n_accumulate ({self.n_accumulate}) cannot be more than n_batch ({self.n_batch}): it is the number of "
@@ -113,6 +119,14 @@ class CheckpointConfig(Settings):
 
     every_steps: int | None = setting(None, "save the state every so many steps; null: by time only", low=1)
     every_seconds: float | None = setting(60.0, "save the state every so many seconds; null: by steps only", low=0.0)
-    keep: int = setting(2, "how many states to keep; the best weights are always kept", low=1)
+    keep: int = setting(2, "how many states to keep, two at least: the next loss has yet to judge the newest", low=1)
     log_every: int = setting(10, "steps between two training lines in metrics.jsonl", low=1)
     has_tensorboard: bool = setting(True, "write TensorBoard events too")
+
+    def check(self) -> None:
+        _refuse_zero(self, "every_seconds", "to save after every update, set every_steps to 1")
+
+
+def _refuse_zero(section: Settings, name: str, why: str) -> None:
+    if getattr(section, name) == 0:
+        raise RegardError(f"{name} must be more than 0, not {getattr(section, name)}: {why}.")

@@ -103,7 +103,7 @@ class Learner:
                 torch.from_numpy(array[rows]).to(self.device, non_blocking=True)
                 for array in (batch.inputs, batch.targets, batch.mask)
             )
-            before = None if batch.is_fresh else self.carried[part]
+            before = self._start(*inputs.shape) if batch.is_fresh else self.carried[part]
             with autocast(self.precision, self.device):
                 h, after = self.hidden(inputs, before)
                 part_nats, _ = self.model.nats_of(h, targets, mask)
@@ -112,6 +112,10 @@ class Learner:
             # Truncated back-propagation through time: the values go on, the gradient stops here.
             self.carried[part] = detached(after) if self.batches.order == "stream" else None
         return nats, n_tokens
+
+    def _start(self, B: int, T: int) -> Any:
+        """The state before a text, spelled out where one is carried: None, then a tuple, would be compiled twice."""
+        return self.model.start(B, T) if self.model.mixer.carries_state else None
 
     def kept_weights(self) -> dict[str, Tensor]:
         """The weights to keep for use: the averaged ones where there is an average."""

@@ -128,10 +128,12 @@ class _Run:
         }
         self.state = TrainState()
         self.lr = self.grad_norm = self.nats_per_token = 0.0
-        self.tokens_per_second = 0.0
+        self.tokens_per_second: float | None = None
         self.saved_at = time.monotonic()
         if latest is not None:
             self._restore(latest)
+        else:  # a run that died before its first checkpoint may have left weights, which are none of this one's
+            (folder / checkpoints.MODEL).unlink(missing_ok=True)
         step, offset = self.state.step, self.state.metrics_offset
         self.metrics = Metrics(folder, step=step, offset=offset, has_tensorboard=config.has_tensorboard)
 
@@ -148,7 +150,7 @@ class _Run:
         try:
             update = self.learner.update(state.step, self.lr)
         except DivergedError as error:
-            raise diverged(str(error), state.step + 1, self.lr, self.latest) from None
+            raise self._diverged(str(error), state.step + 1) from None
         state.step += 1
         state.tokens += update.n_tokens
         state.flops += self.flops_per_token * update.n_tokens
@@ -156,13 +158,14 @@ class _Run:
         state.window_nats += update.nats
         state.window_tokens += update.n_tokens
         state.window_seconds += update.seconds
+        state.window_timed_tokens += update.n_tokens if update.seconds else 0
         self.grad_norm, self.nats_per_token = update.grad_norm, update.nats_per_token
-        self.tokens_per_second = update.n_tokens / max(update.seconds, 1e-9)
+        self.tokens_per_second = _rate(update.n_tokens, update.seconds)
         if observe_loss(state, update.nats_per_token, self.learner.model.vocab_size):
             what = (
                 f"the loss exploded to {update.nats_per_token:.3g} nats a token (lowest so far {state.lowest_nats:.3g})"
             )
-            raise diverged(what, state.step, self.lr, self.latest)
+            raise self._diverged(what, state.step)
 
     def log(self) -> None:
         """A training line of the metrics: means since the last one."""
@@ -174,9 +177,10 @@ class _Run:
             self._bits_per_byte(nats_per_token),
             lr=self.lr,
             grad_norm=self.grad_norm,
-            tokens_per_second=state.window_tokens / max(state.window_seconds, 1e-9),
+            tokens_per_second=_rate(state.window_timed_tokens, state.window_seconds),
         )
-        state.window_nats, state.window_tokens, state.window_seconds = 0.0, 0, 0.0
+        state.window_nats, state.window_tokens = 0.0, 0
+        state.window_seconds, state.window_timed_tokens = 0.0, 0
 
     def evaluate(self) -> None:
         """Score the validation text; where the score is the best so far, keep the weights."""
@@ -185,6 +189,8 @@ class _Run:
             average = self.learner.average
             with nullcontext() if average is None else average.applied():
                 score = evaluate_slice(self.learner.model, self.prepared.valid, self.train.max_eval_tokens)
+            if not math.isfinite(score.nats_per_token):
+                raise self._diverged(f"the score on the validation text is {score.nats_per_token}", self.state.step)
             is_best = observe_score(self.state, score.nats_per_token, score.bits_per_byte, self.schedule)
             self._measured("valid", score.nats_per_token, score.bits_per_byte)
         if is_best:
@@ -205,8 +211,25 @@ class _Run:
         self.state.metrics_offset = self.metrics.sync()
         tensors, carried_shape = self.learner.tensors()
         saved = checkpoints.Checkpoint(self.state, tensors, carried_shape, self.started_with)
-        self.latest = checkpoints.save_checkpoint(self.folder, saved, self.config.keep)
+        # While the loss is too high, the older checkpoints may be the only good ones.
+        keep = None if self.state.n_high else self.config.keep
+        self.latest = checkpoints.save_checkpoint(self.folder, saved, keep)
         self.saved_at = time.monotonic()
+
+    def _diverged(self, what: str, step: int) -> RegardError:
+        """The error that ends a run whose numbers went wrong; what may be spoilt is removed from its folder first.
+
+        The loss of an update judges the weights that the one before it left, so a checkpoint is known to be good one
+        loss later: the last one that was not too high speaks for the weights before it, and for none after.
+        """
+        state = self.state
+        first_suspect = state.step - state.n_high
+        self.latest = checkpoints.drop_from(self.folder, first_suspect)
+        if self.latest is not None:
+            checkpoints.restore_best(self.folder, self.latest)
+        elif state.best_step is None or state.best_step >= first_suspect:
+            (self.folder / checkpoints.MODEL).unlink(missing_ok=True)
+        return diverged(what, step, self.lr, self.latest)
 
     def _restore(self, folder: Path) -> None:
         saved = checkpoints.load_checkpoint(folder)
@@ -246,3 +269,8 @@ class _Run:
     def _bits_per_byte(self, nats_per_token: float) -> float | None:
         bytes_per_token = self.prepared.train.bytes_per_token
         return nats_per_token / math.log(2) / bytes_per_token if bytes_per_token else None
+
+
+def _rate(n_tokens: int, seconds: float) -> float | None:
+    """Tokens a second, or None where no time was measured: compiling is no training time."""
+    return n_tokens / seconds if seconds else None

@@ -17,7 +17,7 @@ class Status:
     seconds: float
     nats_per_token: float
     bits_per_byte: float | None
-    tokens_per_second: float
+    tokens_per_second: float | None
     valid_bits_per_byte: float | None = None
 
     @property
@@ -30,7 +30,8 @@ class Status:
             parts.append(f"{self.bits_per_byte:.3f} bits/byte")
         if self.valid_bits_per_byte is not None:
             parts.append(f"best valid {self.valid_bits_per_byte:.3f}")
-        parts.append(f"{self.tokens_per_second:,.0f} tokens/s")
+        if self.tokens_per_second is not None:
+            parts.append(f"{self.tokens_per_second:,.0f} tokens/s")
         if self.seconds_left is not None:
             parts.append(f"{clock(self.seconds_left)} left")
         return "  ".join(parts)

@@ -31,6 +31,7 @@ class TrainState:
     window_nats: float = 0.0
     window_tokens: int = 0
     window_seconds: float = 0.0
+    window_timed_tokens: int = 0  # those that window_seconds is the time of
     metrics_offset: int = 0
 
     def to_dict(self) -> dict[str, Any]:

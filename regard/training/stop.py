@@ -89,7 +89,7 @@ def observe_loss(state: TrainState, nats_per_token: float, vocab_size: int) -> b
 
 def diverged(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
     """The error that ends a run whose numbers went wrong."""
-    kept = f"The last good checkpoint is {last_good}" if last_good else "No checkpoint had been written yet"
+    kept = f"The last good checkpoint is {last_good}" if last_good else "No good checkpoint had been written yet"
     return RegardError(
         f"Training stopped at step {step}: {what} at learning rate {lr:.3g}. {kept}. Lower optimizer.lr, lengthen "
         "schedule.n_warmup or lower optimizer.max_grad_norm."

@@ -13,16 +13,17 @@ from tiny_training import lasting_metrics
 SCRIPT = Path(__file__).parents[1] / "tiny_training.py"
 
 
-def train(folder: Path, is_compiled: bool) -> list[dict[str, float]]:
+def train(folder: Path, model: str, is_compiled: bool) -> list[dict[str, float]]:
     sections = {"runtime": {"is_compiled": is_compiled}}
-    jobs = [{"folder": str(folder), "model": "transformer", "sections": sections}]
+    jobs = [{"folder": str(folder), "model": model, "sections": sections}]
     subprocess.run([sys.executable, SCRIPT, json.dumps(jobs)], check=True, capture_output=True, timeout=300)
     return lasting_metrics(folder)
 
 
 @pytest.mark.slow
-def test_a_compiled_model_learns_what_the_plain_one_learns(tmp_path: Path) -> None:
-    plain, compiled = train(tmp_path / "plain", False), train(tmp_path / "compiled", True)
+@pytest.mark.parametrize("model", ["transformer", "lstm"])
+def test_a_compiled_model_learns_what_the_plain_one_learns(model: str, tmp_path: Path) -> None:
+    plain, compiled = train(tmp_path / "plain", model, False), train(tmp_path / "compiled", model, True)
     assert len(plain) == len(compiled) == 9
     for a, b in zip(plain, compiled, strict=True):
         assert a["nats_per_token"] == pytest.approx(b["nats_per_token"], abs=1e-4)

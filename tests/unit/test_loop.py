@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -16,8 +17,9 @@ from tiny_training import run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
-from regard.training.checkpoint import checkpoint_folders
+from regard.training.checkpoint import checkpoint_folders, load_checkpoint
 from regard.training.metrics import read_metrics
+from regard.training.progress import Lines
 from regard.training.state import TrainState
 
 
@@ -83,9 +85,7 @@ def test_a_limit_in_tokens_ends_the_run_and_the_schedule_together(tmp_path: Path
 
 def test_a_limit_in_seconds_counts_training_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(10**6))
-    monkeypatch.setattr(
-        "regard.training.learner.time.perf_counter", lambda: float(next(ticks))
-    )  # a second each
+    monkeypatch.setattr("regard.training.learner.time.perf_counter", lambda: float(next(ticks)))  # a second each
     result = run_tiny(tmp_path, train={"max_steps": None, "max_seconds": 7.0})
     assert (result.reason, result.step, result.seconds) == ("max_seconds", 7, 7.0)
 
@@ -124,19 +124,63 @@ def test_an_infinite_gradient_stops_before_it_reaches_the_weights(tmp_path: Path
     )
     before = model.embedding.detach().clone()
     with pytest.raises(
-        RegardError, match=r"step 1: the loss is 2\.\d+ and the gradient's norm is (inf|nan).*No checkpoint"
+        RegardError, match=r"step 1: the loss is 2\.\d+ and the gradient's norm is (inf|nan).*No good checkpoint"
     ):
         run_tiny(tmp_path, model)
     assert torch.equal(model.embedding, before)
 
 
-def test_an_exploding_loss_stops_and_leaves_a_checkpoint_from_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("factor", "message"), [(300.0, "step 30: the loss exploded to"), (math.nan, "step 11: the")])
+@pytest.mark.parametrize("keep", [1, 2, 5])
+def test_a_spoilt_checkpoint_is_removed_and_the_one_before_it_resumes(
+    factor: float, message: str, keep: int, tmp_path: Path
+) -> None:
+    """The loss of step 11 is the first to judge the weights that step 10 left in a checkpoint."""
     model = tiny_model("transformer")
+    plan = {"train": {"max_steps": 32}, "checkpoint": {"every_steps": 1, "keep": keep}}
+    hook = spoil(model, 10, factor)
+    with pytest.raises(RegardError, match=message) as error:
+        run_tiny(tmp_path, model, on_step=hook, **plan)
+    good = tmp_path / "state" / "step-00000009"
+    assert f"The last good checkpoint is {good}." in str(error.value)
+    assert checkpoint_folders(tmp_path)[-1] == good
+    assert load_checkpoint(good).tensors["model"]["embedding"].abs().max() < 2
+    assert (tmp_path / "model.safetensors").read_bytes() == (good / "best.safetensors").read_bytes()
+    assert run_tiny(tmp_path, tiny_model("transformer"), resume=True, **plan).step == 32
 
+
+def test_where_no_checkpoint_is_good_nothing_is_left_to_be_taken_for_one(tmp_path: Path) -> None:
+    model = tiny_model()
     often = {"every_steps": 1}
-    with pytest.raises(RegardError, match=r"step 30: the loss exploded to \S+ nats a token \(lowest so far"):
-        run_tiny(tmp_path, model, on_step=spoil(model, 10, 300), train={"max_steps": 100}, checkpoint=often)
-    assert checkpoint_folders(tmp_path)[-1].name == "step-00000010"
+    with pytest.raises(RegardError, match=r"step 2: the loss is nan.*No good checkpoint had been written yet"):
+        run_tiny(tmp_path, model, on_step=spoil(model, 1, math.nan), checkpoint=often)
+    assert checkpoint_folders(tmp_path) == []
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_checkpoints_saved_while_the_loss_is_too_high_never_push_out_a_good_one(tmp_path: Path) -> None:
+    plan = {"train": {"max_steps": 100}, "checkpoint": {"every_steps": 1, "keep": 1}}
+    model = tiny_model("transformer")
+    hook = spoil(model, 10, 300.0)
+    run_tiny(tmp_path, model, on_step=lambda state: hook(state) or state.step == 12, **plan)
+    for step in (14, 16):
+        run_tiny(tmp_path, tiny_model("transformer"), on_step=stop_at(step), resume=True, **plan)
+    with pytest.raises(RegardError, match=r"step 30: the loss exploded.*checkpoint is .*step-00000009"):
+        run_tiny(tmp_path, tiny_model("transformer"), resume=True, **plan)
+
+
+def test_a_score_that_is_not_a_number_is_no_success(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=r"step 1: the score on the validation text is nan at .* 1e\+39\. No good"):
+        run_tiny(tmp_path, train={"max_steps": 1}, optimizer={"lr": 1e39}, schedule={"n_warmup": 0})
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_speed_is_left_out_until_a_second_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.training.learner.time.perf_counter", lambda: 5.0)  # as while compiling: no time passes
+    out = io.StringIO()
+    run_tiny(tmp_path, reporter=Lines(out, every_seconds=0.0), train={"max_steps": 1})
+    assert "tokens_per_second" not in read_metrics(tmp_path, "train")[0]
+    assert "tokens/s" not in out.getvalue()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -10,6 +10,7 @@ from tiny_training import SIZES, run_tiny, same_runs, stop_at, tiny_model, tiny_
 
 from regard.errors import RegardError
 from regard.training.checkpoint import checkpoint_folders
+from regard.training.state import TrainState
 
 EVERYTHING = {
     "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
@@ -67,6 +68,22 @@ def test_resuming_where_nothing_was_saved_yet_starts_from_the_beginning(tmp_path
     run_tiny(tmp_path / "a")
     run_tiny(tmp_path / "b", resume=True)
     assert same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_weights_of_a_run_that_died_before_its_first_checkpoint_are_not_taken_for_those_of_the_next(
+    tmp_path: Path,
+) -> None:
+    def die(state: TrainState) -> bool:
+        if state.step == 6:
+            raise OSError("the disk is gone")
+        return False
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        run_tiny(tmp_path, on_step=die)
+    assert (tmp_path / "model.safetensors").exists()  # from the evaluation at step 5
+    run_tiny(tmp_path, resume=True, on_step=stop_at(2))
+    last = tmp_path / "state" / "step-00000002" / "model.safetensors"
+    assert (tmp_path / "model.safetensors").read_bytes() == last.read_bytes()
 
 
 def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.training.config import RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.settings import Settings
+from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.state import TrainState
 from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, diverged, observe_loss, observe_score
 
@@ -83,7 +84,7 @@ def test_the_error_says_step_rate_and_where_the_last_good_state_is() -> None:
         "Training stopped at step 12: the loss is nan at learning rate 0.00123. The last good checkpoint"
     )
     assert "runs/x/state/step-00000010" in text
-    assert "No checkpoint had been written yet" in str(diverged("the loss is nan", 12, 0.1, None))
+    assert "No good checkpoint had been written yet" in str(diverged("the loss is nan", 12, 0.1, None))
 
 
 def test_outside_the_main_thread_signals_are_left_alone() -> None:
@@ -115,3 +116,24 @@ def test_more_parts_than_rows_are_refused() -> None:
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(RegardError, match="device must be auto, cpu, cuda or cuda:N, not 'tpu'"):
         RuntimeConfig(device="tpu")
+
+
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        (OptimizerConfig, "lr"),
+        (OptimizerConfig, "max_grad_norm"),
+        (TrainConfig, "max_seconds"),
+        (TrainConfig, "max_epochs"),
+        (CheckpointConfig, "every_seconds"),
+    ],
+)
+def test_a_zero_with_which_nothing_would_be_learned_is_refused(section: type[Settings], name: str) -> None:
+    with pytest.raises(RegardError, match=rf"{name} must be more than 0, not 0\.0: .+\."):
+        section.from_dict({name: 0})
+    section.from_dict({name: 1e-9})
+
+
+def test_an_average_that_never_forgets_is_refused() -> None:
+    with pytest.raises(RegardError, match=r"average_decay must be between 0 and 0\.999999, not 1\.0"):
+        TrainConfig(average="ema", average_decay=1.0)
