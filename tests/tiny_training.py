@@ -18,7 +18,7 @@ import torch
 
 from regard.data.stream import Stream
 from regard.models.language_model import LanguageModel
-from regard.models.table import build_language_model, model_config
+from regard.models.table import MODELS, build_language_model, model_config
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_gradient
 from regard.training.metrics import WALL_CLOCK, read_metrics
@@ -26,14 +26,12 @@ from regard.training.result import TrainResult
 
 VOCAB_SIZE = 11
 
+SIZE = {"d_model": 12, "d_hidden": 12, "n_layers": 2, "n_heads": 2, "max_context": 8, "n_window": 3}
+# Every gradient model of the table: what is added there is trained, stopped and resumed too.
 SIZES: dict[str, dict[str, Any]] = {
-    "bag": {"d_model": 8, "d_hidden": 12, "max_context": 8},
-    "window": {"d_model": 8, "d_hidden": 12, "n_window": 3},
-    "rnn": {"d_model": 12, "n_layers": 2},
-    "gru": {"d_model": 12, "n_layers": 2},
-    "lstm": {"d_model": 12, "n_layers": 2},
-    "attention": {"d_model": 8, "n_layers": 1, "n_heads": 2, "max_context": 8},
-    "transformer": {"d_model": 8, "n_layers": 2, "n_heads": 2, "max_context": 8},
+    name: {line.name: SIZE[line.name] for line in entry.config.help() if line.name in SIZE}
+    for name, entry in MODELS.items()
+    if entry.kind == "gradient"
 }
 
 

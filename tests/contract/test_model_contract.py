@@ -7,18 +7,22 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from safetensors.numpy import load_file as load_arrays
-from safetensors.numpy import save_file as save_arrays
-from safetensors.torch import load_file, save_file
+from tiny_training import tiny_text
 
 from regard.count.ngram import NgramModel
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
 from regard.layers.record import Record
+from regard.lens.trace import trace_text
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token
 from regard.models.table import MODELS, build_language_model, model_config
 from regard.settings import Settings
+from regard.text.config import TokenizerConfig
+from regard.text.learning import train_tokenizer
+from regard.training.config import TrainConfig
+from regard.training.count import train_count
+from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
 TinyConfig = Callable[..., Settings]
 Tiny = Callable[..., LanguageModel]
@@ -113,9 +117,9 @@ def test_saved_and_loaded_it_predicts_the_same_bits(
     tiny_model: Tiny, tiny_config: TinyConfig, name: str, tmp_path: Path
 ) -> None:
     model = tiny_model(name).float().eval()
-    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    write_weights(named_weights(model), tmp_path / "model.safetensors")
     again = build_language_model(name, tiny_config(name), V).eval()
-    again.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    load_weights(again, read_tensors(tmp_path / "model.safetensors"))
     ids = torch.from_numpy(STREAM[None, :7])
     assert torch.equal(model(ids)[0], again(ids)[0])
     np.testing.assert_array_equal(as_next_token(model).nats(STREAM), as_next_token(again).nats(STREAM))
@@ -123,9 +127,11 @@ def test_saved_and_loaded_it_predicts_the_same_bits(
 
 @pytest.mark.parametrize("name", COUNT)
 def test_saved_and_loaded_it_counts_the_same_bits(tiny_config: TinyConfig, name: str, tmp_path: Path) -> None:
-    model = NgramModel.fit(tiny_config(name), STREAM, V, None)  # type: ignore[arg-type]
-    save_arrays(model.tensors(), tmp_path / "model.safetensors")
-    again = NgramModel.from_tensors(load_arrays(tmp_path / "model.safetensors"))
+    text, config = tiny_text(), tiny_config(name)
+    train_count(config, text, tmp_path, train=TrainConfig())  # type: ignore[arg-type]
+    tensors = read_tensors(tmp_path / "model.safetensors")
+    again = NgramModel.from_tensors({name: tensor.numpy() for name, tensor in tensors.items()})
+    model = NgramModel.fit(config, text.train[:], V, None)  # type: ignore[arg-type]
     np.testing.assert_array_equal(model.nats(STREAM), again.nats(STREAM))
 
 
@@ -135,6 +141,22 @@ def test_it_is_traced_layer_by_layer(tiny_model: Tiny, name: str) -> None:
     tiny_model(name)(torch.from_numpy(STREAM[None, :5]), None, record)
     assert {"embedding", "hidden", "logits", "layers.0.hidden"} <= set(record)
     assert all(tap.isfinite().all() for tap in map(record.__getitem__, record))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_text_is_traced_token_by_token(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
+    text = "the cat sat\nthe dog sat\n"
+    words = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), [text])
+    ids = words.encode(text)
+    if name in COUNT:
+        counted = trace_text(NgramModel.fit(tiny_config(name), ids, V, None), words, "cat sat")  # type: ignore[arg-type]
+        assert counted.tokens == ("cat", "sat")
+        assert counted["matched_order"].tolist() == [1, 2]  # no text begins with "cat", but "cat sat" was seen
+        return
+    found = trace_text(tiny_model(name), words, "cat sat")
+    assert found.tokens[1:] == ("cat", "sat")
+    assert all(len(found[tap]) == 3 for tap in ("embedding", "hidden", "logits"))  # and the start of the text
+    np.testing.assert_allclose(found.nats[1:], as_next_token(tiny_model(name)).nats(words.encode("cat sat")))
 
 
 @pytest.mark.parametrize("name", GRADIENT)

@@ -47,7 +47,12 @@ def test_a_killed_run_resumes_to_the_bits_of_one_never_stopped(tmp_path: Path) -
         timeout=300,
     )
     assert done.stderr == ""
-    assert done.stdout.split() == ["0"] + ["-9", "0"] * len(KILLS)
+    codes = done.stdout.split()
+    assert codes[0] == "0"
+    for when, code, resumed in zip(KILLS, codes[1::2], codes[2::2], strict=True):
+        # A fast machine may be done before a kill that comes by the clock.
+        assert code == "-9" or ("kill_after" in KILLS[when] and code == "0"), when
+        assert resumed == "0", when
     for when in KILLS:
         assert same_runs(tmp_path / when, tmp_path / "never stopped"), when
         assert not list((tmp_path / when).rglob(".partial*")), when

@@ -17,15 +17,16 @@ from regard.decode.generate import generate_all
 from regard.decode.sampling import filtered
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token
+from regard.models.table import MODELS
 
 Tiny = Callable[..., LanguageModel]
 V = 4
-EACH = pytest.mark.parametrize("name", ["ngram", "bag", "window", "rnn", "lstm", "transformer"])
+EACH = pytest.mark.parametrize("name", MODELS)
 seeds = st.integers(0, 2**16)
 
 
 def small(tiny_model: Tiny, name: str, seed: int) -> NextToken:
-    if name != "ngram":
+    if MODELS[name].kind == "gradient":
         return as_next_token(tiny_model(name, seed, vocab_size=V))
     stream = np.random.default_rng(seed).integers(0, V, 60)
     return as_next_token(NgramModel.fit(NgramConfig(order=3), stream, V, None))
