@@ -9,7 +9,7 @@ import jaxtyping
 import regard.decode.config
 import regard.mixers.config  # noqa: F401
 
-CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode", "regard.training.loss"]
+CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode"]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 import hypothesis  # noqa: E402

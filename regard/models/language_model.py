@@ -6,9 +6,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
+from regard.layers.cross_entropy import chunked_cross_entropy
 from regard.layers.record import Record
 from regard.mixers.mixer import Mixer, State
-from regard.training.loss import chunked_cross_entropy
 
 
 class LanguageModel(nn.Module):

@@ -23,10 +23,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.layers.cross_entropy import rows_at_once
 from regard.models.language_model import LanguageModel
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast, device_type
-from regard.training.loss import rows_at_once
 from regard.training.reading import context_of
 
 
