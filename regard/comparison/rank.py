@@ -11,7 +11,7 @@ from statistics import fmean
 import numpy as np
 
 from regard.comparison.result import SCHEMA, Comparison, ContenderResult, Neighbours, Score, Setup
-from regard.comparison.statistics import Array, bits_per_byte, bootstrap_interval, paired
+from regard.comparison.statistics import Array, bits_per_byte, interval, paired
 from regard.comparison.words import headline
 
 
@@ -45,7 +45,7 @@ def score_of(contender: ContenderResult, n_bytes: Array) -> Score | None:
     if not contender.seeds:
         return None
     nats = nats_of(contender)
-    low, high = bootstrap_interval(nats, n_bytes)
+    low, high = interval(nats, n_bytes)
     seeds = contender.seeds
     nats_per_token = fmean(sum(s.block_nats) / s.n_test_tokens for s in seeds)
     return Score(
@@ -66,7 +66,8 @@ def nats_of(contender: ContenderResult) -> Array:
 
 
 def _tested(better: ContenderResult, worse: ContenderResult, n_bytes: Array) -> Neighbours:
-    found = paired(nats_of(better), nats_of(worse), n_bytes)
+    are_counted = (better.is_counted, worse.is_counted)
+    found = paired(nats_of(better), nats_of(worse), n_bytes, are_counted=are_counted)
     return Neighbours(
         better=better.name,
         worse=worse.name,

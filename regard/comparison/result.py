@@ -57,7 +57,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Means over seeds; `low` and `high` bound the bootstrap interval of bits_per_byte."""
+    """Means over seeds; `low` and `high` bound the 95% interval of bits_per_byte."""
 
     bits_per_byte: float
     low: float
@@ -159,6 +159,16 @@ class ContenderResult:
     def is_comparable(self) -> bool:
         """Whether its bits per byte mean the same as the others'."""
         return self.tokenizer is not None and self.tokenizer.is_lossless
+
+    @property
+    def is_counted(self) -> bool:
+        """Counting descends nothing and draws no random numbers: another seed would give the same model."""
+        return all(s.highest_lr is None for s in self.seeds)
+
+    @property
+    def has_one_seed(self) -> bool:
+        """What another seed would have given is unknown."""
+        return len(self.seeds) == 1 and not self.is_counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, Score
-from regard.comparison.words import p_text
+from regard.comparison.words import ONE_SEED, p_text
 from regard.lens.page.palette import colour_of
 
 COSTS: tuple[tuple[str, Callable[[ContenderResult, Score], str]], ...] = (
@@ -25,9 +25,14 @@ COSTS: tuple[tuple[str, Callable[[ContenderResult, Score], str]], ...] = (
 """What each contender cost, the most telling first: a narrow terminal shows the first few."""
 
 
-@dataclass(frozen=True)
-class comparison_table:  # noqa: N801  (used as a function: `console.print(comparison_table(comparison))`)
+def comparison_table(comparison: Comparison) -> RenderableType:
     """Best first; the bar shows the 95% interval on one scale for all, and under it what the marks mean."""
+    return _Fitting(comparison)
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """Drawn when the width is known."""
 
     comparison: Comparison
 
@@ -102,8 +107,11 @@ def _notes(comparison: Comparison) -> list[Text]:
     lines += [f"† {name}: its tokenizer loses text, so it cannot be ranked." for name in lossy]
     if any(not n.is_clear for n in comparison.neighbours):
         lines.append("? the order of these two is not settled.")
+    alone = [c.name for c in comparison.ranked if c.has_one_seed]
+    if alone:
+        lines.append(f"{', '.join(alone)}: {ONE_SEED}.")
     if len(comparison.neighbours):
-        lines.append("p: against the one below, paired on the same blocks of test text.")
+        lines.append("p: against the one below, paired on the same blocks of test text; seeds are in the intervals.")
     notes = [Text(line, style="dim") for line in lines]
     for contender in comparison.contenders:
         for failure in contender.failures:

@@ -8,6 +8,8 @@ from regard.comparison.result import ContenderResult, Neighbours
 
 NEAR = 16.0  # bytes of context from which on the gain is counted: a few words
 LEAST_GAIN = 0.05
+MOST_WORSE = 0.25  # what is further off than this is no bargain, however cheap
+ONE_SEED = "one seed: other seeds were not tried"
 
 
 def p_text(p: float) -> str:
@@ -29,7 +31,7 @@ def headline(
     if not rows:
         return (f"No contender finished: {', '.join(failed)} failed.",)
     sentences = [_first(rows, neighbours)]
-    sentences += [s for s in (_ties(neighbours), _cheapest(rows), _memory(rows), _lossy(rows)) if s]
+    sentences += [s for s in (_ties(rows, neighbours), _cheapest(rows), _memory(rows), _lossy(rows)) if s]
     if failed:
         sentences.append(f"{_joined(list(failed))} did not finish.")
     return tuple(sentences)
@@ -43,33 +45,46 @@ def _first(rows: list[ContenderResult], neighbours: Sequence[Neighbours]) -> str
     if lead is None:
         return f"{best.name} reaches {best.score.bits_per_byte:.2f} bits per byte."
     if not lead.is_clear:
-        why = p_text(lead.p) if lead.p >= 0.05 else "it changes with the seed"
+        why = why_unsettled(lead, rows)
         return f"{start}, but its lead of {lead.difference:.3f} over {lead.worse} is not settled ({why})."
-    return f"{start}, {_gap(lead.difference)} ahead of {lead.worse} ({p_text(lead.p)})."
+    return (
+        f"{start}, {_gap(lead.difference)} ahead of {lead.worse} (95% interval {_gap(lead.low)} to {_gap(lead.high)})."
+    )
+
+
+def why_unsettled(pair: Neighbours, contenders: Sequence[ContenderResult]) -> str:
+    """Why the order of two is open: too few texts, one seed, or seeds that differ too much."""
+    if pair.p >= 0.05:
+        return p_text(pair.p)
+    if any(c.has_one_seed for c in contenders if c.name in (pair.better, pair.worse)):
+        return ONE_SEED
+    return "it may change with the seed"
 
 
 def _gap(difference: float) -> str:
     return f"{difference:.2f}" if difference >= 0.0095 else f"{difference:.4f}"
 
 
-def _ties(neighbours: Sequence[Neighbours]) -> str:
-    pairs = [f"{n.better} and {n.worse}" for n in neighbours[1:] if not n.is_clear]
-    if not pairs:
+def _ties(rows: list[ContenderResult], neighbours: Sequence[Neighbours]) -> str:
+    open_pairs = [n for n in neighbours[1:] if not n.is_clear]
+    if not open_pairs:
         return ""
-    return f"The order of {_joined(pairs)} is not settled by this much data."
+    has_one_seed = any(why_unsettled(n, rows) == ONE_SEED for n in open_pairs)
+    by = f" ({ONE_SEED})" if has_one_seed else " by this much data"
+    return f"The order of {_joined([f'{n.better} and {n.worse}' for n in open_pairs])} is not settled{by}."
 
 
 def _cheapest(rows: list[ContenderResult]) -> str:
-    """Who gives the most for a fraction of the time, where someone does."""
+    """Who comes near the best for a fraction of the time, where someone does."""
     best = rows[0].score
     assert best is not None
     for contender in rows[1:]:
         score = contender.score
         assert score is not None
-        if best.seconds > 0 and 0 < score.seconds < best.seconds / 5:
-            worse = 100 * (score.bits_per_byte / best.bits_per_byte - 1)
+        worse = score.bits_per_byte / best.bits_per_byte - 1
+        if contender.is_comparable and worse <= MOST_WORSE and 0 < score.seconds < best.seconds / 5:
             times = best.seconds / score.seconds
-            return f"{contender.name} comes within {worse:.0f}% of it in 1/{times:.0f} of the training time."
+            return f"{contender.name} comes within {worse:.0%} of it in 1/{times:.0f} of the training time."
     return ""
 
 
@@ -78,7 +93,7 @@ def _memory(rows: list[ContenderResult]) -> str:
     gains = []
     for contender in rows:
         early = [p for p in contender.positions if p.n_bytes_before >= NEAR]
-        if len(early) > 1:
+        if contender.is_comparable and len(early) > 1:
             gains.append((early[0].bits_per_byte - early[-1].bits_per_byte, contender.name, early))
     gain, name, points = max(gains, key=lambda g: g[0], default=(0.0, "", []))
     if gain < LEAST_GAIN or len(rows) < 2:

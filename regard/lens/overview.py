@@ -30,7 +30,7 @@ def write_overview(comparison: Comparison, path: Path) -> None:
     figure.suptitle(comparison.headline[0], x=0.012, ha="left", fontsize=15, fontweight="bold", color=INK)
     figure.supxlabel(
         f"{setup.budget} and {count_text(setup.n_parameters)} parameters for each of {n} seed{'s' * (n != 1)}; "
-        "bars are 95% bootstrap intervals over test blocks and seeds",
+        f"bars are 95% intervals over test blocks{' and seeds' * (n != 1)}",
         x=0.012, ha="left", fontsize=9.5, color=SOFT,
     )  # fmt: skip
     figure.savefig(path, format="png")

@@ -135,7 +135,17 @@ def test_what_was_measured_and_how_to_repeat_it_is_told(html: str) -> None:
 
 
 def test_one_seed_says_that_the_luck_of_the_seed_is_not_in_the_interval() -> None:
-    assert "luck of the seed is not in it" in render_report(made_up_comparison(n_seeds=1))
+    page = render_report(made_up_comparison(n_seeds=1))
+    assert "luck of the seed is not in it" in page
+    assert "not settled, one seed: other seeds were not tried" in page
+
+
+def test_the_table_says_who_was_trained_from_one_seed_alone() -> None:
+    console = Console(width=170, record=True, file=io.StringIO())
+    console.print(comparison_table(made_up_comparison(("ngram", "lstm"), n_seeds=1)))
+    text = console.export_text()
+    assert "lstm: one seed: other seeds were not tried." in text
+    assert " ?" in text
 
 
 def test_a_lossy_tokenizer_and_an_unmatched_size_are_marked() -> None:

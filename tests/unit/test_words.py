@@ -12,12 +12,29 @@ def test_the_headline_names_the_best_its_score_and_its_lead() -> None:
     comparison = made_up_comparison()
     best, lead = comparison.ranked[0].score, comparison.neighbours[0]
     assert best is not None
-    words = f"at {best.bits_per_byte:.2f} bits per byte, {lead.difference:.2f} ahead of lstm (p < 0.0001)."
-    assert comparison.headline[0] == f"transformer is best {words}"
+    words = f"at {best.bits_per_byte:.2f} bits per byte, {lead.difference:.2f} ahead of lstm"
+    interval = f"(95% interval {lead.low:.2f} to {lead.high:.2f})."
+    assert comparison.headline[0] == f"transformer is best {words} {interval}"
 
 
 def test_the_headline_says_who_is_nearly_as_good_for_little_time() -> None:
     assert any(s.startswith("ngram comes within ") and "1/39 of the training time" in s for s in headline_of())
+
+
+def test_a_bargain_is_comparable_and_not_far_off() -> None:
+    assert not any("of the training time" in s for s in headline_of(lossy=("ngram",)))
+    comparison = made_up_comparison(("transformer", "ngram"))
+    best, cheap = comparison.ranked
+    assert best.score is not None
+    assert cheap.score is not None
+    for factor, is_told in ((1.24, True), (1.26, False)):
+        score = replace(cheap.score, bits_per_byte=factor * best.score.bits_per_byte)
+        sentences = headline([best, replace(cheap, score=score)], comparison.neighbours, [])
+        assert any("of the training time" in s for s in sentences) == is_told
+
+
+def test_who_uses_a_long_past_is_comparable() -> None:
+    assert not any(s.startswith("transformer gains") for s in headline_of(lossy=("transformer",)))
 
 
 def test_the_headline_says_who_uses_a_long_past() -> None:
@@ -34,7 +51,15 @@ def test_a_lead_that_is_not_settled_is_not_claimed() -> None:
     assert "but its lead of 0." in first
     assert "over lstm is not settled (p = 0.200)." in first
     by_seed = replace(doubtful, p=0.001)
-    assert "is not settled (it changes with the seed)." in headline(comparison.ranked, [by_seed], [])[0]
+    assert "is not settled (it may change with the seed)." in headline(comparison.ranked, [by_seed], [])[0]
+
+
+def test_one_seed_settles_no_order_and_says_so() -> None:
+    comparison = made_up_comparison(n_seeds=1)
+    assert not any(n.is_clear for n in comparison.neighbours)
+    assert "is not settled (one seed: other seeds were not tried)." in comparison.headline[0]
+    assert comparison.headline[1].endswith("is not settled (one seed: other seeds were not tried).")
+    assert not comparison.contender("ngram").has_one_seed
 
 
 def test_neighbours_further_down_that_are_not_settled_are_named() -> None:

@@ -53,13 +53,18 @@ def method(comparison: Comparison) -> str:
         ),
         (
             "Interval",
-            f"95% bootstrap over {len(s.block_bytes)} blocks of the test text"
-            + (f" and {len(s.seeds)} seeds" if len(s.seeds) > 1 else "; one seed, so luck of the seed is not in it"),
+            f"95%, from a bootstrap over {len(s.block_bytes)} blocks of the test text"
+            + (
+                f" and the variance over {len(s.seeds)} seeds with Student's t"
+                if len(s.seeds) > 1
+                else "; one seed: other seeds were not tried, so luck of the seed is not in it"
+            ),
         ),
         (
             "p",
             "sign-flip test on the blocks' differences between neighbours; settled means p < 0.05 and an interval "
-            "of the difference, over blocks and seeds, that leaves out zero",
+            "of the difference, over blocks and seeds, that leaves out zero; one seed of a trained model "
+            "settles nothing",
         ),
         (
             "FLOPs",

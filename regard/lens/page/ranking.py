@@ -6,7 +6,7 @@ from html import escape
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, Neighbours
-from regard.comparison.words import p_text
+from regard.comparison.words import p_text, why_unsettled
 from regard.lens.page.chart import decimals, linear_ticks
 from regard.lens.page.palette import colour_of
 
@@ -25,7 +25,7 @@ def ranking_figure(comparison: Comparison) -> str:
     for place, contender in enumerate(comparison.ranked, start=1):
         rows.append(_row(place, contender, colours[contender.name], scale))
         if contender.name in neighbours:
-            rows.append(_gap(neighbours[contender.name]))
+            rows.append(_gap(neighbours[contender.name], comparison))
     return f'<div class="ranking">{_head(scale)}{"".join(rows)}</div>{_failed(comparison)}'
 
 
@@ -81,11 +81,11 @@ def _about(contender: ContenderResult) -> str:
     return model + (f"order {order}, " if order else "") + depth + width + tokens
 
 
-def _gap(n: Neighbours) -> str:
+def _gap(n: Neighbours, comparison: Comparison) -> str:
     words = f"{n.difference:.3f} ahead, {p_text(n.p)}"
     tip = f"{n.better} over {n.worse}: {n.difference:.4f} bits per byte, 95% interval {n.low:.4f} to {n.high:.4f}"
     kind = "clear" if n.is_clear else "unclear"
-    note = "" if n.is_clear else " · not settled" if n.p >= 0.05 else " · not settled over seeds"
+    note = "" if n.is_clear else " · not settled" + ("" if n.p >= 0.05 else f", {why_unsettled(n, comparison.ranked)}")
     return f'<div class="gap {kind}" data-tip="{escape(tip, quote=True)}"><span>{words}{note}</span></div>'
 
 
