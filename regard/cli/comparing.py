@@ -48,12 +48,16 @@ def compare(
     from regard import terminal
     from regard.comparison.plan import comparison_plan
     from regard.comparison.runner import run_comparison
+    from regard.comparison.table import comparison_table
     from regard.training.progress import reporter
 
     plan = comparison_plan(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
     )
     comparison = run_comparison(plan, progress=terminal.draw_progress, reporter=reporter())
+    if not comparison.ranking:
+        terminal.errors.print(comparison_table(comparison))
+        raise typer.Exit(1)
     terminal.print_comparison(comparison, plan.out)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from regard.errors import RegardError
 
@@ -61,6 +62,10 @@ class Budget:
             limits.append(max(1, int(self.flops / flops_per_token)))
         return min(limits) if limits else None
 
+    def to_dict(self) -> dict[str, float]:
+        """The limits that are set, to the last digit."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
     def __str__(self) -> str:
         parts = [
             None if self.seconds is None else duration_text(self.seconds),
@@ -98,7 +103,10 @@ def _parse_part(part: str, whole: str) -> tuple[str, float]:
         unit = unit if len(unit) < 2 else unit.lower().removesuffix("s")  # 5M is no number of minutes
         if unit in _UNITS:
             kind = _UNITS[unit]
-            return kind, number * _SCALES[scale] * (_SECONDS[unit] if kind == "seconds" else 1)
+            value = number * _SCALES[scale] * (_SECONDS[unit] if kind == "seconds" else 1)
+            if not math.isfinite(value):
+                raise RegardError(f"The budget '{whole}' is too large to be a number. {_ALLOWED}")
+            return kind, value
     what = f"the unit '{word}' is unknown" if word else "it has no unit"
     raise RegardError(f"The budget '{whole}' could not be read: {what}. {_ALLOWED}")
 

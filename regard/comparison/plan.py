@@ -16,6 +16,7 @@ the same for all: they are what makes it a comparison.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,7 @@ class Plan:
                 for c in self.contenders
             },
             "data": self.data.to_dict(),
-            "budget": str(self.budget),
+            "budget": self.budget.to_dict(),
             "params": self.n_parameters,
             "seeds": list(self.seeds),
             "prompt": self.prompt,
@@ -121,8 +122,12 @@ def comparison_plan(
 ) -> Plan:
     """Read and check a whole comparison. What is given by argument lies on top of what the YAML says."""
     given = _given(contenders)
-    options = {"data": data, "budget": budget, "params": params, "seeds": seeds, "prompt": prompt, "out": out}
+    options = {"budget": budget, "params": params, "seeds": seeds, "prompt": prompt, "out": out}
     given.update({k: v for k, v in options.items() if v is not None})
+    if data is not None:
+        section = given.get("data")
+        kept = {k: v for k, v in section.items() if k not in ("valid", "test")} if isinstance(section, Mapping) else {}
+        given["data"] = {**kept, "train": _one_or_many(data)}
     if tokenizer is not None:
         given["tokenizer"] = _tokenizer_words(tokenizer)
     for key in given:
@@ -136,18 +141,19 @@ def comparison_plan(
     n_parameters = limits.n_parameters or size or DEFAULT_PARAMS
     chosen = _contenders(given)
     runtime = RuntimeConfig.from_dict(_mapping(given.get("runtime"), "runtime"), "runtime")
-    folder = Path(given["out"]) if given.get("out") else Path("compare") / _short_name(source)
+    folder = Path(_text(given, "out") or Path("compare") / _short_name(source))
+    chosen_seeds = _seeds(given.get("seeds"))
     return Plan(
         contenders=chosen,
         data=source,
         budget=limits.with_stop(n_parameters),
         n_parameters=n_parameters,
-        seeds=_seeds(given.get("seeds")),
-        prompt=given.get("prompt"),
+        seeds=chosen_seeds,
+        prompt=_text(given, "prompt"),
         out=folder,
         train=_train(given.get("train"), runtime),
         runtime=runtime,
-        command=_command(contenders, given, folder),
+        command=_command(contenders, {"data": data, "tokenizer": tokenizer, **options}, chosen_seeds, folder),
     )
 
 
@@ -169,7 +175,7 @@ def _contenders(given: Mapping[str, Any]) -> tuple[Contender, ...]:
             raise RegardError(
                 f"'{repeated[0]}' is named twice. To compare two settings of one model, name them in a YAML file."
             )
-        wanted = dict.fromkeys(wanted)
+        wanted = dict.fromkeys(map(str, wanted))
     if not isinstance(wanted, Mapping) or not wanted:
         raise RegardError("'contenders' must name at least one model, such as: ngram lstm transformer.")
     return tuple(_contender(str(name), section, given) for name, section in wanted.items())
@@ -189,9 +195,9 @@ def _contender(name: str, section: Any, given: Mapping[str, Any]) -> Contender:
                 f"Allowed here: {', '.join(CONTENDER_KEYS)}; all else is the same for every contender."
             )
     model = section.get("model")
-    model = {"name": model} if isinstance(model, str) else dict(model or {})
+    model = {"name": model} if isinstance(model, str) else _mapping(model, f"{where}.model")
     model_name = str(model.pop("name", name))
-    model_config(model_name, model, f"{where}.model")  # wrong keys and values are refused now, not after an hour
+    checked = model_config(model_name, model, f"{where}.model").to_dict()  # refused now, not after an hour
 
     def merged(key: str) -> dict[str, Any]:
         return {**_mapping(given.get(key), key), **_mapping(section.get(key), f"{where}.{key}")}
@@ -201,7 +207,7 @@ def _contender(name: str, section: Any, given: Mapping[str, Any]) -> Contender:
     return Contender(
         name=name,
         model_name=model_name,
-        model=model,
+        model={key: checked[key] for key in model},
         tokenizer=TokenizerConfig.from_dict(tokenizer, "tokenizer" if own is None else f"{where}.tokenizer"),
         optimizer=OptimizerConfig.from_dict(merged("optimizer"), "optimizer"),
         schedule=ScheduleConfig.from_dict(merged("schedule"), "schedule"),
@@ -234,8 +240,10 @@ def _tokenizer_words(text: str) -> dict[str, Any]:
 def _data(value: Any) -> DataConfig:
     if value is None:
         raise RegardError("Say what to compare on: --data my.txt, or a built-in text such as --data python-docs.")
+    if isinstance(value, str | list | tuple):
+        value = {"train": _one_or_many(value)}
     if not isinstance(value, Mapping):
-        value = {"train": value if isinstance(value, str) or len(value) != 1 else value[0]}
+        raise RegardError(f"'data' must be a path, a built-in name, a list of them, or a mapping, not {value!r}.")
     data = DataConfig.from_dict(value, "data")
     sources = [data.train] if isinstance(data.train, str) else list(data.train)
     if "-" in sources:
@@ -245,17 +253,29 @@ def _data(value: Any) -> DataConfig:
     return data
 
 
+def _one_or_many(source: Any) -> Any:
+    """A list of one source is that source; anything else is left to be checked."""
+    return source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
+
+
+def _text(given: Mapping[str, Any], key: str) -> str | None:
+    value = given.get(key)
+    if value is None or isinstance(value, str | Path):
+        return None if value is None else str(value)
+    raise RegardError(f"'{key}' must be text, not {value!r}; put it in quotes.")
+
+
 def _params(value: Any) -> int | None:
     if value is None:
         return None
-    text = str(value)
-    try:
-        size = parse_budget(text if text[-1:].isalpha() and len(text) > 5 else f"{text}params").n_parameters
-    except RegardError:
-        size = None
-    if size is None:
-        raise RegardError(f"params must be a number of parameters such as 1M or 500k, not {value!r}.")
-    return size
+    for text in (f"{value}params", str(value)):
+        try:
+            budget = parse_budget(text)
+        except RegardError:
+            continue
+        if budget == Budget(n_parameters=budget.n_parameters):
+            return budget.n_parameters
+    raise RegardError(f"params must be a number of parameters such as 1M or 500k, not {value!r}.")
 
 
 def _seeds(value: Any) -> tuple[int, ...]:
@@ -278,8 +298,8 @@ def _train(value: Any, runtime: RuntimeConfig) -> dict[str, Any]:
                 f"Unknown key 'train.{key}'.{nearest(str(key), TRAIN_KEYS)} Allowed in a comparison: "
                 f"{', '.join(TRAIN_KEYS)}; the budget sets the rest."
             )
-    TrainConfig.from_dict(section, "train")
-    return section
+    checked = TrainConfig.from_dict(section, "train")
+    return {key: getattr(checked, key) for key in section}
 
 
 def _short_name(data: DataConfig) -> str:
@@ -288,31 +308,17 @@ def _short_name(data: DataConfig) -> str:
     return name.split(".")[0] or "text"
 
 
-def _command(contenders: Any, given: Mapping[str, Any], out: Path) -> str:
+def _command(contenders: Any, options: Mapping[str, Any], seeds: tuple[int, ...], out: Path) -> str:
     """The command line that asks for this comparison again."""
     if isinstance(contenders, Mapping):
         return f"regard.compare({dict(contenders)!r})"
     names = [str(contenders)] if isinstance(contenders, str | Path) else [str(n) for n in contenders]
     words = ["regard", "compare", *names]
+    sources = options["data"] or []
+    words += [w for source in ([sources] if isinstance(sources, str) else sources) for w in ("--data", str(source))]
     is_recipe = names[0].endswith((".yaml", ".yml"))
-    data = given.get("data")
-    if isinstance(data, str):
-        words += ["--data", data]
-    elif isinstance(data, list | tuple):
-        words += [w for d in data for w in ("--data", str(d))]
-    for key in ("budget", "params", "prompt"):
-        if given.get(key) is not None and not is_recipe:
-            words += [f"--{key}", str(given[key])]
-    if not is_recipe:
-        words += ["--seeds", str(len(_seeds(given.get("seeds"))))]
-        tokenizer = given.get("tokenizer")
-        if isinstance(tokenizer, Mapping):
-            size = tokenizer.get("vocab_size")
-            words += ["--tokenizer", f"{tokenizer['kind']}" + (f":{size}" if size else "")]
-    return " ".join(_quoted(w) for w in [*words, "--out", str(out)])
-
-
-def _quoted(word: str) -> str:
-    import shlex
-
-    return shlex.quote(word)
+    shown = {key: options[key] for key in ("budget", "params", "prompt")}
+    shown["seeds"] = None if is_recipe and options["seeds"] is None else len(seeds)
+    shown["tokenizer"] = options["tokenizer"]
+    words += [w for key, value in shown.items() if value is not None for w in (f"--{key}", str(value))]
+    return shlex.join([*words, "--out", str(out)])

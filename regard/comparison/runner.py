@@ -1,6 +1,7 @@
 """The comparison itself: prepare, train every contender with every seed, measure, rank, write.
 
 OUT/plan.yaml                  what is compared; another plan in the same folder is refused
+OUT/text.json                  a fingerprint of the text for each contender; other text is refused too
 OUT/runs/NAME-seedK/           an ordinary run folder each
 OUT/results/NAME-seedK.json    its measurements: what is there is not done again
 OUT/results/NAME-views.json    what the first seed shows of itself
@@ -10,6 +11,7 @@ OUT/compare.json, overview.png, report.html
 from __future__ import annotations
 
 import datetime
+import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -39,6 +41,7 @@ from regard.comparison.result import (
 )
 from regard.comparison.views import look_inside
 from regard.comparison.width import Matched
+from regard.config import read_yaml
 from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
@@ -70,6 +73,7 @@ def run_comparison(plan: Plan, *, progress: Drawing, reporter: Reporter) -> Comp
     try:
         with progress() as draw:
             ground = _prepared(plan, draw)
+        _check_text(ground)
         results = [_contender(c, ground, reporter) for c in plan.contenders]
     except (KeyboardInterrupt, InterruptedRunError):
         done = len(list((plan.out / "results").glob("*-seed*.json")))
@@ -106,19 +110,46 @@ def _check_same(plan: Plan) -> None:
     path = plan.out / "plan.yaml"
     text = yaml.safe_dump(plan.to_dict(), sort_keys=False, allow_unicode=True)
     if path.exists():
-        before = yaml.safe_load(path.read_text(encoding="utf-8"))
-        now = yaml.safe_load(text)
-        changed = [key for key in now if not isinstance(before, dict) or before.get(key) != now[key]]
+        before, now = _plan_before(plan.out), yaml.safe_load(text)
+        changed = [key for key in now if before.get(key) != now[key]]
         if changed:
-            old = before.get(changed[0]) if isinstance(before, dict) else before
+            old, new = _short(before.get(changed[0])), _short(now[changed[0]])
             raise RegardError(
-                f"'{plan.out}' holds another comparison: its {changed[0]} was {_short(old)}, and now is "
-                f"{_short(now[changed[0]])}. Choose another --out, or ask for the same again to go on with it."
+                f"'{plan.out}' holds another comparison: its {changed[0]} was {old}, and now is {new}. "
+                "Choose another --out, or ask for the same again to go on with it."
             )
         return
     if plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
         raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
     write_atomically(path, text.encode())
+
+
+def _plan_before(out: Path) -> dict[str, Any]:
+    try:
+        return read_yaml(out / "plan.yaml")
+    except RegardError as error:
+        raise RegardError(
+            f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
+        ) from None
+
+
+def _check_text(ground: Ground) -> None:
+    """Remember the text itself, or refuse to mix it with what was measured on another: a path may hold new content."""
+    path = ground.plan.out / "text.json"
+    now = {name: prepared.fingerprint for name, prepared in ground.prepared.items()}
+    if not path.exists():
+        write_atomically(path, (json.dumps(now, indent=1) + "\n").encode())
+        return
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise RegardError(
+            f"'{path}' is damaged, so that the text of this comparison is not known; choose another --out."
+        ) from None
+    if before != now:
+        raise RegardError(
+            f"'{ground.plan.out}' was begun on other text: what 'data' names has changed since; choose another --out."
+        )
 
 
 def _short(value: Any) -> str:

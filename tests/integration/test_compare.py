@@ -212,7 +212,9 @@ def test_an_interrupted_comparison_goes_on_where_it_was(
 
 def test_a_folder_with_another_comparison_is_refused(done: tuple[Path, Comparison], text: Path) -> None:
     out = done[0]
-    with pytest.raises(RegardError, match=r"holds another comparison: its budget was 4k tokens, and now is 9k tokens"):
+    with pytest.raises(
+        RegardError, match=r"holds another comparison: its budget was {tokens: 4000}, and now is {tokens: 9000}"
+    ):
         run_comparison(plan(text, out, budget="9ktokens"), progress=nothing, reporter=Notes())
     assert Comparison.load(out) is not None
 
@@ -221,6 +223,39 @@ def test_a_folder_that_holds_something_else_is_refused(text: Path, tmp_path: Pat
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(RegardError, match=r"is there already and holds no comparison; choose another --out"):
         run_comparison(plan(text, tmp_path), progress=nothing, reporter=Notes())
+
+
+def test_a_damaged_plan_is_told_in_a_sentence(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("contenders: {lstm: [")
+    with pytest.raises(RegardError, match=r"is not valid YAML at line 1.* choose another --out"):
+        run_comparison(plan(text, tmp_path), progress=nothing, reporter=Notes())
+
+
+def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path) -> None:
+    changing = tmp_path / "changing.txt"
+    changing.write_bytes(text.read_bytes())
+    chosen = plan(changing, tmp_path / "out", contenders=["ngram"], seeds=1)
+    first = run_comparison(chosen, progress=nothing, reporter=Notes())
+    changing.write_text(text.read_text().upper())
+    with pytest.raises(RegardError, match=r"out' was begun on other text.*; choose another --out"):
+        run_comparison(chosen, progress=nothing, reporter=Notes())
+    assert Comparison.load(tmp_path / "out").setup.data_hash == first.setup.data_hash
+    changing.write_bytes(text.read_bytes())
+    assert run_comparison(chosen, progress=nothing, reporter=Notes()).ranking == ("ngram",)
+
+
+def test_where_every_contender_failed_the_command_says_why_and_fails(text: Path, tmp_path: Path) -> None:
+    import yaml
+
+    recipe = tmp_path / "c.yaml"
+    broken = {"broken": given(text)["contenders"]["broken"]}
+    recipe.write_text(yaml.safe_dump(given(text, contenders=broken, seeds=1)))
+    command = [sys.executable, "-m", "regard", "compare", str(recipe), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 1
+    assert "No contender finished: broken failed." in done.stderr
+    assert "broken, seed 0, did not finish: Training stopped at step" in done.stderr
+    assert "The report" not in done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -39,6 +39,7 @@ def test_a_budget_reads_as_it_is_said(text: str, budget: Budget) -> None:
         ("5M", r"The budget '5M' could not be read: the unit 'M' is unknown"),
         ("5Mbananas", r"the unit 'Mbananas' is unknown"),
         ("-2min", r"could not be read"),
+        ("1e999tokens", r"The budget '1e999tokens' is too large to be a number"),
         ("0s", r"more than nothing, not 0 seconds"),
         ("2min,30s", r"gives seconds twice"),
         ("", r"could not be read"),
@@ -53,6 +54,10 @@ def test_a_budget_that_cannot_be_read_says_how_to_write_one(text: str, message: 
 def test_a_budget_survives_being_written_and_read(text: str) -> None:
     budget = parse_budget(text)
     assert parse_budget(str(budget)) == budget
+
+
+def test_a_budget_is_kept_to_the_last_digit() -> None:
+    assert parse_budget("1234567tokens, 2min").to_dict() == {"seconds": 120.0, "tokens": 1_234_567}
 
 
 def test_parameters_alone_stop_after_twenty_tokens_a_parameter() -> None:

@@ -66,7 +66,33 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
     assert (counted.tokenizer.kind, counted.tokenizer.vocab_size) == ("bpe", 512)
     assert (plan.seeds, plan.budget.seconds, plan.n_parameters) == ((3, 5), 60, 200_000)
     assert plan.train == {"n_batch": 4, "n_context": 64}
-    assert plan.command == f"regard compare {path} --out {tmp_path / 'out'}"
+    assert plan.command == f"regard compare {path} --budget 1min --out {tmp_path / 'out'}"
+
+
+def test_other_data_keeps_how_text_is_read_but_not_its_other_splits(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("contenders: [lstm]\ndata: {train: a.jsonl, valid: b.jsonl, field: body, p_test: 0.2}\n")
+    plan = comparison_plan([str(path)], data=["other.jsonl"])
+    assert (plan.data.train, plan.data.valid, plan.data.field, plan.data.p_test) == ("other.jsonl", None, "body", 0.2)
+    assert plan.command == f"regard compare {path} --data other.jsonl --out compare/other"
+
+
+def test_numbers_that_yaml_reads_as_text_are_numbers_in_the_plan() -> None:
+    contenders = {"a": {"model": {"name": "lstm", "n_layers": "1e0"}}}
+    plan = comparison_plan({"contenders": contenders, "data": "x", "train": {"n_batch": "1e1"}})
+    assert plan.train["n_batch"] == 10
+    assert type(plan.train["n_batch"]) is int
+    assert plan.contenders[0].model == {"n_layers": 1}
+
+
+@pytest.mark.parametrize("text", ["1.234M", "1234k", "1_234_000", "1.234Mparams", "1.234 M parameters"])
+def test_params_may_be_written_with_or_without_their_unit(text: str) -> None:
+    assert comparison_plan(["rnn"], data="x", params=text).n_parameters == 1_234_000
+
+
+def test_plans_that_differ_in_the_last_digit_differ() -> None:
+    first, second = (comparison_plan(["rnn"], data="x", budget=f"{n}tokens").to_dict() for n in (1234567, 1230001))
+    assert first != second
 
 
 @pytest.mark.parametrize(
@@ -94,6 +120,14 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
         ({"contenders": ["lstm"], "data": "x", "params": "many"}, r"params must be a number of parameters"),
         ({"contenders": ["lstm"], "data": "x", "params": "1M", "budget": "2Mparams"}, r"ask for different sizes"),
         ({"contenders": ["lstm"], "data": "x", "tokenizer": "bep"}, r"not 'bep'\. Did you mean 'bpe'\?"),
+        ({"contenders": ["lstm"], "data": "x", "params": "2min, 1M"}, r"params must be a number of parameters"),
+        ({"contenders": ["lstm"], "data": "x", "params": "1e999"}, r"params must be a number of parameters"),
+        ({"contenders": ["lstm"], "data": 5}, r"'data' must be a path, a built-in name, .* not 5"),
+        ({"contenders": ["lstm"], "data": [5]}, r"data\.train must be .* not 5"),
+        ({"contenders": ["lstm"], "data": "x", "out": 5}, r"'out' must be text, not 5"),
+        ({"contenders": ["lstm"], "data": "x", "prompt": 5}, r"'prompt' must be text, not 5"),
+        ({"contenders": {"a": {"model": 5}}, "data": "x"}, r"'contenders\.a\.model' must be a mapping"),
+        ({"contenders": [["lstm"]], "data": "x"}, r"cannot name a contender"),
         ({"contenders": ["lstm"], "data": "-"}, r"Standard input can be read only once"),
     ],
 )
