@@ -34,7 +34,7 @@ class BlockedCausalAttention(torch.autograd.Function):
             S = torch.bmm(q[:, a:b], k[:, :b].transpose(1, 2)).mul_(1 / math.sqrt(K))  # (B N, BLOCK, b)
             S[:, :, a:b] += hidden[: b - a, : b - a]
             A = torch.softmax(S, dim=-1, out=S)
-            y[:, a:b].baddbmm_(A, v[:, :b], beta=0)
+            y[:, a:b] = torch.bmm(A, v[:, :b])
             weights.append(A)
         ctx.save_for_backward(q, k, v, y, *weights)
         return y.view(B, N, T, K)
@@ -49,10 +49,11 @@ class BlockedCausalAttention(torch.autograd.Function):
         delta = (dy * y).sum(dim=-1, keepdim=True)  # (B N, T, 1)
         for a, A in zip(range(0, T, BLOCK), weights, strict=True):
             b = min(a + BLOCK, T)
-            dS = torch.bmm(dy[:, a:b], v[:, :b].transpose(1, 2)).sub_(delta[:, a:b]).mul_(A)
-            dv[:, :b].baddbmm_(A.transpose(1, 2), dy[:, a:b])
-            dq[:, a:b].baddbmm_(dS, k[:, :b], beta=0, alpha=scale)
-            dk[:, :b].baddbmm_(dS.transpose(1, 2), q[:, a:b], alpha=scale)
+            dS = torch.bmm(dy[:, a:b], v[:, :b].transpose(1, 2)).sub_(delta[:, a:b]).mul_(A).mul_(scale)
+            # bmm and add: baddbmm_ into a slice goes matrix by matrix on one core.
+            dv[:, :b] += torch.bmm(A.transpose(1, 2), dy[:, a:b])
+            dq[:, a:b] = torch.bmm(dS, k[:, :b])
+            dk[:, :b] += torch.bmm(dS.transpose(1, 2), q[:, a:b])
         return dq.view(B, N, T, K), dk.view(B, N, T, K), dv.view(B, N, T, K)
 
 
