@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from regard.lens.page.curves import mean_curve
 from regard.lens.page.palette import colour_of, dash_of
 
 INK, SOFT, LINE = "#1c1e21", "#5d6470", "#e3e5e8"
+MAX_TITLE = 88  # characters of a title line that the picture is wide enough for
 
 
 def write_overview(comparison: Comparison, path: Path) -> None:
@@ -27,7 +29,8 @@ def write_overview(comparison: Comparison, path: Path) -> None:
     figure.get_layout_engine().set(w_pad=0.25, h_pad=0.12)  # type: ignore[union-attr,call-arg]
     setup = comparison.setup
     n = len(setup.seeds)
-    figure.suptitle(comparison.headline[0], x=0.012, ha="left", fontsize=15, fontweight="bold", color=INK)
+    title = textwrap.fill(comparison.headline[0], MAX_TITLE)
+    figure.suptitle(title, x=0.012, ha="left", fontsize=15, fontweight="bold", color=INK)
     figure.supxlabel(
         f"{setup.budget} and {count_text(setup.n_parameters)} parameters for each of {n} seed{'s' * (n != 1)}; "
         f"bars are 95% intervals over test blocks{' and seeds' * (n != 1)}",
