@@ -148,7 +148,9 @@ def main() -> int:
     for kill in range(options.kills):
         which = kill // 2 % len(CONTENDERS)
         folder = root / f"kill-{kill}"
-        for _ in range(20 if kill % 2 else 1):  # until a kill falls into the writing of a checkpoint
+        for _ in range(
+            20
+        ):  # until a kill falls where it is meant to: into training, or into the writing of a checkpoint
             shutil.rmtree(folder, ignore_errors=True)
             child = start(folder, CONTENDERS[which])
             if kill % 2:
@@ -157,7 +159,7 @@ def main() -> int:
                 kill_while_training(child, draw.uniform(0.05, 0.9) * seconds[which])
             was_killed = finish(child) == -signal.SIGKILL
             left = sorted(p.name for p in folder.rglob(".partial*"))
-            if left:
+            if left if kill % 2 else was_killed:
                 break
         saved = [f.name for f in checkpoint_folders(folder)]
         assert finish(start(folder, CONTENDERS[which])) == 0
