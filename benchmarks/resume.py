@@ -150,7 +150,7 @@ def main() -> int:
         folder = root / f"kill-{kill}"
         for _ in range(
             20
-        ):  # until a kill falls where it is meant to: into training, or into the writing of a checkpoint
+        ):  # until the kill falls into training, or into the writing of a checkpoint
             shutil.rmtree(folder, ignore_errors=True)
             child = start(folder, CONTENDERS[which])
             if kill % 2:
