@@ -148,9 +148,7 @@ def main() -> int:
     for kill in range(options.kills):
         which = kill // 2 % len(CONTENDERS)
         folder = root / f"kill-{kill}"
-        for _ in range(
-            20
-        ):  # until the kill falls into training, or into the writing of a checkpoint
+        for _ in range(20):  # until the kill falls into training, or into the writing of a checkpoint
             shutil.rmtree(folder, ignore_errors=True)
             child = start(folder, CONTENDERS[which])
             if kill % 2:
