@@ -19,7 +19,7 @@ $(CORE): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Regard into $(VENV) (once; this downloads PyTorch) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --config-settings editable_mode=compat --editable .
 	@touch $@
 
 $(DEV): $(CORE) requirements-dev.lock
