@@ -21,7 +21,7 @@ from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.lens.trace import trace
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.models.table import build_language_model, model_entry
 from regard.run import Run, load
 from regard.score.evaluate import evaluate
@@ -287,7 +287,7 @@ def _rehearsed(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
     )
 
 
-def _outline(config: RunConfig, vocab_size: int) -> LanguageModel:
+def _outline(config: RunConfig, vocab_size: int) -> GradientModel:
     """The model with shapes and no memory."""
     with torch.device("meta"):
         return build_language_model(config.model_name, config.model, vocab_size)

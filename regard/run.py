@@ -21,7 +21,7 @@ from regard.decode.generate import generate
 from regard.decode.stop import StopText
 from regard.errors import RegardError
 from regard.folder import RunFacts, open_folder, prepared_again
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.models.next_token import NextToken, as_next_token
 from regard.models.table import build_language_model, model_entry
 from regard.score.evaluate import Evaluation, evaluate
@@ -38,10 +38,10 @@ class Run:
     """What `regard.load` returns: config, tokenizer and model of a run folder, and what one does with them."""
 
     def __init__(
-        self, folder: Path, config: RunConfig, facts: RunFacts, tokenizer: Tokenizer, model: LanguageModel | NgramModel
+        self, folder: Path, config: RunConfig, facts: RunFacts, tokenizer: Tokenizer, model: GradientModel | NgramModel
     ) -> None:
         self.folder, self.config, self.facts, self.tokenizer, self.model = folder, config, facts, tokenizer, model
-        self.next_token: NextToken = as_next_token(model)
+        self.next_token: NextToken = as_next_token(model, tokenizer.eos)
 
     def __repr__(self) -> str:
         return f"<Run {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
@@ -138,7 +138,7 @@ def load(folder: str | Path, device: str = "auto") -> Run:
             f"Continue it with: regard train --resume --out {folder}"
         )
     tensors = read_tensors(weights)
-    model: LanguageModel | NgramModel
+    model: GradientModel | NgramModel
     if model_entry(config.model_name).kind == "count":
         model = NgramModel.from_tensors({name: t.numpy() for name, t in tensors.items()})
     else:

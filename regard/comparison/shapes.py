@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.models.table import build_language_model
 from regard.settings import Settings
 
@@ -37,7 +37,7 @@ class _NeverFilled(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def shape_of(name: str, config: Settings, vocab_size: int) -> LanguageModel:
+def shape_of(name: str, config: Settings, vocab_size: int) -> GradientModel:
     """The model called `name`, on the "meta" device."""
     with torch.device("meta"), _NeverFilled():
         return build_language_model(name, config, vocab_size)

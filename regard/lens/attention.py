@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regard.comparison.result import AttentionView
-from regard.models.language_model import LanguageModel
+from regard.count.ngram import NgramModel
 from regard.run import Run
 
 MAX_TOKENS = 36
@@ -11,7 +11,7 @@ MAX_TOKENS = 36
 
 def attention_view(run: Run, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
     """Every layer and head on the first tokens of `text`; None for a model that does not attend."""
-    if not isinstance(run.model, LanguageModel):
+    if isinstance(run.model, NgramModel):
         return None
     _, offsets = run.tokenizer.encode_with_offsets(text)
     limit = run.next_token.max_context

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.comparison.result import CellTrace, CellView
+from regard.count.ngram import NgramModel
 from regard.mixers.recurrent import Recurrent
-from regard.models.language_model import LanguageModel
 from regard.run import Run
 
 Array = NDArray[np.float64]
@@ -95,7 +95,7 @@ FEATURES: dict[str, Callable[[str], Array]] = {
 
 def cell_view(run: Run, text: str, passage: str) -> CellView | None:
     """Search the units of a recurrent run on `text` and show the best on `passage`; None for other models."""
-    if not isinstance(run.model, LanguageModel) or not isinstance(run.model.mixer, Recurrent):
+    if isinstance(run.model, NgramModel) or not isinstance(run.model.mixer, Recurrent):
         return None
     tap, units, ends = unit_values(run, text[:MAX_CHARS])
     _, passage_units, passage_ends = unit_values(run, passage)

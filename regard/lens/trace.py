@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.layers.record import Record
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.models.next_token import as_next_token
 from regard.text.tokenizer import Tokenizer
 
@@ -62,12 +63,12 @@ class Trace:
         return self.named("cell")
 
 
-def trace_text(model: LanguageModel | NgramModel, tokenizer: Tokenizer, text: str) -> Trace:
+def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer, text: str) -> Trace:
     """Run `model` over one text, by the plain path, and keep everything."""
     ids = tokenizer.encode(text)
     if not len(ids):
         raise RegardError("The text to trace is empty; give at least one token.")
-    nats = as_next_token(model).nats(ids)
+    nats = as_next_token(model, tokenizer.eos).nats(ids)
     if isinstance(model, NgramModel):
         tokens = tuple(tokenizer.token_text(int(i)) for i in ids)
         return Trace(tokens, nats, {"matched_order": model.matched_orders(ids)})
@@ -88,14 +89,14 @@ def trace_text(model: LanguageModel | NgramModel, tokenizer: Tokenizer, text: st
 
 
 @contextmanager
-def trace(model: LanguageModel | Any) -> Iterator[Record]:
-    """Record every forward pass of `model` (a LanguageModel, or a Run that holds one) inside the block.
+def trace(model: GradientModel | Any) -> Iterator[Record]:
+    """Record every forward pass of `model` (a gradient model, or a Run that holds one) inside the block.
 
     A later pass overwrites the taps of an earlier one. Tensors keep their graph: call `backward` on something
     computed from them inside the block, and `record["layers.0.hidden"].grad` is there.
     """
-    network = model if isinstance(model, LanguageModel) else model.model
-    if not isinstance(network, LanguageModel):
+    network = model if isinstance(model, nn.Module) else model.model
+    if not isinstance(network, nn.Module):
         raise RegardError("An n-gram model has no activations to record; use run.trace(text) for its matched orders.")
     record = Record()
 

@@ -42,3 +42,18 @@ def reorder(state: State, rows: Tensor) -> State:
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
     return tuple(reorder(part, rows) for part in state) if isinstance(state, tuple) else state
+
+
+def positions(hidden: Any, which: slice) -> Any:
+    """Some positions of what a model's `hidden` gave: a tensor (B, T, ...) or a tuple of such."""
+    if isinstance(hidden, Tensor):
+        return hidden[:, which]
+    parts = [None if part is None else positions(part, which) for part in hidden]
+    return type(hidden)(*parts)
+
+
+def tensors_of(tree: Any) -> list[Tensor]:
+    """All tensors in nested tuples."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    return [tensor for part in tree for tensor in tensors_of(part)] if isinstance(tree, tuple) else []

@@ -1,4 +1,4 @@
-"""A LanguageModel as a NextToken: windows or carried state for scoring, caches for going on token by token."""
+"""A gradient model as a NextToken: windows or carried state for scoring, caches for going on token by token."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,10 +13,9 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.mixers import mixer as mixers
 from regard.mixers.mixer import State
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.models.next_token import EOS, context_length
 
-MAX_LOGITS = 2**23  # logits held at once: 32 MB in float32
 N_TOKENS_AT_ONCE = 4096
 
 
@@ -32,21 +31,21 @@ class Reading(NamedTuple):
 
 
 class GradientNextToken:
-    """A LanguageModel as a NextToken; puts it into evaluation mode.
+    """A gradient model as a NextToken; puts it into evaluation mode. `eos` is the token every text begins after.
 
     `n_lanes` cuts a text that is scored with carried state into so many pieces read side by side: exact at 1, faster
     and slightly pessimistic above, since every piece but the first starts with no past but one token.
     """
 
-    def __init__(self, model: LanguageModel, *, n_lanes: int = 1) -> None:
+    def __init__(self, model: GradientModel, *, n_lanes: int = 1, eos: int = EOS) -> None:
         self.model = model.eval()
         self.vocab_size, self.max_context = model.vocab_size, model.mixer.max_context
-        self.n_lanes = n_lanes
+        self.n_lanes, self.eos = n_lanes, eos
         self.stride = checked_stride(None, self.max_context)
 
     def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
         stride = checked_stride(stride, self.max_context)
-        text = torch.from_numpy(np.concatenate([[EOS], ids]).astype(np.int64))
+        text = torch.from_numpy(np.concatenate([[self.eos], ids]).astype(np.int64))
         if self.max_context is not None or self.n_lanes == 1:
             nats: NDArray[np.float64] = self._nats_of_rows(text[None, :-1], text[None, 1:], stride)[0]
             return nats
@@ -78,23 +77,16 @@ class GradientNextToken:
                 columns = starts[:, None] + torch.arange(length)  # (W, length)
                 h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
                 scored = rows[:, None], columns[:, skip:]
-                nats[scored] = self._nats_of_hidden(h[:, skip:], targets[scored])
+                nats[scored] = self._nats_of_hidden(mixers.positions(h, slice(skip, None)), targets[scored])
         return nats.numpy()
 
-    def _nats_of_hidden(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        n_rows = max(1, MAX_LOGITS // self.vocab_size)
-        hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
-        answers = torch.split(targets.to(self._device).reshape(-1), n_rows)
-        parts = [
-            functional.cross_entropy(self.model.logits(part), answer, reduction="none")
-            for part, answer in zip(hiddens, answers, strict=True)
-        ]
-        return torch.cat(parts).view(targets.shape).double().cpu()
+    def _nats_of_hidden(self, h: Any, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        return self.model.nats_each(h, targets.to(self._device)).double().cpu()
 
     @torch.inference_mode()
     def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Reading]:
         B, T = prompts.shape
-        text = functional.pad(prompts.to(self._device), (1, 0), value=EOS)  # (B, 1+T)
+        text = functional.pad(prompts.to(self._device), (1, 0), value=self.eos)  # (B, 1+T)
         head = self._head(B, n_steps=0 if capacity is None else capacity - T)
         if self.max_context is None:
             return self._read(text, Reading(self.model.start(B, 1 + T), None, 0, head))
@@ -120,8 +112,8 @@ class GradientNextToken:
 
     def _read(self, ids: Int[Tensor, "B T"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
         h, after = self.model.hidden(ids, state.mixer)
-        logits = functional.linear(h[:, -1], state.head, self.model.bias)
-        return logits.log_softmax(dim=-1), state._replace(mixer=after)
+        last = mixers.positions(h, slice(-1, None))
+        return self.model.log_probs(last, state.head), state._replace(mixer=after)
 
     def _head(self, B: int, n_steps: int) -> Float[Tensor, "V D"]:
         """The output matrix; for a few long texts on a CPU, laid out by columns.

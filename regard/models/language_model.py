@@ -10,6 +10,8 @@ from regard.layers.cross_entropy import chunked_cross_entropy
 from regard.layers.record import Record
 from regard.mixers.mixer import Mixer, State
 
+MAX_LOGITS = 2**23  # logits held at once while scoring: 32 MB in float32
+
 
 class LanguageModel(nn.Module):
     """P(w_{t+1} | w_1 ... w_t) = softmax(W h_t + b),  h = mixer(E w_1, ..., E w_t).
@@ -95,6 +97,26 @@ class LanguageModel(nn.Module):
         """The loss of what `hidden` gave. Logits are computed `chunk` tokens at a time and never held together."""
         rows = h.reshape(-1, self.d_model)  # (B T, D)
         return chunked_cross_entropy(rows, self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1), chunk)
+
+    def penalty_of(self, h: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""] | None:
+        """What is added to the summed nats while training and is no part of any score; None: nothing."""
+        return None
+
+    def nats_each(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """-log P of every target, given what `hidden` gave; few logits are held at a time. For scoring."""
+        n_rows = max(1, MAX_LOGITS // self.vocab_size)
+        hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
+        answers = torch.split(targets.reshape(-1), n_rows)
+        parts = [
+            functional.cross_entropy(self.logits(part), answer, reduction="none")
+            for part, answer in zip(hiddens, answers, strict=True)
+        ]
+        return torch.cat(parts).view(targets.shape)
+
+    def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "V D"] | None = None) -> Float[Tensor, "B V"]:
+        """log P of every next token after one position; `weight` is the output matrix, in another layout if need be."""
+        weight = self.output_weight if weight is None else weight
+        return functional.linear(h[:, 0], weight, self.bias).log_softmax(dim=-1)
 
     def start(self, B: int, capacity: int) -> State:
         """The state before the first token of B texts, with room for `capacity` tokens."""

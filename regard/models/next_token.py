@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.count.ngram import NgramModel
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 
 EOS = 0
 
@@ -64,12 +64,12 @@ def context_length(n: int, limit: int, stride: int) -> int:
     return n if n <= limit else limit - stride + 1 + (n - limit - 1) % stride
 
 
-def as_next_token(model: LanguageModel | NgramModel) -> NextToken:
-    """Any model as a NextToken, with the adapter's defaults."""
-    if isinstance(model, LanguageModel):
-        from regard.models.gradient_next_token import GradientNextToken
+def as_next_token(model: GradientModel | NgramModel, eos: int = EOS) -> NextToken:
+    """Any model as a NextToken, with the adapter's defaults; `eos` is its tokenizer's."""
+    if isinstance(model, NgramModel):
+        from regard.models.count_next_token import CountNextToken
 
-        return GradientNextToken(model)
-    from regard.models.count_next_token import CountNextToken
+        return CountNextToken(model)
+    from regard.models.gradient_next_token import GradientNextToken
 
-    return CountNextToken(model)
+    return GradientNextToken(model, eos=eos)

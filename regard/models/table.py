@@ -21,7 +21,7 @@ from regard.mixers.config import (
 from regard.settings import Settings
 
 if TYPE_CHECKING:
-    from regard.models.language_model import LanguageModel
+    from regard.models.gradient_model import GradientModel
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ModelEntry:
     """
 
     config: type[Settings]
-    build: Callable[[Any, int], LanguageModel] | None
+    build: Callable[[Any, int], GradientModel] | None
     summary: str
     paper: str
     kind: Literal["count", "gradient"]
@@ -119,7 +119,7 @@ def model_config(name: str, given: Mapping[str, Any] | None = None, where: str =
     return model_entry(name).config.from_dict(given or {}, where)
 
 
-def build_language_model(name: str, config: Settings, vocab_size: int) -> LanguageModel:
+def build_language_model(name: str, config: Settings, vocab_size: int) -> GradientModel:
     """The gradient model called `name`, with fresh weights from torch's random numbers."""
     build = model_entry(name).build
     if build is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from regard.data.stream import Stream
+from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import GradientNextToken
-from regard.models.language_model import LanguageModel
 from regard.score.evaluate import Evaluation, evaluate
 
 # Recurrent models read the slice in so many pieces side by side, each with its state carried: 16 times fewer steps, and
@@ -12,7 +12,7 @@ from regard.score.evaluate import Evaluation, evaluate
 N_LANES = 16
 
 
-def evaluate_slice(model: LanguageModel, stream: Stream, max_tokens: int | None) -> Evaluation:
+def evaluate_slice(model: GradientModel, stream: Stream, max_tokens: int | None) -> Evaluation:
     """The score of the first `max_tokens` tokens (None: all). The model is left in evaluation mode."""
     return evaluate(GradientNextToken(model, n_lanes=N_LANES), first_tokens(stream, max_tokens))
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import Batches
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.training.averaging import WeightAverage
 from regard.training.carried import detached, flatten, unflatten
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
@@ -52,7 +52,7 @@ class Learner:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: GradientModel,
         batches: Batches,
         *,
         train: TrainConfig,
@@ -107,7 +107,9 @@ class Learner:
             with autocast(self.precision, self.device):
                 h, after = self.hidden(inputs, before)
                 part_nats, _ = self.model.nats_of(h, targets, mask)
-            (part_nats / n_tokens).backward()  # type: ignore[no-untyped-call]
+                penalty = self.model.penalty_of(h, mask)
+            goal = part_nats if penalty is None else part_nats + penalty
+            (goal / n_tokens).backward()  # type: ignore[no-untyped-call]
             nats = nats + part_nats.detach()
             # Truncated back-propagation through time: the values go on, the gradient stops here.
             self.carried[part] = detached(after) if self.batches.order == "stream" else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.training import checkpoint as checkpoints
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.device import pick_device, session
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def train_gradient(
-    model: LanguageModel,
+    model: GradientModel,
     prepared: Prepared,
     folder: Path,
     *,

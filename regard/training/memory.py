@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.layers.cross_entropy import rows_at_once
-from regard.models.language_model import LanguageModel
+from regard.mixers.mixer import tensors_of
+from regard.models.gradient_model import GradientModel
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast, device_type
 from regard.training.reading import context_of
@@ -56,7 +57,7 @@ class MemoryEstimate:
 
 
 def estimate(
-    model: LanguageModel, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
+    model: GradientModel, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
 ) -> MemoryEstimate:
     """Estimate a run's memory on the device that `runtime` asks for, wherever `model` is now."""
     kind = device_type(runtime.device)
@@ -76,7 +77,7 @@ def estimate(
     )
 
 
-def _held_by_loss(model: LanguageModel, n_tokens: int, kind: str, runtime: RuntimeConfig) -> int:
+def _held_by_loss(model: GradientModel, n_tokens: int, kind: str, runtime: RuntimeConfig) -> int:
     """Bytes of one chunk's logits, which become their softmax in place, and of the output weights' gradient.
 
     That gradient is summed up in the forward pass, and scaled into a second one in the backward pass. In bfloat16 there
@@ -88,14 +89,14 @@ def _held_by_loss(model: LanguageModel, n_tokens: int, kind: str, runtime: Runti
     return (4 + 2 * is_low) * n_logits + (2 * W.element_size() + 2 * is_low) * W.numel()
 
 
-def _outline(model: LanguageModel) -> LanguageModel:
+def _outline(model: GradientModel) -> GradientModel:
     """The same model on the meta device, with no copy of its weights made on the way."""
     without_memory: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta")) for p in model.parameters()}
     without_memory |= {id(b): b.to("meta") for b in model.buffers()}
     return copy.deepcopy(model, without_memory)
 
 
-def _kept_by_autograd(model: LanguageModel, n_context: int, runtime: RuntimeConfig) -> int:
+def _kept_by_autograd(model: GradientModel, n_context: int, runtime: RuntimeConfig) -> int:
     """Bytes that one sequence's forward pass keeps for its backward pass, weights left out."""
     device = model.embedding.device
     own = {_key(p) for p in model.parameters()} | {_key(b) for b in model.buffers()}
@@ -120,7 +121,7 @@ def _kept_by_autograd(model: LanguageModel, n_context: int, runtime: RuntimeConf
             h, _ = model.hidden(ids)
     model.train(was_training)
     # What the loss reads, the gradient of that, and the same scaled.
-    return sum(kept.values()) + 3 * h.numel() * h.element_size()
+    return sum(kept.values()) + 3 * sum(part.numel() * part.element_size() for part in tensors_of(h))
 
 
 def _key(tensor: Tensor) -> Any:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from regard.data.batches import Batches
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.models.language_model import LanguageModel
+from regard.models.gradient_model import GradientModel
 from regard.training.config import TrainConfig
 
 DEFAULT_CONTEXT = 64
 
 
-def batches_for(model: LanguageModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:
+def batches_for(model: GradientModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:
     """The batches that `model` is trained on: update i reads batch i."""
     n_context, order = context_of(model, train), order_of(model, train)
     return Batches(stream, n_batch=train.n_batch, n_context=n_context, seed=seed, order=order)
 
 
-def order_of(model: LanguageModel, train: TrainConfig) -> str:
+def order_of(model: GradientModel, train: TrainConfig) -> str:
     """`train.order` with auto resolved: a model that carries its state reads the text in order."""
     if train.order != "auto":
         return train.order
     return "stream" if model.mixer.carries_state else "shuffle"
 
 
-def context_of(model: LanguageModel, train: TrainConfig) -> int:
+def context_of(model: GradientModel, train: TrainConfig) -> int:
     """`train.n_context` with null resolved, checked against what the model can see."""
     limit = model.mixer.max_context
     if train.n_context is None:

@@ -1,0 +1,5 @@
+"""Every model with a gradient, for those who train, score and record one without asking which it is."""
+
+from regard.models.language_model import LanguageModel
+
+GradientModel = LanguageModel
