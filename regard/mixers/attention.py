@@ -7,26 +7,41 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.attention import KeysAndValues, MultiHeadAttention
+from regard.layers.attention import MultiHeadAttention
 from regard.layers.positions import positions
 from regard.layers.record import Record
 from regard.mixers.config import AttentionConfig
+from regard.mixers.mixer import State
 
-Caches = tuple[KeysAndValues, ...]
+Caches = tuple[int, tuple[State, ...]]
+"""How many positions came before, and what every layer keeps of them."""
+
+
+@runtime_checkable
+class Attention(Protocol):
+    """What a block attends with; its cache is its own affair."""
+
+    def __call__(
+        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None]: ...
+
+    def start(self, B: int, capacity: int, like: Tensor) -> State: ...
+
+    def flops_per_token(self, n_context: int) -> int: ...
 
 
 class AttentionBlock(nn.Module):
     """x + attention(norm(x)): attention, its sum and its norm, with no feed-forward layer."""
 
-    def __init__(self, d_model: int, n_heads: int, p_dropout: float) -> None:
+    def __init__(self, d_model: int, attention: Attention, p_dropout: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, n_heads, p_dropout)
+        self.attention = attention
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
+        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None]:
         y, cache = self.attention(self.norm(x), cache, record)
         return x + self.dropout(y), cache
 
@@ -38,11 +53,11 @@ class AttentionBlock(nn.Module):
 class Block(Protocol):
     """What an AttentionStack stacks."""
 
-    attention: MultiHeadAttention
+    attention: Attention
 
     def __call__(
-        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]: ...
+        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None]: ...
 
     def flops_per_token(self, n_context: int) -> int: ...
 
@@ -50,7 +65,7 @@ class Block(Protocol):
 class AttentionStack(nn.Module):
     """x^0 = positions(x),  x^l = block_l(x^{l-1}),  y = norm(x^L).
 
-    The blocks are of one kind: `AttentionBlock`s make the self-attention model, `TransformerBlock`s the Transformer.
+    The blocks are of one kind: `AttentionBlock`s make the self-attention models, `TransformerBlock`s the Transformer.
     """
 
     carries_state = False
@@ -67,19 +82,20 @@ class AttentionStack(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], state: Caches | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], Caches | None]:
-        n_before = 0 if state is None else state[0][2]
+        T = x.shape[1]
+        n_before, caches = (0, (None,) * len(self.layers)) if state is None else state
         x = self.dropout(self.positions(x, n_before))
-        after: list[KeysAndValues | None] = []
+        after: list[State | None] = []
         for index, block in enumerate(self.layers):
             scope = None if record is None else record.scope(f"layers.{index}")
-            x, cache = block(x, None if state is None else state[index], scope)
+            x, cache = block(x, caches[index], scope)
             if scope is not None:
                 scope.keep("hidden", x)
             after.append(cache)
-        return self.norm(x), None if state is None else tuple(c for c in after if c is not None)
+        return self.norm(x), None if state is None else (n_before + T, tuple(after))
 
     def start(self, B: int, capacity: int, like: Tensor) -> Caches:
-        return tuple(block.attention.start(B, capacity, like) for block in self.layers)
+        return 0, tuple(block.attention.start(B, capacity, like) for block in self.layers)
 
     def flops_per_token(self, n_context: int) -> int:
         return sum(block.flops_per_token(n_context) for block in self.layers)
@@ -99,9 +115,10 @@ def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
 
 def self_attention(config: AttentionConfig) -> AttentionStack:
     D = config.d_model
+    attentions = [MultiHeadAttention(D, config.n_heads, config.p_dropout) for _ in range(config.n_layers)]
     stack = AttentionStack(
         order=positions(config.positions, config.max_context, D),
-        blocks=[AttentionBlock(D, config.n_heads, config.p_dropout) for _ in range(config.n_layers)],
+        blocks=[AttentionBlock(D, heads, config.p_dropout) for heads in attentions],
         norm=nn.LayerNorm(D),
         p_dropout=config.p_dropout,
         max_context=config.max_context,

@@ -3,12 +3,13 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.attention import KeysAndValues, MultiHeadAttention
+from regard.layers.attention import MultiHeadAttention
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import positions
 from regard.layers.record import Record
 from regard.mixers.attention import AttentionStack, initialise
 from regard.mixers.config import TransformerConfig
+from regard.mixers.mixer import State
 
 
 class TransformerBlock(nn.Module):
@@ -28,8 +29,8 @@ class TransformerBlock(nn.Module):
         self.dropout = nn.Dropout(config.p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
+        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None]:
         if self.is_pre_norm:
             y, cache = self.attention(self.norm_attention(x), cache, record)
             x = x + self.dropout(y)

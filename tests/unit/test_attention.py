@@ -89,7 +89,10 @@ def test_a_cache_is_written_in_place_and_counts_its_positions() -> None:
 
 
 def test_a_block_whose_attention_is_silent_passes_its_input_on() -> None:
-    for block in (AttentionBlock(4, 2, 0.0), TransformerBlock(TransformerConfig(d_model=4, n_heads=2))):
+    for block in (
+        AttentionBlock(4, MultiHeadAttention(4, 2), 0.0),
+        TransformerBlock(TransformerConfig(d_model=4, n_heads=2)),
+    ):
         for name, parameter in block.named_parameters():
             if ".out." in name:
                 torch.nn.init.zeros_(parameter)
