@@ -8,8 +8,9 @@ from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 POSITIONS = ("learned", "sinusoidal", "none")
-_DROPOUT = "share of activations dropped while training; raise to 0.1-0.5 where the text is small"
-_TIED = "one matrix embeds tokens and predicts them (Press & Wolf 2017)"
+ACTIVATIONS = ("gelu", "gelu_erf", "relu")
+DROPOUT = "share of activations dropped while training; raise to 0.1-0.5 where the text is small"
+TIED = "one matrix embeds tokens and predicts them (Press & Wolf 2017)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +21,8 @@ class BagConfig(Settings):
     d_hidden: int = setting(512, "width of the layers above the average", low=1)
     n_layers: int = setting(2, "layers above the average", low=1)
     max_context: int = setting(128, "tokens averaged at most", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +32,8 @@ class WindowConfig(Settings):
     d_model: int = setting(128, "width of an embedding", low=1)
     d_hidden: int = setting(512, "width of the hidden layer", low=1)
     n_window: int = setting(8, "tokens seen at once", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +42,8 @@ class RNNConfig(Settings):
 
     d_model: int = setting(256, "width of an embedding and of the state", low=1)
     n_layers: int = setting(2, "recurrent layers", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,8 @@ class GRUConfig(Settings):
 
     d_model: int = setting(192, "width of an embedding and of the state", low=1)
     n_layers: int = setting(2, "recurrent layers", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,8 @@ class LSTMConfig(Settings):
 
     d_model: int = setting(192, "width of an embedding and of the state", low=1)
     n_layers: int = setting(2, "recurrent layers", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,8 @@ class AttentionConfig(Settings):
     n_heads: int = setting(4, "attention heads; must divide d_model", low=1)
     positions: str = setting("learned", "how order is told", choices=POSITIONS)
     max_context: int = setting(128, "tokens seen at most", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
     def check(self) -> None:
         check_heads(self.d_model, self.n_heads)
@@ -91,10 +92,10 @@ class TransformerConfig(Settings):
     d_ff: int | None = setting(None, "width of the feed-forward layers; null: four times d_model", low=1)
     norm: str = setting("pre", "layer norm before (GPT-2) or after (Vaswani) each sum", choices=("pre", "post"))
     positions: str = setting("learned", "how order is told", choices=POSITIONS)
-    activation: str = setting("gelu", "between the feed-forward layers", choices=("gelu", "relu"))
+    activation: str = setting("gelu", "between the feed-forward layers", choices=ACTIVATIONS)
     max_context: int = setting(128, "tokens seen at most", low=1)
-    p_dropout: float = setting(0.0, _DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, _TIED)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
 
     def check(self) -> None:
         check_heads(self.d_model, self.n_heads)
