@@ -94,6 +94,10 @@ class Settings:
         """A copy with some fields changed, validated again."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
+    def filled(self) -> Self:
+        """A copy in which fields that are null because others decide them are written out; most have none."""
+        return self
+
     @classmethod
     def help(cls) -> Iterator[FieldHelp]:
         """The manual of this config, a line a field."""

@@ -26,7 +26,8 @@ from regard.training.result import TrainResult
 
 VOCAB_SIZE = 11
 
-SIZE = {"d_model": 12, "d_hidden": 12, "n_layers": 2, "n_heads": 2, "max_context": 8, "n_window": 3}
+SIZE = {"d_model": 12, "d_hidden": 12, "n_layers": 2, "n_heads": 2, "max_context": 8, "n_window": 3,
+        "p_dropout": 0.0}  # fmt: skip
 # Every gradient model of the table: what is added there is trained, stopped and resumed too.
 SIZES: dict[str, dict[str, Any]] = {
     name: {line.name: SIZE[line.name] for line in entry.config.help() if line.name in SIZE}
@@ -44,7 +45,7 @@ def tiny_text(n_tokens: int = 600, n_valid: int = 120, fingerprint: str = "tiny"
     def stream(part: Any) -> Stream:
         return Stream.of(part, n_bytes=2 * len(part), n_words=max(1, len(part) // 2))
 
-    tokenizer = SimpleNamespace(vocab_size=VOCAB_SIZE, unk=None)
+    tokenizer = SimpleNamespace(vocab_size=VOCAB_SIZE, unk=None, eos=0)
     train, valid = stream(ids[:n_tokens]), stream(ids[n_tokens:])
     return SimpleNamespace(train=train, valid=valid, test=valid, fingerprint=fingerprint, tokenizer=tokenizer)
 

@@ -35,7 +35,7 @@ def matched(name: str, given: Mapping[str, Any], vocab_size: int, target: int) -
     if model_entry(name).kind == "count":
         note = "as many n-grams as the text holds; cannot be matched"
         return Matched(model_config(name, given), None, note)
-    default = model_config(name).to_dict()
+    default = model_config(name, {key: given[key] for key in given if key == "size"}).filled().to_dict()
     has_free_width = "d_model" not in given
     inner = next((f for f in ("d_ff", "d_hidden") if f in default and f not in given), None)
     if not has_free_width and inner is None:

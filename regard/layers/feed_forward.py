@@ -1,27 +1,35 @@
 """The two layers that a Transformer applies at each position by itself."""
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.gelu import gelu
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": gelu,
+    "gelu_erf": functional.gelu,
+    "relu": functional.relu,
+}
+
 
 class FeedForward(nn.Module):
     """y = W_2 φ(W_1 x + b_1) + b_2 (Vaswani et al. 2017, section 3.3).
 
-    φ is ReLU or GELU.
+    φ is ReLU, GELU x Φ(x) (Hendrycks & Gimpel 2016; `gelu_erf`), or GPT-2's tanh form of it (`gelu`).
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
         super().__init__()
-        self.is_gelu = activation == "gelu"
+        self.activate = ACTIVATIONS[activation]  # φ
         self.up = nn.Linear(d_model, d_ff)  # W_1, b_1
         self.out = nn.Linear(d_ff, d_model)  # W_2, b_2
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         a = self.up(x)  # (B, T, F)
-        y: Tensor = self.out(gelu(a) if self.is_gelu else functional.relu(a))
+        y: Tensor = self.out(self.activate(a))
         return y
 
     def flops_per_token(self) -> int:

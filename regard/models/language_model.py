@@ -28,13 +28,20 @@ class LanguageModel(nn.Module):
         tie_embeddings: bool = True,
         has_bias: bool = True,
         std: float | None = None,
+        n_rows: int | None = None,
     ) -> None:
-        """`std` is the embeddings' spread at the start; None: 1/√D, so that an embedding has length one."""
+        """`std` is the embeddings' spread at the start; None: 1/√D, so that an embedding has length one.
+
+        `n_rows` above V gives E and W rows that stand for no token, as models padded to a round number have: they are
+        in the logits of `forward`, and have no part in any probability. Such a model has no bias.
+        """
+        assert n_rows is None or not has_bias, "which rows a bias has was never decided"
         super().__init__()
         self.vocab_size, self.d_model = vocab_size, d_model
-        self.embedding = nn.Parameter(torch.empty(vocab_size, d_model))  # E
+        R = vocab_size if n_rows is None else n_rows
+        self.embedding = nn.Parameter(torch.empty(R, d_model))  # E
         self.mixer = mixer
-        self.head = None if tie_embeddings else nn.Parameter(torch.empty(vocab_size, d_model))  # W
+        self.head = None if tie_embeddings else nn.Parameter(torch.empty(R, d_model))  # W
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if has_bias else None  # b
         self.dropout = nn.Dropout(p_dropout)
         for weight in (self.embedding, self.head):
@@ -59,16 +66,18 @@ class LanguageModel(nn.Module):
             record.keep("hidden", h)
         return h, state
 
-    def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch V"]:
-        return functional.linear(h, self.output_weight, self.bias)
+    def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch R"]:
+        return functional.linear(h, self.embedding if self.head is None else self.head, self.bias)
 
     @property
     def output_weight(self) -> Float[Tensor, "V D"]:
-        return self.embedding if self.head is None else self.head
+        """W without the rows that stand for no token."""
+        W = self.embedding if self.head is None else self.head
+        return W if len(W) == self.vocab_size else W[: self.vocab_size]
 
     def forward(
         self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T V"], State | None]:
+    ) -> tuple[Float[Tensor, "B T R"], State | None]:
         h, state = self.hidden(ids, state, record)
         logits = self.logits(h)
         if record is not None:
@@ -104,11 +113,11 @@ class LanguageModel(nn.Module):
 
     def nats_each(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target, given what `hidden` gave; few logits are held at a time. For scoring."""
-        n_rows = max(1, MAX_LOGITS // self.vocab_size)
+        W, n_rows = self.output_weight, max(1, MAX_LOGITS // self.vocab_size)
         hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
         answers = torch.split(targets.reshape(-1), n_rows)
         parts = [
-            functional.cross_entropy(self.logits(part), answer, reduction="none")
+            functional.cross_entropy(functional.linear(part, W, self.bias), answer, reduction="none")
             for part, answer in zip(hiddens, answers, strict=True)
         ]
         return torch.cat(parts).view(targets.shape)

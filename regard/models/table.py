@@ -18,6 +18,7 @@ from regard.mixers.config import (
     TransformerConfig,
     WindowConfig,
 )
+from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def _assemblies() -> ModuleType:
     from regard.models import assemblies
 
     return assemblies
+
+
+def _gpt2() -> ModuleType:
+    from regard.models import gpt2
+
+    return gpt2
 
 
 MODELS: dict[str, ModelEntry] = {
@@ -99,6 +106,13 @@ MODELS: dict[str, ModelEntry] = {
         build=lambda config, vocab_size: _assemblies().transformer(config, vocab_size),
         summary="the Transformer decoder: self-attention and feed-forward layers, as in GPT-2",
         paper="Vaswani et al. 2017; Radford et al. 2019",
+        kind="gradient",
+    ),
+    "gpt2": ModelEntry(
+        config=GPT2Config,
+        build=lambda config, vocab_size: _gpt2().gpt2(config, vocab_size),
+        summary="GPT-2 in its four sizes, 124M to 1.5B; from scratch or from a Hugging Face folder",
+        paper="Radford et al. 2019",
         kind="gradient",
     ),
 }

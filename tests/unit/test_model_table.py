@@ -36,7 +36,7 @@ def test_heads_must_share_the_width(name: str) -> None:
         model_config(name, {"d_model": 10, "n_heads": 4})
 
 
-@pytest.mark.parametrize("name", GRADIENT)
+@pytest.mark.parametrize("name", [name for name in GRADIENT if name != "gpt2"])  # its default is GPT-2 small
 def test_defaults_make_a_model_of_about_a_million_parameters(name: str) -> None:
     model = build_language_model(name, model_config(name), 4096)
     assert 0.9e6 < model.n_parameters < 1.5e6
