@@ -54,7 +54,7 @@ class CopyAttention(nn.Module):
     def forward(
         self, h: Float[Tensor, "B T D"], keys: Float[Tensor, "B R D"], is_there: Bool[Tensor, "B T M"]
     ) -> Shares:
-        """`keys` are the M states before the window and the T of it, R = M + T; `is_there` tells which of them exist."""
+        """`keys` are the M states before the window and the T of it, R = M + T; `is_there` tells which of them are."""
         q = self.query(h).tanh()
         z = past_scores(self.score, q, keys, self.max_memory)  # (B, T, M)
         if self.sentinel is not None:

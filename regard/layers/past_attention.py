@@ -28,7 +28,7 @@ def past_scores(
     C = block_length(n_memory)
     parts = [
         along_band(score(block, k[:, i * C : i * C + block.shape[1] + n_memory]), n_memory)
-        for i, block in enumerate(q.split(C, dim=1))
+        for i, block in enumerate(torch.split(q, C, dim=1))
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
@@ -56,7 +56,7 @@ def past_average(a: Float[Tensor, "B T M"], v: Float[Tensor, "B R D"]) -> Float[
     C = block_length(n_memory)
     parts = [
         off_band(block) @ v[:, i * C : i * C + block.shape[1] + n_memory]  # (B, C, C+M) @ (B, C+M, D)
-        for i, block in enumerate(a.split(C, dim=1))
+        for i, block in enumerate(torch.split(a, C, dim=1))
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
