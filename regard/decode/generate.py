@@ -1,6 +1,7 @@
 """Greedy and sampled texts, token by token."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from regard.decode.config import SamplingConfig
 from regard.decode.sampling import filtered, pick
 from regard.errors import RegardError
 from regard.models.next_token import NextToken
+
+Draws = list[np.random.Generator]
 
 
 def generate(
@@ -36,9 +39,8 @@ def generate(
     draws = [np.random.default_rng([config.seed, row]) for row in range(len(prompts))]
     log_probs, state = model.start(prompts, prompts.shape[1] + config.max_tokens)
     going = set(range(len(prompts)))
-    for i in range(config.max_tokens):
-        tokens = next_tokens(log_probs, config, draws)
-        for row, token in enumerate(tokens.tolist()):
+    for tokens in _continued(model, log_probs, state, config, draws):
+        for row, token in enumerate(tokens):
             if row in going:
                 yield row, token
                 if token == stop:
@@ -46,6 +48,18 @@ def generate(
         going = {row for row in going if not is_done(row)}
         if not going:
             return
+
+
+def _continued(
+    model: NextToken, log_probs: Float[Tensor, "B V"], state: Any, config: SamplingConfig, draws: Draws
+) -> Iterator[list[int]]:
+    """One token a row, max_tokens times."""
+    if config.temperature == 0:
+        yield from model.greedy(log_probs, state, config.max_tokens)
+        return
+    for i in range(config.max_tokens):
+        tokens = next_tokens(log_probs, config, draws)
+        yield tokens.tolist()
         if i + 1 < config.max_tokens:
             log_probs, state = model.step(tokens, state)
 
@@ -68,7 +82,7 @@ def check_prompt(n_tokens: int, max_context: int | None) -> None:
         )
 
 
-def next_tokens(log_probs: Float[Tensor, "B V"], config: SamplingConfig, draws: list[np.random.Generator]) -> Tensor:
+def next_tokens(log_probs: Float[Tensor, "B V"], config: SamplingConfig, draws: Draws) -> Tensor:
     """One token a row: (B,)."""
     if config.temperature == 0:
         return log_probs.argmax(dim=-1)

@@ -9,10 +9,12 @@ from torch.nn import functional
 
 from regard.layers.causal_attention import blocked_causal_attention, is_for_blocks
 from regard.layers.record import Record
+from regard.layers.step_attention import step_attention
 
-KeysAndValues = tuple[Tensor, Tensor, int]
+KeysAndValues = tuple[Tensor, Tensor, int | Tensor]
 """Keys (B, N, capacity, K), values likewise, and how many of the positions are filled. Written in place: a step
-uses up the cache it is handed and returns the one to go on with."""
+uses up the cache it is handed and returns the one to go on with. The number may be a tensor (1,) on the device, for
+steps of one position that are replayed as a CUDA graph (`step_attention`); whoever replays them counts."""
 
 
 def attention_weights(
@@ -56,6 +58,10 @@ class MultiHeadAttention(nn.Module):
         B, T, D = x.shape
         heads = (part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
         q, k, v = heads  # each (B, N, T, K)
+        if cache is not None and isinstance(cache[2], Tensor):
+            keys, values, n = cache
+            y = step_attention(q, k, v, keys, values, n)
+            return self.out(y.transpose(1, 2).reshape(B, T, D)), cache
         if cache is not None:
             k, v, cache = extend(cache, k, v)  # (B, N, S, K)
         p_dropout = self.p_dropout if self.training else 0.0
@@ -76,6 +82,7 @@ class MultiHeadAttention(nn.Module):
 def extend(cache: KeysAndValues, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, KeysAndValues]:
     """Write the new keys and values behind those there are; return all that are filled, and the cache."""
     keys, values, n = cache
+    assert isinstance(n, int), "a number on the device goes to step_attention"
     S = n + k.shape[2]
     keys[:, :, n:S] = k
     values[:, :, n:S] = v

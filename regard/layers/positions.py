@@ -15,8 +15,8 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(max_context, d_model))
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        return x + self.table[start : start + x.shape[1]]
+    def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
+        return x + rows(self.table, start, x.shape[1])
 
 
 class SinusoidalPositions(nn.Module):
@@ -30,15 +30,20 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(max_context, d_model), persistent=False)
         self.table: Tensor
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        return x * math.sqrt(x.shape[-1]) + self.table[start : start + x.shape[1]]
+    def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
+        return x * math.sqrt(x.shape[-1]) + rows(self.table, start, x.shape[1])
 
 
 class NoPositions(nn.Module):
     """x_t alone: apart from the causal mask, attention sees a bag of words."""
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+    def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
         return x
+
+
+def rows(table: Float[Tensor, "M D"], start: int | Tensor, T: int) -> Float[Tensor, "T D"]:
+    """Rows start .. start + T - 1; a start on the device, (1,), is for one row."""
+    return table.index_select(0, start) if isinstance(start, Tensor) else table[start : start + T]
 
 
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n D"]:

@@ -13,7 +13,7 @@ from regard.layers.record import Record
 from regard.mixers.config import AttentionConfig
 from regard.mixers.mixer import State
 
-Caches = tuple[int, tuple[State, ...]]
+Caches = tuple[int | Tensor, tuple[State, ...]]
 """How many positions came before, and what every layer keeps of them."""
 
 

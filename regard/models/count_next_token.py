@@ -1,5 +1,6 @@
 """An n-gram model as a NextToken: its state is the last n-1 tokens of every text."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.count.ngram import NgramModel
+from regard.models.next_token import greedy_steps
 
 Contexts = tuple[tuple[int, ...], ...]
 """For each text, what the next token is predicted from: shorter than order - 1 only where the text is."""
@@ -37,6 +39,9 @@ class CountNextToken:
     def step(self, tokens: Int[Tensor, " B"], state: Contexts) -> tuple[Float[Tensor, "B V"], Contexts]:
         pairs = zip(state, tokens.tolist(), strict=True)
         return self._log_probs(tuple(self._recent((*context, token)) for context, token in pairs))
+
+    def greedy(self, log_probs: Float[Tensor, "B V"], state: Contexts, n_steps: int) -> Iterator[list[int]]:
+        return greedy_steps(self, log_probs, state, n_steps)
 
     def reorder(self, state: Contexts, rows: Int[Tensor, " R"]) -> Contexts:
         return tuple(state[row] for row in rows.tolist())

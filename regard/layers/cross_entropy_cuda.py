@@ -1,0 +1,44 @@
+"""One chunk of the cross-entropy on a GPU: logits in, nats and the gradient out, in the logits' own memory.
+
+    nats_n = m_n (log Σ_v exp z_nv - z_{n y_n}),     z_nv becomes m_n (exp(z_nv) / Σ_u exp z_nu - [v = y_n])
+
+torch's own operations read and write the (chunk, V) logits seven times; this kernel reads them from memory once, again
+from the cache, and writes them once. Imported on a GPU only.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 8192
+
+
+@triton.jit
+def _turn(z_ptr, stride, y_ptr, m_ptr, nats_ptr, V, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    z_ptr += row * stride
+    y = tl.load(y_ptr + row)
+    m = tl.load(m_ptr + row).to(tl.float32)
+    z_y = tl.load(z_ptr + y).to(tl.float32)
+    top = -float("inf")
+    total = 0.0
+    for start in range(0, V, BLOCK):
+        v = start + tl.arange(0, BLOCK)
+        z = tl.load(z_ptr + v, mask=v < V, other=-float("inf")).to(tl.float32)
+        new_top = tl.maximum(top, tl.max(z, 0))
+        total = total * tl.exp(top - new_top) + tl.sum(tl.exp(z - new_top), 0)
+        top = new_top
+    log_sum = top + tl.log(total)
+    tl.store(nats_ptr + row, (log_sum - z_y) * m)
+    for start in range(0, V, BLOCK):
+        v = start + tl.arange(0, BLOCK)
+        z = tl.load(z_ptr + v, mask=v < V, other=-float("inf")).to(tl.float32)
+        d = tl.where(v == y, tl.exp(z - log_sum) - 1.0, tl.exp(z - log_sum)) * m
+        tl.store(z_ptr + v, d.to(z_ptr.dtype.element_ty), mask=v < V)
+
+
+def nats_and_gradient(z: Tensor, y: Tensor, m: Tensor, nats: Tensor, vocab_size: int) -> None:
+    """Turn the logits z (C, at least V) into their gradient, and write the nats of every row."""
+    _turn[(len(z),)](z, z.stride(0), y, m, nats, vocab_size, BLOCK=BLOCK, num_warps=16)

@@ -1,0 +1,50 @@
+"""Attention of one new position over its past, where the length of the past is a number on the device.
+
+    k_n, v_n are written at position n;   y = softmax(q · k_{0..n} / √K) v_{0..n}
+
+Nothing here depends on n in Python, so a whole step of a model can be captured once as a CUDA graph and replayed for
+every token: launching its kernels one by one takes several times longer than running them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def step_attention(
+    q: Float[Tensor, "B N 1 K"],
+    k: Float[Tensor, "B N 1 K"],
+    v: Float[Tensor, "B N 1 K"],
+    keys: Float[Tensor, "B N C K"],
+    values: Float[Tensor, "B N C K"],
+    n: Int[Tensor, " one"],
+) -> Float[Tensor, "B N 1 K"]:
+    """y, with k and v written into `keys` and `values` at position n, by whatever is fastest."""
+    if q.device.type == "cuda" and q.dtype != torch.float64 and is_power_of_two(q.shape[-1]):
+        from regard.layers.step_attention_cuda import fused_step_attention
+
+        return fused_step_attention(q, k, v, keys, values, n)
+    return plain_step_attention(q, k, v, keys, values, n)
+
+
+def plain_step_attention(
+    q: Float[Tensor, "B N 1 K"],
+    k: Float[Tensor, "B N 1 K"],
+    v: Float[Tensor, "B N 1 K"],
+    keys: Float[Tensor, "B N C K"],
+    values: Float[Tensor, "B N C K"],
+    n: Int[Tensor, " one"],
+) -> Float[Tensor, "B N 1 K"]:
+    keys.index_copy_(2, n, k)
+    values.index_copy_(2, n, v)
+    is_past = torch.arange(keys.shape[2], device=q.device) <= n  # (C,)
+    scores = q @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, N, 1, C)
+    return scores.masked_fill(~is_past, -math.inf).softmax(dim=-1) @ values
+
+
+def is_power_of_two(n: int) -> bool:
+    return n >= 16 and n & (n - 1) == 0
