@@ -25,7 +25,7 @@ from regard.models.gradient_model import GradientModel
 from regard.models.table import build_language_model, model_entry
 from regard.run import Run, load
 from regard.score.evaluate import evaluate
-from regard.training.count import train_count
+from regard.training.count import check_end_mark, train_count
 from regard.training.device import pick_device
 from regard.training.evaluation import first_tokens
 from regard.training.loop import train_gradient
@@ -220,6 +220,7 @@ def plan(
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
     tokenizer = prepared.tokenizer
     if model_entry(config.model_name).kind == "count":
+        check_end_mark(tokenizer)
         beginning = tokenizer.decode(prepared.train[:256])
         return Plan(config, None, None, None, sizes, tokenizer.vocab_size, (beginning,))
     network = _outline(config, tokenizer.vocab_size)
@@ -269,6 +270,8 @@ def report(folder: str | Path) -> Path:
 def _rehearsed(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
     """All that can be refused is refused here, with no weights allocated and before anything is written."""
     tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
+    if model_entry(config.model_name).kind == "count":
+        check_end_mark(tokenizer)
     if model_entry(config.model_name).kind == "gradient":
         network = _outline(config, tokenizer.vocab_size)
         batches_for(network, prepared.train, config.train, config.seed)

@@ -36,14 +36,16 @@ class StreamDecoder:
         return text if at_start or (self._kind == "wordpiece" and text in GLUED) else " " + text
 
 
-def byte_values(kind: str, texts: list[str]) -> list[bytes]:
-    """The bytes of each token of a lossless vocabulary; <eos> (id 0) has none."""
+def byte_values(kind: str, texts: list[str], eos: int) -> list[bytes]:
+    """The bytes of each token of a lossless vocabulary; the end mark `eos` has none."""
     if kind == "char":
         values = [bytes([int(t[3:5], 16)]) if re.fullmatch("<0x[0-9A-F]{2}>", t) else t.encode() for t in texts]
     else:
         byte_of = {char: byte for byte, char in enumerate(byte_characters())}
-        values = [bytes(byte_of[char] for char in text) for text in texts]
-    return [b"", *values[1:]]
+        # What is not written in these characters is a mark that somebody added: it stands for itself.
+        values = [bytes(map(byte_of.__getitem__, t)) if byte_of.keys() >= set(t) else t.encode() for t in texts]
+    values[eos] = b""
+    return values
 
 
 def byte_characters() -> list[str]:

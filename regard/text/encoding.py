@@ -22,46 +22,44 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int32]
 Pieces = Iterable[tuple[str, bool]]  # text, and whether its document ends here
 
-EOS = np.zeros(1, dtype=np.int32)
-
 # Units remembered at a time: about 200 bytes each, and 2^17 cover all but a few in a thousand of a text's units.
 MAX_UNITS = 2**17
 GLUED_CHARS = 4096
 
 
 class Encoder(Protocol):
-    """Ids of pieces of documents one after the other, with <eos> (0) after each piece that ends its document."""
+    """Ids of pieces of documents one after the other, with the end mark after each that ends its document."""
 
     def __call__(self, pieces: Pieces) -> Ids: ...
 
 
-def encoder_for(kind: str, hf: tokenizers.Tokenizer) -> Encoder:
-    """The fastest encoder there is for this tokenizer."""
+def encoder_for(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
+    """The fastest encoder there is for this tokenizer, whose end mark is `eos`."""
     if kind == "byte":
-        return EachPiece(_byte_ids)
+        return EachPiece(_byte_ids, eos)
     if kind == "char":
-        return EachPiece(CharacterTable(hf))
+        return EachPiece(CharacterTable(hf), eos)
     if kind == "word":
         return _words(hf)
     if kind == "wordpiece":
-        return UnitEncoder(hf, bert_words_of, glue=" ")
+        return UnitEncoder(hf, bert_words_of, eos, glue=" ")
     fast = gigatoken_encode(hf)
-    return EachPiece(fast) if fast is not None else UnitEncoder(hf, units_of, glue="")
+    return EachPiece(fast, eos) if fast is not None else UnitEncoder(hf, units_of, eos, glue="")
 
 
 class EachPiece:
     """Encodes a piece at a time, as fast as text can be read."""
 
-    def __init__(self, encode: Callable[[str], Ids]) -> None:
-        self._encode = encode
+    def __init__(self, encode: Callable[[str], Ids], eos: int) -> None:
+        self._encode, self._end = encode, np.array([eos], dtype=np.int32)
 
     def __call__(self, pieces: Pieces) -> Ids:
         parts: list[Ids] = []
         for text, ends in pieces:
             parts.append(self._encode(text))
             if ends:
-                parts.append(EOS)
-        return np.concatenate(parts) if parts else EOS[:0]
+                parts.append(self._end)
+        return np.concatenate(parts) if parts else self._end[:0]
 
 
 def _byte_ids(text: str) -> Ids:
@@ -126,14 +124,14 @@ class UnitEncoder:
     Unit u has ids tokens[starts[u] : starts[u] + lengths[u]].
     """
 
-    def __init__(self, hf: tokenizers.Tokenizer, split: Callable[[str], list[str]], glue: str) -> None:
-        self._hf, self._split, self._glue = hf, split, glue
+    def __init__(self, hf: tokenizers.Tokenizer, split: Callable[[str], list[str]], eos: int, glue: str) -> None:
+        self._hf, self._split, self._eos, self._glue = hf, split, eos, glue
         self._forget()
 
     def _forget(self) -> None:
         self._numbers = _Numbers()
-        self._tokens, self._lengths = EOS, np.ones(1, dtype=np.int64)
-        self._numbers[""] = 0  # no unit is empty: this one stands for <eos>
+        self._tokens, self._lengths = np.array([self._eos], dtype=np.int32), np.ones(1, dtype=np.int64)
+        self._numbers[""] = 0  # no unit is empty: this one stands for the end mark
 
     def __call__(self, pieces: Pieces) -> Ids:
         units: list[str] = []
@@ -212,7 +210,10 @@ class _Numbers(dict[str, int]):
 
 
 # What makes byte-level BPE implementations differ: contractions, runs of white space, digits, marks, odd spaces.
-PROBE = "I'll  they'VE \n\n\t x1²³ ½a\u0301 \x1c\x85\xa0\u3000日本語 😀👩‍👧 <eos> --\r\n   end \u200b \ufeff  "
+PROBE = (
+    "I'll  they'VE \n\n\t x1²³ ½a\u0301 \x1c\x85\xa0\u3000日本語 😀👩‍👧"
+    " <eos> <|endoftext|> --\r\n   end \u200b \ufeff  "
+)
 
 
 def gigatoken_encode(hf: tokenizers.Tokenizer) -> Callable[[str], Ids] | None:

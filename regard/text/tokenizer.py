@@ -1,8 +1,9 @@
 """Tokenizers: a thin, typed face on Hugging Face `tokenizers`, so that what we save loads there with the same ids.
 
-Every vocabulary has <eos> as id 0: it ends each document, and each line for the word tokenizer. word and wordpiece
-have <unk> as id 1. <eos> is an ordinary vocabulary entry, not a special token that is searched for in the text: a
-document that happens to spell "<eos>" stays text (only for the word tokenizer it is the line end, as newlines are).
+Every vocabulary that is learned here has <eos> as id 0: it ends each document, and each line for the word tokenizer.
+word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id. The end mark is
+an ordinary vocabulary entry, not a special token that is searched for in the text: a document that happens to spell it
+stays text (only for the word tokenizer "<eos>" is the line end, as newlines are).
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.text.decoding import StreamDecoder, byte_values
+from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, encoder_for
+from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, json_of_vocab_and_merges, with_nothing_searched_for
 
 if TYPE_CHECKING:
     import tokenizers
@@ -46,10 +48,13 @@ class Tokenizer:
         self.json: str = hf.to_str()
         parsed = json.loads(self.json)
         self.kind = _kind_of(parsed)
-        self.vocab_size: int = hf.get_vocab_size()
-        self.eos = 0
+        vocab = hf.get_vocab()
+        self.vocab_size: int = max(vocab.values()) + 1  # GPT-2's may have holes
+        self.end_mark = EOS if vocab.get(EOS) == 0 else END_OF_TEXT
+        self.eos: int = vocab[self.end_mark]
         self.unk: int | None = 1 if self.kind in ("word", "wordpiece") else None
-        self.is_lossless = self.unk is None  # unknown characters fall back to their bytes
+        # Unknown characters fall back to their bytes, if the vocabulary has them all; others' may not.
+        self.is_lossless = self.unk is None and (self.kind != "bpe" or set(byte_characters()) <= vocab.keys())
         canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         self.hash = hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -57,11 +62,11 @@ class Tokenizer:
         return f"Tokenizer(kind={self.kind!r}, vocab_size={self.vocab_size})"
 
     def encode(self, text: str) -> Ids:
-        """The ids of `text`; no <eos> is added."""
+        """The ids of `text`; no end mark is added."""
         return self._encoder([(_checked(text), False)])
 
     def encode_documents(self, pieces: Pieces) -> Ids:
-        """The ids of pieces of documents, one after the other; <eos> after each piece that ends its document.
+        """The ids of pieces of documents, one after the other; the end mark after each that ends its document.
 
         The word tokenizer writes <eos> for a newline, so a document that ends with one has it already.
         """
@@ -78,7 +83,7 @@ class Tokenizer:
     def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
         """The text of `ids`; the inverse of `encode` where `is_lossless`.
 
-        <eos> is a newline for the word tokenizer and nothing for the others.
+        The end mark is a newline for the word tokenizer and nothing for the others.
         """
         decoder = self.stream_decoder()
         return "".join([decoder.push(int(i)) for i in ids]) + decoder.flush()
@@ -98,7 +103,7 @@ class Tokenizer:
         return self._bytes[token].decode("utf-8", "backslashreplace")
 
     def token_bytes(self, token: int) -> bytes:
-        """The UTF-8 bytes that a token of a lossless tokenizer stands for (none for <eos>)."""
+        """The UTF-8 bytes that a token of a lossless tokenizer stands for (none for the end mark)."""
         self._check_id(token)
         return self._bytes[token] if self._bytes is not None else self._texts[token].encode()
 
@@ -117,8 +122,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
-        """Read a tokenizer.json, or the one in a run folder."""
+        """Read a tokenizer.json, the one in a run folder, or a Hugging Face folder's tokenizer.json or vocab.json."""
         path = Path(path)
+        if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.json").exists():
+            return cls.from_json(json_of_vocab_and_merges(path), str(path / "vocab.json"))
         path = path / "tokenizer.json" if path.is_dir() else path
         try:
             text = path.read_text(encoding="utf-8")
@@ -134,13 +141,20 @@ class Tokenizer:
 
         try:
             hf = tokenizers.Tokenizer.from_str(text)
+            parsed = json.loads(text)
+            if parsed.get("added_tokens") or parsed.get("post_processor"):
+                parsed = with_nothing_searched_for(parsed, where)
+                hf = tokenizers.Tokenizer.from_str(json.dumps(parsed, ensure_ascii=False))
+        except RegardError:
+            raise
         except Exception as error:  # the library raises plain Exception
             raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {error}.") from None
-        if hf.token_to_id(EOS) != 0:
+        if hf.token_to_id(EOS) != 0 and hf.token_to_id(END_OF_TEXT) is None:
             raise RegardError(
-                f"{where} was not made by Regard: its vocabulary must have {EOS} as id 0. "
-                "Leave out tokenizer.path to learn one from the training text."
+                f"{where} was made neither by Regard nor for GPT-2: its vocabulary must have {EOS} as id 0 or "
+                f"{END_OF_TEXT} at any. Leave out tokenizer.path to learn one from the training text."
             )
+        check_pieces(parsed, where)
         return cls(hf)
 
     @property
@@ -157,11 +171,11 @@ class Tokenizer:
 
     @cached_property
     def _bytes(self) -> list[bytes] | None:
-        return byte_values(self.kind, self._texts) if self.is_lossless else None
+        return byte_values(self.kind, self._texts, self.eos) if self.unk is None else None
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return encoder_for(self.kind, self.hf)
+        return encoder_for(self.kind, self.hf, self.eos)
 
     def _check_id(self, token: int) -> None:
         if not 0 <= token < self.vocab_size:

@@ -14,9 +14,11 @@ from safetensors.numpy import save_file
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared
+from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.models.next_token import as_next_token
 from regard.score.evaluate import Evaluation, evaluate
+from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import MODEL, clean_run_folder
 from regard.training.config import TrainConfig
 from regard.training.evaluation import first_tokens
@@ -42,6 +44,7 @@ def train_count(
     would take longer than `max_seconds` to fit is fitted on as much text as fits. `seconds` is the time of that one
     fit. A killed fit starts again from nothing, so there is no state.
     """
+    check_end_mark(prepared.tokenizer)
     reporter = reporter or Silent()
     folder.mkdir(parents=True, exist_ok=True)
     clean_run_folder(folder)
@@ -83,6 +86,15 @@ def train_count(
         metrics.close()
     scores = (score.nats_per_token, score.bits_per_byte) if score else (None, None)
     return TrainResult(reason, step, n, 0, seconds, step, *scores)
+
+
+def check_end_mark(tokenizer: Tokenizer) -> None:
+    """Counts are kept for streams whose sentences end with id 0, as those of every tokenizer learned here do."""
+    if tokenizer.eos != 0:
+        raise RegardError(
+            f"The tokenizer ends a text with {tokenizer.end_mark}, id {tokenizer.eos}, and an n-gram model counts "
+            "sentences that end with id 0. Leave out tokenizer.path to learn a tokenizer from the training text."
+        )
 
 
 def growing(n_tokens: int) -> list[int]:

@@ -12,9 +12,9 @@ from regard.score.evaluate import Evaluation, evaluate
 N_LANES = 16
 
 
-def evaluate_slice(model: GradientModel, stream: Stream, max_tokens: int | None) -> Evaluation:
+def evaluate_slice(model: GradientModel, stream: Stream, max_tokens: int | None, eos: int) -> Evaluation:
     """The score of the first `max_tokens` tokens (None: all). The model is left in evaluation mode."""
-    return evaluate(GradientNextToken(model, n_lanes=N_LANES), first_tokens(stream, max_tokens))
+    return evaluate(GradientNextToken(model, n_lanes=N_LANES, eos=eos), first_tokens(stream, max_tokens))
 
 
 def first_tokens(stream: Stream, max_tokens: int | None) -> Stream:

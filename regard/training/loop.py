@@ -188,7 +188,8 @@ class _Run:
         if len(self.prepared.valid):
             average = self.learner.average
             with nullcontext() if average is None else average.applied():
-                score = evaluate_slice(self.learner.model, self.prepared.valid, self.train.max_eval_tokens)
+                eos = self.prepared.tokenizer.eos
+                score = evaluate_slice(self.learner.model, self.prepared.valid, self.train.max_eval_tokens, eos)
             if not math.isfinite(score.nats_per_token):
                 raise self._diverged(f"the score on the validation text is {score.nats_per_token}", self.state.step)
             is_best = observe_score(self.state, score.nats_per_token, score.bits_per_byte, self.schedule)

@@ -232,7 +232,9 @@ def test_loading_what_is_no_tokenizer_says_so(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
     foreign = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
     (tmp_path / "tokenizer.json").write_text(foreign.to_str())
-    with pytest.raises(RegardError, match="was not made by Regard: its vocabulary must have <eos> as id 0"):
+    with pytest.raises(
+        RegardError, match=r"made neither by Regard nor for GPT-2: its vocabulary must have <eos> as id 0"
+    ):
         Tokenizer.load(tmp_path)
 
 
