@@ -37,7 +37,9 @@ def matched(name: str, given: Mapping[str, Any], vocab_size: int, target: int) -
         return Matched(model_config(name, given), None, note)
     default = model_config(name, {key: given[key] for key in given if key == "size"}).filled().to_dict()
     has_free_width = "d_model" not in given
-    inner = next((f for f in ("d_ff", "d_hidden") if f in default and f not in given), None)
+    # A recurrent stack whose d_hidden is null keeps one width, and with it the one call of the fused kernel.
+    open_widths = [f for f in ("d_ff", "d_hidden") if f in default and f not in given]
+    inner = next((f for f in open_widths if f == "d_ff" or default[f] is not None), None)
     if not has_free_width and inner is None:
         config = model_config(name, given)
         return _noted(config, n_parameters(name, config, vocab_size), target, "its widths were set by hand")

@@ -5,7 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regard.layers.fused_recurrence import LayerWeights, fused_recurrence
 from regard.layers.record import Record
+from regard.layers.weight_drop import weight_drop
 
 Hidden = tuple[Float[Tensor, "B H"]]
 
@@ -19,39 +21,45 @@ class GRU(nn.Module):
     h' = (1 - z) n + z h
 
     The paper resets h before U_n; here, as in cuDNN, r comes after it, which needs one product fewer in sequence.
+    While training, a share `p_weight` of U is dropped (Merity et al. 2018), the same at every step.
     Taps: `gates.reset` r, `gates.update` z, `gates.candidate` n.
     """
 
-    def __init__(self, d_in: int, d_hidden: int) -> None:
+    fused = "gru"
+
+    def __init__(self, d_in: int, d_hidden: int, p_weight: float = 0.0) -> None:
         super().__init__()
         self.kernel = nn.GRU(d_in, d_hidden, batch_first=True)  # W, U, b, c, and the fused path
-        self.d_in, self.d_hidden = d_in, d_hidden
+        self.d_in, self.d_hidden, self.p_weight = d_in, d_hidden, p_weight
 
-    def step(self, from_x: Float[Tensor, "B G"], state: Hidden) -> tuple[Hidden, tuple[Tensor, Tensor, Tensor]]:
-        (h,) = state
+    def weights(self) -> LayerWeights:
+        """W, U, b, c of one forward pass: while training, U with its mask."""
+        W, U, b, c = self.kernel.all_weights[0]
+        return W, weight_drop(U, self.p_weight, self.training), b, c
+
+    def step(
+        self, from_x: Float[Tensor, "B G"], state: Hidden, weights: LayerWeights
+    ) -> tuple[Hidden, tuple[Tensor, Tensor, Tensor]]:
+        (h,), (_, U, _, c) = state, weights
         x_r, x_z, x_n = from_x.chunk(3, dim=-1)  # 3 x (B, H)
-        h_r, h_z, h_n = self.from_h(h).chunk(3, dim=-1)
+        h_r, h_z, h_n = functional.linear(h, U, c).chunk(3, dim=-1)
         r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
         n = (x_n + r * h_n).tanh()
         return ((1 - z) * n + z * h,), (r, z, n)
-
-    def from_x(self, x: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch G"]:
-        W, _, b, _ = self.kernel.all_weights[0]
-        return functional.linear(x, W, b)
-
-    def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B G"]:
-        _, U, _, c = self.kernel.all_weights[0]
-        return functional.linear(h, U, c)
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: Hidden, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T H"], Hidden]:
         if record is None:
-            y, h = self.kernel(x, state[0][None])
+            if self.training and self.p_weight:
+                y, (h,) = fused_recurrence(self.fused, x, (state[0][None],), [self.weights()])
+            else:
+                y, h = self.kernel(x, state[0][None])
             return y, (h[0],)
+        weights = W, _, b, _ = self.weights()
         steps, gates = [], []
-        for from_x in self.from_x(x).unbind(1):
-            state, gate = self.step(from_x, state)
+        for from_x in functional.linear(x, W, b).unbind(1):
+            state, gate = self.step(from_x, state, weights)
             steps.append(state[0])
             gates.append(gate)
         for name, values in zip(("reset", "update", "candidate"), zip(*gates, strict=True), strict=True):

@@ -5,7 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regard.layers.fused_recurrence import LayerWeights, fused_recurrence
 from regard.layers.record import Record
+from regard.layers.weight_drop import weight_drop
 
 HiddenAndCell = tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]
 
@@ -17,45 +19,51 @@ class LSTM(nn.Module):
     c' = f c + i g,   h' = o tanh(c')
 
     b' adds nothing to b; it is there because the fused kernel wants it. b starts at 1 for the forget gate, so that
-    a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015).
+    a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015). While training, a share `p_weight` of U is
+    dropped (Merity et al. 2018), the same at every step.
     Taps: `gates.input` i, `gates.forget` f, `gates.candidate` g, `gates.output` o, `cell` c.
     """
 
-    def __init__(self, d_in: int, d_hidden: int) -> None:
+    fused = "lstm"
+
+    def __init__(self, d_in: int, d_hidden: int, p_weight: float = 0.0) -> None:
         super().__init__()
         self.kernel = nn.LSTM(d_in, d_hidden, batch_first=True)  # W, U, b, b', and the fused path
-        self.d_in, self.d_hidden = d_in, d_hidden
+        self.d_in, self.d_hidden, self.p_weight = d_in, d_hidden, p_weight
         _, _, b, b_prime = self.kernel.all_weights[0]
         with torch.no_grad():
             b[d_hidden : 2 * d_hidden] = 1.0
             b_prime[d_hidden : 2 * d_hidden] = 0.0
 
+    def weights(self) -> LayerWeights:
+        """W, U, b, b' of one forward pass: while training, U with its mask."""
+        W, U, b, b_prime = self.kernel.all_weights[0]
+        return W, weight_drop(U, self.p_weight, self.training), b, b_prime
+
     def step(
-        self, from_x: Float[Tensor, "B G"], state: HiddenAndCell
+        self, from_x: Float[Tensor, "B G"], state: HiddenAndCell, weights: LayerWeights
     ) -> tuple[HiddenAndCell, tuple[Tensor, Tensor, Tensor, Tensor]]:
         h, c = state
-        i, f, g, o = (from_x + self.from_h(h)).chunk(4, dim=-1)  # 4 x (B, H)
+        _, U, _, b_prime = weights
+        i, f, g, o = (from_x + functional.linear(h, U, b_prime)).chunk(4, dim=-1)  # 4 x (B, H)
         i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
         c = f * c + i * g
         return (o * c.tanh(), c), (i, f, g, o)
-
-    def from_x(self, x: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch G"]:
-        W, _, b, _ = self.kernel.all_weights[0]
-        return functional.linear(x, W, b)
-
-    def from_h(self, h: Float[Tensor, "B H"]) -> Float[Tensor, "B G"]:
-        _, U, _, b_prime = self.kernel.all_weights[0]
-        return functional.linear(h, U, b_prime)
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: HiddenAndCell, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T H"], HiddenAndCell]:
         if record is None:
-            y, (h, c) = self.kernel(x, (state[0][None], state[1][None]))
+            before = state[0][None], state[1][None]  # (1, B, H) each
+            if self.training and self.p_weight:
+                y, (h, c) = fused_recurrence(self.fused, x, before, [self.weights()])
+            else:
+                y, (h, c) = self.kernel(x, before)
             return y, (h[0], c[0])
+        weights = W, _, b, _ = self.weights()
         steps, cells, gates = [], [], []
-        for from_x in self.from_x(x).unbind(1):
-            state, gate = self.step(from_x, state)
+        for from_x in functional.linear(x, W, b).unbind(1):
+            state, gate = self.step(from_x, state, weights)
             steps.append(state[0])
             cells.append(state[1])
             gates.append(gate)

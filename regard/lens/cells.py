@@ -106,13 +106,15 @@ def cell_view(run: Run, text: str, passage: str) -> CellView | None:
             found.append((name, *picked))
     found.sort(key=lambda f: -abs(f[2]))
     kept = [f for f in found if abs(f[2]) >= WEAKEST][:MAX_TRACES] or found[:1]
-    n_units = units.shape[1] // len(run.model.mixer.layers)
+    firsts = np.cumsum([0] + [layer.d_hidden for layer in run.model.mixer.layers[:-1]])  # unit 0 of each layer
     traces = []
     for name, unit, score in kept:
         values = passage_units[:, unit]
         values = values / max(float(np.abs(np.append(units[:, unit], values)).max()), 1e-9)
         rounded = tuple(round(float(v), 3) for v in values)
-        traces.append(CellTrace(layer=unit // n_units, unit=unit % n_units, feature=name, score=score, values=rounded))
+        layer = int(np.searchsorted(firsts, unit, side="right")) - 1
+        place = {"layer": layer, "unit": unit - int(firsts[layer])}
+        traces.append(CellTrace(**place, feature=name, score=score, values=rounded))
     starts = np.concatenate([[0], passage_ends[:-1]])
     tokens = tuple(passage[a:b] for a, b in zip(starts.tolist(), passage_ends.tolist(), strict=True))
     return CellView(tap=tap, tokens=tokens, traces=tuple(traces))

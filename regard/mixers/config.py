@@ -37,33 +37,50 @@ class WindowConfig(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RNNConfig(Settings):
+class RecurrentConfig(Settings):
+    """What recurrent networks have in common; the settings with a paper are those of the strong LSTM."""
+
+    d_model: int = setting(256, "width of an embedding and of the last layer's state", low=1)
+    d_hidden: int | None = setting(None, "width of the layers below the last; null: d_model", low=1)
+    n_layers: int = setting(2, "recurrent layers", low=1)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    p_input: float | None = setting(None, "dropout of the embedded words; null: p_dropout", low=0.0, high=0.95)
+    p_hidden: float | None = setting(None, "dropout between layers; null: p_dropout", low=0.0, high=0.95)
+    p_embedding: float = setting(
+        0.0, "share of word types left out of a whole batch (Gal & Ghahramani 2016)", low=0.0, high=0.95
+    )
+    p_weight: float = setting(
+        0.0, "share of the state-to-state weights dropped (DropConnect; Merity et al. 2018)", low=0.0, high=0.95
+    )
+    is_variational: bool = setting(
+        False, "one dropout mask for all steps of a sequence (Gal & Ghahramani 2016), not one a step"
+    )
+    activation_penalty: float = setting(
+        0.0, "times the mean square of the dropped output, added to the loss (AR; Merity et al. 2017)", low=0.0
+    )
+    slowness_penalty: float = setting(
+        0.0, "times the mean square of the output's change from step to step (TAR; Merity et al. 2017)", low=0.0
+    )
+    tie_embeddings: bool = setting(True, TIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig(RecurrentConfig):
     """Elman's recurrent network, stacked."""
 
-    d_model: int = setting(256, "width of an embedding and of the state", low=1)
-    n_layers: int = setting(2, "recurrent layers", low=1)
-    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, TIED)
-
 
 @dataclass(frozen=True, kw_only=True)
-class GRUConfig(Settings):
+class GRUConfig(RecurrentConfig):
     """Gated recurrent units, stacked."""
 
-    d_model: int = setting(192, "width of an embedding and of the state", low=1)
-    n_layers: int = setting(2, "recurrent layers", low=1)
-    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, TIED)
+    d_model: int = setting(192, "width of an embedding and of the last layer's state", low=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LSTMConfig(Settings):
+class LSTMConfig(RecurrentConfig):
     """Long short-term memory, stacked."""
 
-    d_model: int = setting(192, "width of an embedding and of the state", low=1)
-    n_layers: int = setting(2, "recurrent layers", low=1)
-    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
-    tie_embeddings: bool = setting(True, TIED)
+    d_model: int = setting(192, "width of an embedding and of the last layer's state", low=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +89,20 @@ class AttentionConfig(Settings):
 
     d_model: int = setting(160, "width of an embedding", low=1)
     n_layers: int = setting(4, "attention layers", low=1)
-    n_heads: int = setting(4, "attention heads; must divide d_model", low=1)
+    n_heads: int = setting(4, "attention heads; must divide d_model where they are concatenated", low=1)
+    heads: str = setting(
+        "concatenated",
+        "many narrow heads side by side (Vaswani), or the average of wide ones, each with its bilinear matrix",
+        choices=("concatenated", "averaged"),
+    )
     positions: str = setting("learned", "how order is told", choices=POSITIONS)
     max_context: int = setting(128, "tokens seen at most", low=1)
     p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
     tie_embeddings: bool = setting(True, TIED)
 
     def check(self) -> None:
-        check_heads(self.d_model, self.n_heads)
+        if self.heads == "concatenated":
+            check_heads(self.d_model, self.n_heads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -9,7 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.layers.elman import Elman
+from regard.layers.fused_recurrence import fused_recurrence
 from regard.layers.gru import GRU
+from regard.layers.locked_dropout import sequence_dropout
 from regard.layers.lstm import LSTM
 from regard.layers.record import Record
 from regard.mixers.config import GRUConfig, LSTMConfig, RNNConfig
@@ -20,32 +23,75 @@ LayerStates = tuple[Any, ...]
 class Recurrent(nn.Module):
     """h^l_t = layer_l(h^{l-1}_t, h^l_{t-1}),  h^0 = x,  y = h^L.
 
-    Dropout falls between layers and on the output, never on the way from one step to the next (Zaremba et al. 2014).
+    Dropout falls between layers (`p_hidden`; None: as on the output) and on the output (`p_dropout`), never on the way
+    from one step to the next (Zaremba et al. 2014). With `is_variational` a mask is the same at all steps of a window
+    (Gal & Ghahramani 2016). What is dropped on that way is weights, by the layers themselves (Merity et al. 2018).
     """
 
     carries_state = True
     max_context: int | None = None
 
-    def __init__(self, layers: Sequence[Elman | GRU | LSTM], p_dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        layers: Sequence[Elman | GRU | LSTM],
+        p_dropout: float = 0.0,
+        p_hidden: float | None = None,
+        is_variational: bool = False,
+    ) -> None:
         super().__init__()
         self.layers: Sequence[Elman | GRU | LSTM] = nn.ModuleList(layers)  # type: ignore[assignment]
-        self.dropout = nn.Dropout(p_dropout)
+        self.p_hidden = p_dropout if p_hidden is None else p_hidden
+        self.between = sequence_dropout(self.p_hidden, is_variational)
+        self.dropout = sequence_dropout(p_dropout, is_variational)
+        widths = {width for layer in layers for width in (layer.d_in, layer.d_hidden)}
+        has_plain_dropout = not (is_variational and self.p_hidden)
+        has_plain_weights = not any(layer.p_weight for layer in layers)
+        self.fits_one_call = len(layers) > 1 and len(widths) == 1 and has_plain_dropout and has_plain_weights
 
     def forward(
         self, x: Float[Tensor, "B T D"], state: LayerStates | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         if state is None:
             state = self.start(x.shape[0], x.shape[1], x)
+        with full_precision(x):
+            if record is None and self._gains_by_one_call(x):
+                y, after = self.at_once(x, state)
+            else:
+                y, after = self.layer_by_layer(x, state, record)
+        return self.dropout(y), after
+
+    def layer_by_layer(
+        self, x: Float[Tensor, "B T D"], state: LayerStates, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
+        """All layers, the plain way; nothing is dropped from the last one's output."""
         after = []
-        with full_precision_on_cpu(x):
-            for index, layer in enumerate(self.layers):
-                scope = None if record is None else record.scope(f"layers.{index}")
-                x, layer_state = layer(x, state[index], scope)
-                if scope is not None:
-                    scope.keep("hidden", x)
-                x = self.dropout(x)
-                after.append(layer_state)
+        for index, layer in enumerate(self.layers):
+            scope = None if record is None else record.scope(f"layers.{index}")
+            x, layer_state = layer(x if index == 0 else self.between(x), state[index], scope)
+            if scope is not None:
+                scope.keep("hidden", x)
+            after.append(layer_state)
         return x, tuple(after)
+
+    def at_once(self, x: Float[Tensor, "B T D"], state: LayerStates) -> tuple[Float[Tensor, "B T D"], LayerStates]:
+        """All layers in one call of the fused kernel, which also drops between them; for stacks that `fits_one_call`.
+
+        The masks come from other random numbers than those of `layer_by_layer`; without dropout both are equal.
+        """
+        before = tuple(torch.stack(parts) for parts in zip(*state, strict=True))  # h, or h and c; (L, B, H) each
+        weights = [layer.weights() for layer in self.layers]
+        y, after = fused_recurrence(self.layers[0].fused, x, before, weights, self.p_hidden, self.training)
+        return y, tuple(zip(*(part.unbind(0) for part in after), strict=True))
+
+    def _gains_by_one_call(self, x: Float[Tensor, "B T D"]) -> bool:
+        """On a GPU, for more than one step. On a CPU both ways took the same time (2 x 192 and 2 x 650, within 5%).
+
+        cuDNN's dropout has random numbers of its own, which no seed and no checkpoint reaches: a run that asked for
+        deterministic operations is spared them.
+        """
+        is_random = self.training and self.p_hidden > 0
+        is_allowed = not (is_random and torch.are_deterministic_algorithms_enabled())
+        return x.is_cuda and x.shape[1] > 1 and self.fits_one_call and is_allowed
 
     def start(self, B: int, capacity: int, like: Tensor) -> LayerStates:
         return tuple(layer.start(B, like) for layer in self.layers)
@@ -54,19 +100,35 @@ class Recurrent(nn.Module):
         return sum(layer.flops_per_token() for layer in self.layers)
 
 
-def full_precision_on_cpu(x: Tensor) -> AbstractContextManager[None]:
-    """Autocast off, on the CPU: many have no bfloat16 LSTM ("could not create a primitive descriptor")."""
-    is_low = x.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-    return torch.autocast("cpu", enabled=False) if is_low else nullcontext()
+def full_precision(x: Tensor) -> AbstractContextManager[None]:
+    """Autocast off: a state that is read and written at every step wants its digits.
+
+    Many CPUs have no bfloat16 LSTM ("could not create a primitive descriptor"); and whatever autocast is asked for,
+    on a GPU it gives cuDNN's recurrent kernels float16, where gradients of a mean over many tokens vanish.
+    """
+    kind = x.device.type
+    is_low = kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if is_low else nullcontext()
 
 
-def rnn(config: RNNConfig) -> Recurrent:
-    return Recurrent([Elman(config.d_model, config.d_model) for _ in range(config.n_layers)], config.p_dropout)
+def rnn(config: RNNConfig, has_output_dropout: bool = True) -> Recurrent:
+    return _stack(Elman, config, has_output_dropout)
 
 
-def gru(config: GRUConfig) -> Recurrent:
-    return Recurrent([GRU(config.d_model, config.d_model) for _ in range(config.n_layers)], config.p_dropout)
+def gru(config: GRUConfig, has_output_dropout: bool = True) -> Recurrent:
+    return _stack(GRU, config, has_output_dropout)
 
 
-def lstm(config: LSTMConfig) -> Recurrent:
-    return Recurrent([LSTM(config.d_model, config.d_model) for _ in range(config.n_layers)], config.p_dropout)
+def lstm(config: LSTMConfig, has_output_dropout: bool = True) -> Recurrent:
+    return _stack(LSTM, config, has_output_dropout)
+
+
+def _stack(
+    layer: type[Elman] | type[GRU] | type[LSTM], config: RNNConfig | GRUConfig | LSTMConfig, has_output_dropout: bool
+) -> Recurrent:
+    """Layers of width d_hidden; the last returns to d_model, so that the embeddings can be the output weights too."""
+    d_hidden = config.d_model if config.d_hidden is None else config.d_hidden
+    widths = [config.d_model, *[d_hidden] * (config.n_layers - 1), config.d_model]
+    layers = [layer(d_in, d_out, config.p_weight) for d_in, d_out in pairwise(widths)]
+    p_hidden = config.p_dropout if config.p_hidden is None else config.p_hidden
+    return Recurrent(layers, config.p_dropout if has_output_dropout else 0.0, p_hidden, config.is_variational)

@@ -1,16 +1,39 @@
 """The language model: embed, mix, predict."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
+from regard.layers.activation_penalty import Activations, activation_penalty
 from regard.layers.cross_entropy import chunked_cross_entropy
+from regard.layers.embedding_dropout import embed_dropping_words
+from regard.layers.locked_dropout import sequence_dropout
 from regard.layers.record import Record
 from regard.mixers.mixer import Mixer, State
 
 MAX_LOGITS = 2**23  # logits held at once while scoring: 32 MB in float32
+
+
+@dataclass(frozen=True)
+class Regularization:
+    """What a language model may do against learning a small text by heart, beside dropout of its input."""
+
+    p_embedding: float = 0.0  # word types left out (regard/layers/embedding_dropout.py)
+    p_output: float = 0.0  # dropout of what the head reads, where the mixer has none of its own
+    is_variational: bool = False  # input and output masks are those of a sequence (regard/layers/locked_dropout.py)
+    alpha: float = 0.0  # penalties on the output and on its change (regard/layers/activation_penalty.py)
+    beta: float = 0.0
+
+    @property
+    def has_penalty(self) -> bool:
+        return self.alpha > 0 or self.beta > 0
+
+
+NO_REGULARIZATION = Regularization()
 
 
 class LanguageModel(nn.Module):
@@ -29,6 +52,7 @@ class LanguageModel(nn.Module):
         has_bias: bool = True,
         std: float | None = None,
         n_rows: int | None = None,
+        regularization: Regularization = NO_REGULARIZATION,
     ) -> None:
         """`std` is the embeddings' spread at the start; None: 1/√D, so that an embedding has length one.
 
@@ -43,28 +67,35 @@ class LanguageModel(nn.Module):
         self.mixer = mixer
         self.head = None if tie_embeddings else nn.Parameter(torch.empty(R, d_model))  # W
         self.bias = nn.Parameter(torch.zeros(vocab_size)) if has_bias else None  # b
-        self.dropout = nn.Dropout(p_dropout)
+        self.regularization = regularization
+        self.dropout = sequence_dropout(p_dropout, regularization.is_variational)
+        self.output_dropout = sequence_dropout(regularization.p_output, regularization.is_variational)
         for weight in (self.embedding, self.head):
             if weight is not None:
                 nn.init.normal_(weight, std=d_model**-0.5 if std is None else std)
 
     def hidden(
         self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None]:
-        """What the head reads at every position, and the state after the last."""
+    ) -> tuple[Float[Tensor, "B T D"] | Activations, State | None]:
+        """What the head reads at every position, and the state after the last.
+
+        While a model with a penalty trains, that comes with what it was before its dropout.
+        """
         limit = self.mixer.max_context
         if state is None and limit is not None and ids.shape[1] > limit:
             raise RegardError(
                 f"The model was given {ids.shape[1]} tokens at once and sees at most {limit}. "
                 f"Give it less, or train one with max_context {ids.shape[1]}."
             )
-        x = self.dropout(functional.embedding(ids, self.embedding))
+        embedded = embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training)
+        x = self.dropout(embedded)
         if record is not None:
             record.keep("embedding", x)
-        h, state = self.mixer(x, state, record)
+        raw, state = self.mixer(x, state, record)
+        h = self.output_dropout(raw)
         if record is not None:
             record.keep("hidden", h)
-        return h, state
+        return Activations(h, raw) if self.training and self.regularization.has_penalty else h, state
 
     def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch R"]:
         return functional.linear(h, self.embedding if self.head is None else self.head, self.bias)
@@ -79,7 +110,7 @@ class LanguageModel(nn.Module):
         self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T R"], State | None]:
         h, state = self.hidden(ids, state, record)
-        logits = self.logits(h)
+        logits = self.logits(read_by_head(h))
         if record is not None:
             record.keep("logits", logits)
         return logits, state
@@ -98,18 +129,22 @@ class LanguageModel(nn.Module):
 
     def nats_of(
         self,
-        h: Float[Tensor, "B T D"],
+        h: Float[Tensor, "B T D"] | Activations,
         targets: Int[Tensor, "B T"],
         mask: Bool[Tensor, "B T"],
         chunk: int | None = None,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """The loss of what `hidden` gave. Logits are computed `chunk` tokens at a time and never held together."""
-        rows = h.reshape(-1, self.d_model)  # (B T, D)
+        rows = read_by_head(h).reshape(-1, self.d_model)  # (B T, D)
         return chunked_cross_entropy(rows, self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1), chunk)
 
-    def penalty_of(self, h: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""] | None:
+    def penalty_of(
+        self, h: Float[Tensor, "B T D"] | Activations, mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, ""] | None:
         """What is added to the summed nats while training and is no part of any score; None: nothing."""
-        return None
+        if not isinstance(h, Activations):
+            return None
+        return activation_penalty(h, mask, self.regularization.alpha, self.regularization.beta)
 
     def nats_each(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target, given what `hidden` gave; few logits are held at a time. For scoring."""
@@ -117,15 +152,23 @@ class LanguageModel(nn.Module):
         hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
         answers = torch.split(targets.reshape(-1), n_rows)
         parts = [
-            functional.cross_entropy(functional.linear(part, W, self.bias), answer, reduction="none")
+            functional.cross_entropy(at_least_float32(functional.linear(part, W, self.bias)), answer, reduction="none")
             for part, answer in zip(hiddens, answers, strict=True)
         ]
         return torch.cat(parts).view(targets.shape)
 
-    def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "V D"] | None = None) -> Float[Tensor, "B V"]:
-        """log P of every next token after one position; `weight` is the output matrix, in another layout if need be."""
+    def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"] | None = None) -> Float[Tensor, "B V"]:
+        """log P of every next token after one position, in float32 at least.
+
+        `weight` is the output matrix, in another layout if need be, or with rows added that stand for no token.
+        """
         weight = self.output_weight if weight is None else weight
-        return functional.linear(h[:, 0], weight, self.bias).log_softmax(dim=-1)
+        if len(weight) == self.vocab_size:
+            logits = functional.linear(h[:, 0], weight, self.bias)
+        else:
+            logits = functional.linear(h[:, 0], weight)[:, : self.vocab_size]
+            logits = logits if self.bias is None else logits + self.bias
+        return at_least_float32(logits).log_softmax(dim=-1)
 
     def start(self, B: int, capacity: int) -> State:
         """The state before the first token of B texts, with room for `capacity` tokens."""
@@ -138,3 +181,13 @@ class LanguageModel(nn.Module):
     def flops_per_token(self, n_context: int) -> int:
         """Forward cost of a token, twice the multiply-adds; backward costs about twice as much again."""
         return self.mixer.flops_per_token(n_context) + 2 * self.d_model * self.vocab_size
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Sums over a vocabulary need more digits than a low-precision model's logits have."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def read_by_head(h: Float[Tensor, "B T D"] | Activations) -> Float[Tensor, "B T D"]:
+    """What the head reads of what `hidden` gave."""
+    return h.dropped if isinstance(h, Activations) else h

@@ -127,8 +127,8 @@ def model_entry(name: str) -> ModelEntry:
 def model_config(name: str, given: Mapping[str, Any] | None = None, where: str = "model") -> Settings:
     """The config of the model called `name`, from plain values; what is left out takes its default.
 
-    >>> model_config("lstm", {"d_model": 64}).to_dict()
-    {'d_model': 64, 'n_layers': 2, 'p_dropout': 0.0, 'tie_embeddings': True}
+    >>> model_config("ngram", {"order": 3}).to_dict()
+    {'order': 3, 'smoothing': 'kneser-ney', 'k': 0.1}
     """
     return model_entry(name).config.from_dict(given or {}, where)
 

@@ -1,26 +1,50 @@
-"""An exponential moving average of the weights (Polyak & Juditsky 1992): evaluated and kept in place of the raw ones.
+"""Averages of the weights: evaluated and kept in place of the weights that are trained.
+
+ema, an exponential moving average (Polyak & Juditsky 1992):
 
     a' = d a + (1 - d) w,      d = min(average_decay, (1 + t) / (10 + t)),      t = updates so far
 
 The second term of d lets the average forget the random start within the first steps.
+
+nt-asgd, averaged SGD with a non-monotonic trigger (Merity et al. 2018): the plain weights until evaluation k, where
+
+    v_k > min(v_1, ..., v_{k-1-n}),      v = score on the validation text,   n = average_patience
+
+that is, until a score is worse than the best of those more than n evaluations ago; from then on the mean of the weights
+of that moment and after every update since. (The paper's pseudo-code takes the minimum over the last n scores, its
+authors' program over all but these; this is the program's rule.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
 
+from regard.training.config import TrainConfig
+
+N_AVERAGED = "n_averaged"  # beside the weights in a checkpoint
+
+
+def build_average(model: nn.Module, config: TrainConfig) -> WeightAverage | TriggeredAverage | None:
+    """The average that `train.average` asks for."""
+    if config.average == "ema":
+        return WeightAverage(model, config.average_decay)
+    return TriggeredAverage(model, config.average_patience) if config.average == "nt-asgd" else None
+
 
 class WeightAverage:
-    """The average of a model's parameters, by name."""
+    """The exponential moving average of a model's parameters, by name."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self._weights = dict(model.named_parameters())
-        self.average = {name: p.detach().clone() for name, p in self._weights.items()}
+        self.average = _copied(self._weights)
+
+    def observe(self, scores: Sequence[float]) -> None:
+        """Scores are nothing to this average: it runs from the first update on."""
 
     @torch.no_grad()
     def update(self, n_updates: int) -> None:
@@ -28,22 +52,85 @@ class WeightAverage:
         decay = min(self.decay, (1 + n_updates) / (10 + n_updates))
         torch._foreach_lerp_(list(self.average.values()), [p.detach() for p in self._weights.values()], 1 - decay)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything the next update of the average depends on."""
+        return self.average
+
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         for name, value in self.average.items():
             value.copy_(tensors[name])
 
-    @contextmanager
-    def applied(self) -> Iterator[None]:
+    def applied(self) -> AbstractContextManager[None]:
         """The model computes with the average inside this block, and has its own weights back after it."""
-        raw = {name: p.detach().clone() for name, p in self._weights.items()}
-        self._put(self.average)
-        try:
-            yield
-        finally:
-            self._put(raw)
+        return _replaced(self._weights, self.average)
+
+
+class TriggeredAverage:
+    """The mean of a model's parameters since the scores stopped getting better; `average` is empty until then."""
+
+    def __init__(self, model: nn.Module, patience: int) -> None:
+        self.patience = patience
+        self._weights = dict(model.named_parameters())
+        self.average: dict[str, Tensor] = {}
+        self.n_averaged = 0
+
+    def observe(self, scores: Sequence[float]) -> None:
+        """Begin, if the newest of all scores so far, the last one, says so and nothing has begun yet."""
+        if not self.average and is_triggered(scores, self.patience):
+            self.average, self.n_averaged = _copied(self._weights), 1
 
     @torch.no_grad()
-    def _put(self, tensors: Mapping[str, Tensor]) -> None:
-        for name, parameter in self._weights.items():
-            parameter.copy_(tensors[name])
+    def update(self, n_updates: int) -> None:
+        """Take in the weights as they are now: a' = a + (w - a) / n, where w is the n-th of the mean."""
+        if self.average:
+            self.n_averaged += 1
+            weights = [p.detach() for p in self._weights.values()]
+            torch._foreach_lerp_(list(self.average.values()), weights, 1 / self.n_averaged)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything the next update of the average depends on."""
+        return {**self.average, N_AVERAGED: torch.tensor(self.n_averaged)} if self.average else {}
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        self.average, self.n_averaged = {}, 0
+        if tensors:
+            self.average = _copied(self._weights)
+            self.n_averaged = int(tensors[N_AVERAGED])
+            for name, value in self.average.items():
+                value.copy_(tensors[name])
+
+    def applied(self) -> AbstractContextManager[None]:
+        """The model computes with the average inside this block, where there is one already."""
+        return _replaced(self._weights, self.average)
+
+
+def is_triggered(scores: Sequence[float], patience: int) -> bool:
+    """Whether the last score is worse (higher) than the best of those more than `patience` evaluations before it.
+
+    >>> is_triggered([5.0, 3.0, 4.0], patience=1), is_triggered([5.0, 3.0, 4.0, 3.5], patience=1)
+    (False, True)
+    """
+    older = scores[: max(0, len(scores) - 1 - patience)]
+    return len(older) > 0 and scores[-1] > min(older)
+
+
+def _copied(weights: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in weights.items()}
+
+
+@contextmanager
+def _replaced(weights: Mapping[str, nn.Parameter], others: Mapping[str, Tensor]) -> Iterator[None]:
+    raw = {name: weights[name].detach().clone() for name in others}
+    _put(weights, others)
+    try:
+        yield
+    finally:
+        _put(weights, raw)
+
+
+@torch.no_grad()
+def _put(weights: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> None:
+    for name, value in values.items():
+        weights[name].copy_(value)

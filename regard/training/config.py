@@ -24,9 +24,10 @@ class OptimizerConfig(Settings):
     )
     momentum: float = setting(0.0, "sgd: momentum", low=0.0, high=0.9999)
     weight_decay: float | None = setting(
-        None, "decay of matrices (never of biases, norms and vectors); null: 0.1 for adamw, 0 for sgd", low=0.0
+        None, "decay of matrices (of the rest only with decays_vectors); null: 0.1 for adamw, 0 for sgd", low=0.0
     )
     max_grad_norm: float | None = setting(1.0, "gradients longer than this are scaled down to it; null: never", low=0.0)
+    decays_vectors: bool = setting(False, "decay biases, norms and vectors too, as Merity et al. 2018 do")
     is_fused: bool = setting(True, "use the fused update where there is one; the same numbers, faster")
 
     def check(self) -> None:
@@ -65,6 +66,9 @@ class TrainConfig(Settings):
     n_context: int | None = setting(
         None, "tokens a sequence; null: the model's context, or 64 where it has none", low=1
     )
+    varies_context: bool = setting(
+        False, "windows of varying length around n_context (Merity et al. 2018); for models that carry their state"
+    )
     n_accumulate: int = setting(
         1, "compute the batch in so many parts to save memory; the update stays the same", low=1
     )
@@ -79,9 +83,14 @@ class TrainConfig(Settings):
     )
     patience: int | None = setting(None, "stop after so many evaluations without a better score; null: never", low=1)
     average: str = setting(
-        "none", "ema: evaluate and keep an exponential moving average of the weights", choices=("none", "ema")
+        "none",
+        "evaluate and keep an average of the weights; ema: a moving one; nt-asgd: the mean since scores got no better",
+        choices=("none", "ema", "nt-asgd"),
     )
     average_decay: float = setting(0.999, "ema: how much of the average is kept at each step", low=0.0, high=0.999999)
+    average_patience: int = setting(
+        5, "nt-asgd: begin when a score is worse than the best of those more than so many evaluations ago", low=0
+    )
 
     def check(self) -> None:
         _refuse_zero(self, "max_seconds", "the run would be over before its first update")
@@ -99,7 +108,9 @@ class RuntimeConfig(Settings):
 
     device: str = setting("auto", "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one")
     precision: str = setting(
-        "float32", "bf16: multiply in bfloat16 under autocast; weights stay float32", choices=("float32", "bf16")
+        "float32",
+        "how products are rounded; tf32: to 10 bits, on a GPU; bf16: to 7 bits, under autocast; weights stay float32",
+        choices=("float32", "tf32", "bf16"),
     )
     is_compiled: bool = setting(False, "torch.compile the model; pays off in long runs")
     is_deterministic: bool = setting(False, "only operations that give the same bits each time; on a CPU they all do")

@@ -47,9 +47,13 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 
 @contextmanager
 def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
-    """Threads, determinism and seeds of one run; all as they were before, when it is over."""
+    """Threads, determinism, TF32 and seeds of one run; all as they were before, when it is over.
+
+    cuDNN's recurrent kernels use TF32 by torch's own default; `tf32` asks for it in every other product too.
+    """
     outer = random_tensors()
     n_threads = torch.get_num_threads()
+    matmul_precision = torch.get_float32_matmul_precision()
     was_deterministic = torch.are_deterministic_algorithms_enabled()
     if runtime.n_threads is not None:
         torch.set_num_threads(runtime.n_threads)
@@ -57,10 +61,13 @@ def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
         # cuBLAS is deterministic only with a workspace of its own; this is read when the first handle is made.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+    if runtime.precision == "tf32":
+        torch.set_float32_matmul_precision("high")
     seed_everything(seed)
     try:
         yield
     finally:
         restore_random(outer)
         torch.set_num_threads(n_threads)
+        torch.set_float32_matmul_precision(matmul_precision)
         torch.use_deterministic_algorithms(was_deterministic)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from regard.data.batches import Batches
 from regard.models.gradient_model import GradientModel
-from regard.training.averaging import WeightAverage
+from regard.training.averaging import build_average
 from regard.training.carried import detached, flatten, unflatten
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast
@@ -65,7 +65,7 @@ class Learner:
         self.max_grad_norm = optimizer.max_grad_norm
         self.parameters = list(model.named_parameters())
         self.optimizer = build_optimizer(self.parameters, optimizer)
-        self.average = WeightAverage(model, train.average_decay) if train.average == "ema" else None
+        self.average = build_average(model, train)
         self.carried: list[Any] = [None] * train.n_accumulate
         self.is_compiling = runtime.is_compiled
         # Only the body is compiled. With the chunked loss inside, torch 2.11 on a GPU compiled a step whose gradient
@@ -128,7 +128,7 @@ class Learner:
         carried, shape = flatten(tuple(self.carried))
         return {
             "model": named_weights(self.model),
-            "average": self.average.average if self.average is not None else {},
+            "average": self.average.tensors() if self.average is not None else {},
             "optimizer": optimizer_tensors(self.optimizer, self.parameters),
             "carried": carried,
             "random": random_tensors(),

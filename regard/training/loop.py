@@ -123,7 +123,7 @@ class _Run:
             "n_batch": batches.n_batch,
             "n_context": batches.n_context,
             "n_accumulate": train.n_accumulate,
-            "order": batches.order,
+            "order": batches.order + (" of varying length" if train.varies_context else ""),
             "average": train.average,
         }
         self.state = TrainState()
@@ -146,7 +146,7 @@ class _Run:
     def update(self) -> None:
         state = self.state
         factor = learning_factor(self.schedule, state.step, self.limits.progress(state), state.n_drops)
-        self.lr = self.highest_lr * factor
+        self.lr = self.highest_lr * factor * self.learner.batches.rate_factor(state.step)
         try:
             update = self.learner.update(state.step, self.lr)
         except DivergedError as error:
@@ -193,6 +193,8 @@ class _Run:
             if not math.isfinite(score.nats_per_token):
                 raise self._diverged(f"the score on the validation text is {score.nats_per_token}", self.state.step)
             is_best = observe_score(self.state, score.nats_per_token, score.bits_per_byte, self.schedule)
+            if average is not None:
+                average.observe(self.state.scores)
             self._measured("valid", score.nats_per_token, score.bits_per_byte)
         if is_best:
             write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL)

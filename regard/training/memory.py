@@ -3,10 +3,10 @@
     weights + gradients + optimiser (AdamW: two more of each weight) + average + activations + loss
 
 Activations are not guessed: the forward pass of one sequence is run and what autograd keeps for the backward pass is
-added up, then multiplied by the sequences a part of a batch has. A model that will be trained where it is runs there,
-by the kernels it will be trained with. Any other is run on torch's `meta` device, which has shapes and no memory, so
-that a model far too large for the machine can be asked too; kernels of their own, such as the fused LSTM of a CPU, may
-keep up to three times as much as that shows. The loss holds the logits of one chunk and the gradient of the output
+added up, then multiplied by the sequences a part of a batch has; weights that were dropped for the pass are there once.
+A model that will be trained where it is runs there, by the kernels it will be trained with. Any other is run on torch's
+`meta` device, which has shapes and no memory, so that a model far too large for the machine can be asked too; kernels
+of their own, such as the fused LSTM of a CPU, may keep up to three times as much as that shows. The loss holds the logits of one chunk and the gradient of the output
 weights, twice while it is scaled.
 """
 
@@ -24,6 +24,9 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.layers.cross_entropy import rows_at_once
+from regard.layers.elman import Elman
+from regard.layers.gru import GRU
+from regard.layers.lstm import LSTM
 from regard.mixers.mixer import tensors_of
 from regard.models.gradient_model import GradientModel
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
@@ -71,8 +74,8 @@ def estimate(
         gradients=weights,
         optimizer=n_slots * weights,
         # While it is evaluated, the weights it stands in for are kept too.
-        average=2 * weights if train.average == "ema" else 0,
-        activations=n_rows * _kept_by_autograd(there, n_context, runtime),
+        average=2 * weights if train.average != "none" else 0,
+        activations=_kept_by_autograd(there, n_rows, n_context, runtime),
         loss=_held_by_loss(model, n_rows * n_context, kind, runtime),
     )
 
@@ -96,17 +99,19 @@ def _outline(model: GradientModel) -> GradientModel:
     return copy.deepcopy(model, without_memory)
 
 
-def _kept_by_autograd(model: GradientModel, n_context: int, runtime: RuntimeConfig) -> int:
-    """Bytes that one sequence's forward pass keeps for its backward pass, weights left out."""
+def _kept_by_autograd(model: GradientModel, n_rows: int, n_context: int, runtime: RuntimeConfig) -> int:
+    """Bytes that a forward pass keeps for its backward pass, weights left out, measured on one sequence."""
     device = model.embedding.device
     own = {_key(p) for p in model.parameters()} | {_key(b) for b in model.buffers()}
-    kept: dict[Any, int] = {}
+    dropped = {m.kernel.weight_hh_l0.shape for m in model.modules() if isinstance(m, Elman | GRU | LSTM) and m.p_weight}
+    kept: dict[Any, int] = {}  # by sequence
+    kept_once: dict[Any, int] = {}
     alive: list[Tensor] = []  # so that no address is used again for another tensor
 
     def keep(tensor: Tensor) -> Tensor:
         alive.append(tensor)
         if _key(tensor) not in own:
-            kept[_key(tensor)] = tensor.untyped_storage().nbytes()
+            (kept_once if tensor.shape in dropped else kept)[_key(tensor)] = tensor.untyped_storage().nbytes()
         return tensor
 
     was_training = model.training
@@ -121,7 +126,8 @@ def _kept_by_autograd(model: GradientModel, n_context: int, runtime: RuntimeConf
             h, _ = model.hidden(ids)
     model.train(was_training)
     # What the loss reads, the gradient of that, and the same scaled.
-    return sum(kept.values()) + 3 * sum(part.numel() * part.element_size() for part in tensors_of(h))
+    read = 3 * sum(part.numel() * part.element_size() for part in tensors_of(h))
+    return sum(kept_once.values()) + n_rows * (sum(kept.values()) + read)
 
 
 def _key(tensor: Tensor) -> Any:

@@ -16,6 +16,9 @@ Named = list[tuple[str, nn.Parameter]]
 def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig) -> torch.optim.Optimizer:
     """AdamW (Loshchilov & Hutter 2019) or SGD. Only matrices decay: a bias or a norm's gain has no reason to be small.
 
+    With `decays_vectors` they do, as in Merity et al. 2018, who decay every weight. For sgd the decay is added to the
+    gradient after it was clipped; for adamw it is apart from the gradient.
+
     The learning rate is set before each update (`set_rate`); it starts at zero here.
     """
     matrices: list[nn.Parameter] = []
@@ -25,7 +28,10 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
     decay = config.weight_decay
     if decay is None:
         decay = 0.1 if config.name == "adamw" else 0.0
-    groups = [{"params": group, "weight_decay": rate} for group, rate in ((matrices, decay), (vectors, 0.0)) if group]
+    vector_decay = decay if config.decays_vectors else 0.0
+    groups = [
+        {"params": group, "weight_decay": rate} for group, rate in ((matrices, decay), (vectors, vector_decay)) if group
+    ]
     is_fused = config.is_fused and all(p.device.type in ("cpu", "cuda") for p in matrices + vectors)
     if config.name == "sgd":
         return torch.optim.SGD(groups, lr=0.0, momentum=config.momentum, fused=is_fused)

@@ -14,7 +14,19 @@ DEFAULT_CONTEXT = 64
 def batches_for(model: GradientModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:
     """The batches that `model` is trained on: update i reads batch i."""
     n_context, order = context_of(model, train), order_of(model, train)
-    return Batches(stream, n_batch=train.n_batch, n_context=n_context, seed=seed, order=order)
+    if train.varies_context and model.mixer.max_context is not None:
+        raise RegardError(
+            f"train.varies_context reads windows longer than n_context now and then, but the model sees at most "
+            f"{model.mixer.max_context} tokens. Set it to false, or train a model without such a limit."
+        )
+    return Batches(
+        stream,
+        n_batch=train.n_batch,
+        n_context=n_context,
+        seed=seed,
+        order=order,
+        varies_context=train.varies_context,
+    )
 
 
 def order_of(model: GradientModel, train: TrainConfig) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 
 @dataclass
 class TrainState:
-    """Counters of a run. Every field is a plain number, so that JSON gives back exactly what was put in."""
+    """Counters of a run. Every field is plain numbers, so that JSON gives back exactly what was put in."""
 
     step: int = 0  # finished updates; also the position in the data: update i reads batch i
     tokens: int = 0
@@ -21,6 +21,7 @@ class TrainState:
     best_bits_per_byte: float | None = None
     n_since_best: int = 0
     last_eval_step: int | None = None
+    scores: list[float] = field(default_factory=list)  # nats per token of every evaluation, for nt-asgd
     # The plateau schedule.
     n_since_drop: int = 0
     n_drops: int = 0

@@ -65,6 +65,7 @@ def observe_score(
 ) -> bool:
     """Note an evaluation: is it the best so far? Counts for early stopping and lowers a plateau schedule."""
     state.last_eval_step = state.step
+    state.scores.append(nats_per_token)
     is_best = state.best_nats_per_token is None or nats_per_token < state.best_nats_per_token
     if is_best:
         state.best_step, state.best_nats_per_token, state.best_bits_per_byte = state.step, nats_per_token, bits_per_byte
