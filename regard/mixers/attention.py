@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.layers.attention import MultiHeadAttention
+from regard.layers.bilinear_heads import BilinearHeads
+from regard.layers.low_precision import lowered
 from regard.layers.positions import positions
 from regard.layers.record import Record
 from regard.mixers.config import AttentionConfig
@@ -84,7 +86,7 @@ class AttentionStack(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], Caches | None]:
         T = x.shape[1]
         n_before, caches = (0, (None,) * len(self.layers)) if state is None else state
-        x = self.dropout(self.positions(x, n_before))
+        x = lowered(self.dropout(self.positions(x, n_before)))
         after: list[State | None] = []
         for index, block in enumerate(self.layers):
             scope = None if record is None else record.scope(f"layers.{index}")
@@ -92,7 +94,7 @@ class AttentionStack(nn.Module):
             if scope is not None:
                 scope.keep("hidden", x)
             after.append(cache)
-        return self.norm(x), None if state is None else (n_before + T, tuple(after))
+        return lowered(self.norm(x)), None if state is None else (n_before + T, tuple(after))
 
     def start(self, B: int, capacity: int, like: Tensor) -> Caches:
         return 0, tuple(block.attention.start(B, capacity, like) for block in self.layers)
@@ -114,13 +116,13 @@ def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
 
 
 def self_attention(config: AttentionConfig) -> AttentionStack:
-    D = config.d_model
-    attentions = [MultiHeadAttention(D, config.n_heads, config.p_dropout) for _ in range(config.n_layers)]
+    D, p = config.d_model, config.p_dropout
+    kind = MultiHeadAttention if config.heads == "concatenated" else BilinearHeads
     stack = AttentionStack(
         order=positions(config.positions, config.max_context, D),
-        blocks=[AttentionBlock(D, heads, config.p_dropout) for heads in attentions],
+        blocks=[AttentionBlock(D, kind(D, config.n_heads, p), p) for _ in range(config.n_layers)],
         norm=nn.LayerNorm(D),
-        p_dropout=config.p_dropout,
+        p_dropout=p,
         max_context=config.max_context,
     )
     return initialise(stack, n_sums=config.n_layers)

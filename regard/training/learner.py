@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -43,6 +43,17 @@ class Update:
         return self.nats / self.n_tokens
 
 
+class Uploaded(NamedTuple):
+    """A batch on the device."""
+
+    number: int
+    inputs: Tensor  # (B, T)
+    targets: Tensor  # (B, T)
+    mask: Tensor  # (B, T)
+    n_tokens: int
+    is_fresh: bool
+
+
 class DivergedError(Exception):
     """The loss or the gradient is not a number any more; the weights are still those of the update before."""
 
@@ -67,6 +78,8 @@ class Learner:
         self.optimizer = build_optimizer(self.parameters, optimizer)
         self.average = build_average(model, train)
         self.carried: list[Any] = [None] * train.n_accumulate
+        self.is_guarded = self.device.type == "cuda" and optimizer.is_fused
+        self.ahead: Uploaded | None = None
         self.is_compiling = runtime.is_compiled
         # Only the body is compiled. With the chunked loss inside, torch 2.11 on a GPU compiled a step whose gradient
         # was zero: the loss stayed at ln V and nothing said so.
@@ -79,13 +92,20 @@ class Learner:
         self.optimizer.zero_grad(set_to_none=True)
         nats, n_tokens = self._accumulate_gradient(index)
         norm = clip_gradients(self.model.parameters(), self.max_grad_norm)
-        total, grad_norm = torch.stack([nats.double(), norm.double()]).tolist()  # the one wait for the device
+        numbers = torch.stack([nats.double(), norm.double()])
+        set_rate(self.optimizer, lr)
+        if self.is_guarded:
+            # The update waits for nobody: where a number is not finite, the fused kernels leave the weights alone.
+            self.optimizer.found_inf = (~numbers.isfinite()).any().float()[None]  # type: ignore[attr-defined]
+            self.optimizer.step()
+            self.ahead = self._uploaded(index + 1)
+        total, grad_norm = numbers.tolist()  # the one wait for the device
         if not math.isfinite(total):
             raise DivergedError(f"the loss is {total / n_tokens}")
         if not math.isfinite(grad_norm):
             raise DivergedError(f"the loss is {total / n_tokens:.4g} and the gradient's norm is {grad_norm}")
-        set_rate(self.optimizer, lr)
-        self.optimizer.step()
+        if not self.is_guarded:
+            self.optimizer.step()
         if self.average is not None:
             self.average.update(index + 1)
         seconds = 0.0 if self.is_compiling else time.perf_counter() - began
@@ -93,16 +113,13 @@ class Learner:
         return Update(total, n_tokens, grad_norm, seconds)
 
     def _accumulate_gradient(self, index: int) -> tuple[Tensor, int]:
-        batch = self.batches.at(index)
-        n_tokens = int(batch.mask.sum())
-        n_rows, n_parts = len(batch.mask), len(self.carried)
+        batch = self.ahead if self.ahead is not None and self.ahead.number == index else self._uploaded(index)
+        self.ahead = None
+        n_tokens, n_rows, n_parts = batch.n_tokens, len(batch.mask), len(self.carried)
         nats = torch.zeros((), device=self.device)
         for part in range(n_parts):
             rows = slice(part * n_rows // n_parts, (part + 1) * n_rows // n_parts)
-            inputs, targets, mask = (
-                torch.from_numpy(array[rows]).to(self.device, non_blocking=True)
-                for array in (batch.inputs, batch.targets, batch.mask)
-            )
+            inputs, targets, mask = batch.inputs[rows], batch.targets[rows], batch.mask[rows]
             before = self._start(*inputs.shape) if batch.is_fresh else self.carried[part]
             with autocast(self.precision, self.device):
                 h, after = self.hidden(inputs, before)
@@ -114,6 +131,16 @@ class Learner:
             # Truncated back-propagation through time: the values go on, the gradient stops here.
             self.carried[part] = detached(after) if self.batches.order == "stream" else None
         return nats, n_tokens
+
+    def _uploaded(self, index: int) -> Uploaded:
+        """Batch `index`, on its way to the device. Asked for while the device works, it costs no time."""
+        batch = self.batches.at(index)
+        inputs, targets, mask = (torch.from_numpy(array) for array in (batch.inputs, batch.targets, batch.mask))
+        if self.device.type == "cuda":  # from pinned memory a copy runs beside the device's work
+            inputs, targets, mask = (
+                tensor.pin_memory().to(self.device, non_blocking=True) for tensor in (inputs, targets, mask)
+            )
+        return Uploaded(index, inputs, targets, mask, int(batch.mask.sum()), batch.is_fresh)
 
     def _start(self, B: int, T: int) -> Any:
         """The state before a text, spelled out where one is carried: None, then a tuple, would be compiled twice."""
