@@ -8,6 +8,7 @@ import jaxtyping
 # Configs check themselves, in our own words; imported before the hook, they stay out of its reach.
 import regard.decode.config
 import regard.mixers.config
+import regard.mixers.looking_back_config
 import regard.models.gpt2_config  # noqa: F401
 
 CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode"]
@@ -26,7 +27,7 @@ hypothesis.settings.load_profile("regard")
 torch.set_num_threads(1)
 
 TINY = {"d_model": 8, "d_hidden": 12, "d_ff": 12, "n_layers": 2, "n_heads": 2, "max_context": 7, "n_window": 3,
-        "p_dropout": 0.0}  # fmt: skip
+        "p_dropout": 0.0, "max_memory": 4}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

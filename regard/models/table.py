@@ -18,6 +18,7 @@ from regard.mixers.config import (
     TransformerConfig,
     WindowConfig,
 )
+from regard.mixers.looking_back_config import PointerConfig, RecurrentAttentionConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
 
@@ -49,6 +50,12 @@ def _gpt2() -> ModuleType:
     from regard.models import gpt2
 
     return gpt2
+
+
+def _looking_back() -> ModuleType:
+    from regard.models import looking_back
+
+    return looking_back
 
 
 MODELS: dict[str, ModelEntry] = {
@@ -92,6 +99,20 @@ MODELS: dict[str, ModelEntry] = {
         build=lambda config, vocab_size: _assemblies().lstm(config, vocab_size),
         summary="a recurrent network with a memory cell behind three gates",
         paper="Hochreiter & Schmidhuber 1997; Zaremba et al. 2014",
+        kind="gradient",
+    ),
+    "rnn-attention": ModelEntry(
+        config=RecurrentAttentionConfig,
+        build=lambda config, vocab_size: _looking_back().rnn_attention(config, vocab_size),
+        summary="a recurrent network that attends to its own past states",
+        paper="Bahdanau et al. 2015; Luong et al. 2015; Daniluk et al. 2017",
+        kind="gradient",
+    ),
+    "pointer": ModelEntry(
+        config=PointerConfig,
+        build=lambda config, vocab_size: _looking_back().pointer(config, vocab_size),
+        summary="a recurrent network that can also copy words from its past",
+        paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
         kind="gradient",
     ),
     "attention": ModelEntry(

@@ -21,6 +21,10 @@ VARIANTS = [(name, {}) for name in GRADIENT] + [
     ("transformer", {"norm": "post", "positions": "sinusoidal", "activation": "relu", "tie_embeddings": False}),
     ("attention", {"positions": "none", "n_heads": 1}),
     ("window", {"n_window": 1}),
+    ("rnn-attention", {"cell": "rnn", "score": "bilinear", "max_memory": 1}),
+    ("rnn-attention", {"cell": "gru", "score": "mlp", "max_memory": 64}),
+    ("pointer", {"copies": "word", "mix": "learned", "score": "scaled-dot"}),
+    ("pointer", {"cell": "gru", "mix": "fixed", "score": "bilinear", "max_memory": 1}),
 ]
 EACH = pytest.mark.parametrize(("name", "changes"), VARIANTS)
 V = 11

@@ -1,0 +1,73 @@
+"""A recurrent network that looks back at its own past states."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regard.layers.past_attention import block_length, off_band, past_average, past_scores, past_weights, past_windows
+from regard.layers.record import Record
+from regard.layers.scores import score_function
+from regard.mixers.recurrent import Recurrent
+
+RecurrentAndMemory = tuple[Any, Float[Tensor, "B M D"], Bool[Tensor, "B M"]]
+"""The recurrent layers' states, the last M outputs, oldest first, and which of these there are yet."""
+
+
+class RecurrentAttention(nn.Module):
+    """h = recurrent(x)
+    a_ts = softmax over s of score(h_t, h_s),  t-M ≤ s < t
+    c_t = Σ_s a_ts h_s,  and zero where there is no past
+    y_t = W_c [c_t; h_t]
+
+    The query is the current state and the keys are the earlier ones (Bahdanau et al. 2015 and Luong et al. 2015, with
+    the model's own past for a source; Daniluk et al. 2017). Luong's y is tanh(W_c [c_t; h_t]). Here it is linear, and
+    W_c starts as h_t plus a little of c_t: the network begins as the one without attention, and the head, which with
+    tied embeddings is D wide, reads values that no second tanh has squeezed. docs/LOG.md has the figures.
+
+    The last M outputs are carried on, with the states, from window to window.
+    """
+
+    carries_state = True
+    max_context: int | None = None
+
+    def __init__(self, recurrent: Recurrent, d_model: int, score: str, max_memory: int) -> None:
+        super().__init__()
+        self.recurrent, self.d_model, self.max_memory = recurrent, d_model, max_memory
+        self.score = score_function(score, d_model)
+        self.out = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
+        with torch.no_grad():
+            self.out.weight[:, d_model:] = torch.eye(d_model)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], state: RecurrentAndMemory | None = None, record: Record | None = None
+    ) -> tuple[Float[Tensor, "B T D"], RecurrentAndMemory]:
+        B, T, _ = x.shape
+        is_start = state is None
+        before, memory, is_there = self.start(B, T, x) if state is None else state
+        h, after = self.recurrent(x, before, record)
+        keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
+        is_there = functional.pad(is_there, (0, T), value=True)  # (B, M+T)
+        log_a, _ = past_weights(
+            past_scores(self.score, h, keys, self.max_memory), past_windows(is_there, self.max_memory)
+        )
+        a = log_a.exp()  # (B, T, M)
+        c = past_average(a.to(h.dtype), keys)  # (B, T, D)
+        y = self.out(torch.cat([c, h], dim=-1))
+        if record is not None:
+            scope = record.scope(f"layers.{len(self.recurrent.layers)}")
+            scope.keep("attention", off_band(a)[:, None, :, self.max_memory if is_start else 0 :])  # (B, 1, T, S)
+            scope.keep("hidden", y)
+        return y, (after, keys[:, T:], is_there[:, T:])
+
+    def start(self, B: int, capacity: int, like: Tensor) -> RecurrentAndMemory:
+        memory = like.new_zeros(B, self.max_memory, self.d_model)
+        return self.recurrent.start(B, capacity, like), memory, memory.new_zeros(B, self.max_memory, dtype=torch.bool)
+
+    def flops_per_token(self, n_context: int) -> int:
+        n_queries = min(n_context, block_length(self.max_memory))
+        n_keys = self.max_memory + n_queries
+        attention = self.score.flops(n_queries, n_keys) // n_queries + 2 * self.d_model * n_keys
+        return self.recurrent.flops_per_token(n_context) + attention + 2 * 2 * self.d_model * self.d_model
