@@ -8,7 +8,9 @@ import jaxtyping
 # Configs check themselves, in our own words; imported before the hook, they stay out of its reach.
 import regard.decode.config
 import regard.mixers.config
+import regard.mixers.convolution_config
 import regard.mixers.looking_back_config
+import regard.mixers.restricted_config
 import regard.models.gpt2_config  # noqa: F401
 
 CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode"]

@@ -18,7 +18,9 @@ from regard.mixers.config import (
     TransformerConfig,
     WindowConfig,
 )
+from regard.mixers.convolution_config import ConvolutionConfig
 from regard.mixers.looking_back_config import PointerConfig, RecurrentAttentionConfig
+from regard.mixers.restricted_config import RestrictedConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
 
@@ -113,6 +115,20 @@ MODELS: dict[str, ModelEntry] = {
         build=lambda config, vocab_size: _looking_back().pointer(config, vocab_size),
         summary="a recurrent network that can also copy words from its past",
         paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
+        kind="gradient",
+    ),
+    "convolution": ModelEntry(
+        config=ConvolutionConfig,
+        build=lambda config, vocab_size: _assemblies().convolution(config, vocab_size),
+        summary="causal convolutions with gates, stacked; dilated if asked",
+        paper="Dauphin et al. 2017; van den Oord et al. 2016",
+        kind="gradient",
+    ),
+    "restricted": ModelEntry(
+        config=RestrictedConfig,
+        build=lambda config, vocab_size: _assemblies().restricted(config, vocab_size),
+        summary="self-attention within a window, at a cost that grows with the window and not with the text",
+        paper="Vaswani et al. 2017",
         kind="gradient",
     ),
     "attention": ModelEntry(

@@ -28,6 +28,9 @@ TinyConfig = Callable[..., Settings]
 Tiny = Callable[..., LanguageModel]
 GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
 COUNT = [name for name, entry in MODELS.items() if entry.kind == "count"]
+VARIANTS = pytest.mark.parametrize(
+    ("name", "changes"), [*((name, {}) for name in GRADIENT), ("attention", {"heads": "averaged"})]
+)
 V = 11
 STREAM = np.random.default_rng(0).integers(0, V, 300)
 
@@ -77,10 +80,12 @@ def test_it_generates(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> N
     assert all(0 <= token < V for text in texts for token in text)
 
 
-@pytest.mark.parametrize("name", GRADIENT)
-def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(tiny_config: TinyConfig, name: str) -> None:
+@VARIANTS
+def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(
+    tiny_config: TinyConfig, name: str, changes: dict[str, object]
+) -> None:
     torch.manual_seed(0)
-    model = build_language_model(name, tiny_config(name), V)
+    model = build_language_model(name, tiny_config(name, **changes), V)
     ids = torch.from_numpy(STREAM[: 6 * 8].reshape(6, 8))
     nats, n_tokens, _ = model.loss(ids[:, :7], ids[:, 1:], torch.ones(6, 7, dtype=torch.bool))
     (nats / n_tokens).backward()
@@ -90,14 +95,14 @@ def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(tiny_config: Ti
         assert parameter.grad.abs().max() > 0, parameter_name
 
 
-@pytest.mark.parametrize("name", GRADIENT)
-def test_eight_sequences_can_be_memorised(tiny_config: TinyConfig, name: str) -> None:
+@VARIANTS
+def test_eight_sequences_can_be_memorised(tiny_config: TinyConfig, name: str, changes: dict[str, object]) -> None:
     """Each starts with a token of its own, so even a bag can tell them apart; the rest is random."""
     torch.manual_seed(0)
     wide = {key: 64 for key in ("d_model", "d_hidden") if key in tiny_config(name).to_dict()}
     if "n_window" in tiny_config(name).to_dict():
         wide["n_window"] = 7
-    model = build_language_model(name, tiny_config(name, **wide), 32)
+    model = build_language_model(name, tiny_config(name, **wide, **changes), 32)
     ids = torch.randint(8, 32, (8, 8))
     ids[:, 0] = torch.arange(8)
     mask = torch.ones(8, 7, dtype=torch.bool)
