@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.averaging import WeightAverage
+from regard.training.averaging import TriggeredAverage, WeightAverage, build_average, is_triggered
+from regard.training.config import TrainConfig
 
 
 def one_weight(value: float) -> nn.Linear:
@@ -41,3 +42,64 @@ def test_the_model_computes_with_the_average_only_inside_the_block() -> None:
     assert model.weight.item() == 3.0
     average.restore({"weight": torch.full((1, 1), 9.0)})
     assert average.average["weight"].item() == 9.0
+
+
+def test_averaging_is_triggered_when_a_score_is_worse_than_the_best_of_those_long_past() -> None:
+    scores = [9.0, 7.0, 8.0, 7.5, 6.9, 7.1, 6.95]
+    #  n = 2: older scores are      -    -    -    9    9,7  9,7,8  9,7,8,7.5: only 7.1 is above 7
+    found = [is_triggered(scores[: k + 1], patience=2) for k in range(len(scores))]
+    assert found == [False, False, False, False, False, True, False]
+    #  n = 0: older scores are all before: 8 > 7 and 7.5 > 7, then 7.1 > 6.9 and 6.95 > 6.9
+    found = [is_triggered(scores[: k + 1], patience=0) for k in range(len(scores))]
+    assert found == [False, False, True, True, False, True, True]
+    assert not is_triggered([5.0] * 20, patience=5)  # no worse
+    assert not is_triggered([], patience=0)
+
+
+def test_the_triggered_average_is_the_mean_of_the_weights_since_and_stands_in_only_then() -> None:
+    model = one_weight(1.0)
+    average = TriggeredAverage(model, patience=1)
+    scores: list[float] = []
+    for step, (value, score) in enumerate([(2.0, 5.0), (4.0, 3.0), (8.0, 4.0)]):
+        nn.init.constant_(model.weight, value)
+        average.update(step + 1)
+        average.observe(scores := [*scores, score])
+        assert average.average == {}
+        assert average.tensors() == {}
+        with average.applied():
+            assert model.weight.item() == value
+    average.observe([*scores, 4.5])  # worse than 3, two evaluations ago: the mean begins with the 8 of now
+    nn.init.constant_(model.weight, 16.0)
+    average.update(4)
+    average.observe([*scores, 4.5, 9.0])  # and it does not begin again
+    nn.init.constant_(model.weight, 3.0)
+    average.update(5)
+    assert average.average["weight"].item() == pytest.approx((8 + 16 + 3) / 3, abs=1e-14)
+    with average.applied():
+        assert model.weight.item() == pytest.approx(9.0, abs=1e-14)
+    assert model.weight.item() == 3.0
+
+
+def test_a_restored_triggered_average_goes_on_as_the_first_would() -> None:
+    model = one_weight(1.0)
+    first, second = TriggeredAverage(model, patience=0), TriggeredAverage(model, patience=0)
+    second.restore(first.tensors())
+    assert second.average == {}
+    first.observe([1.0, 2.0])
+    for value in (5.0, 7.0):
+        nn.init.constant_(model.weight, value)
+        first.update(1)
+    second.restore({name: tensor.clone() for name, tensor in first.tensors().items()})
+    nn.init.constant_(model.weight, 11.0)
+    for average in (first, second):
+        average.update(1)
+        assert average.average["weight"].item() == pytest.approx((1 + 5 + 7 + 11) / 4, abs=1e-14)
+
+
+def test_the_config_names_the_average() -> None:
+    model = one_weight(1.0)
+    assert build_average(model, TrainConfig()) is None
+    assert isinstance(build_average(model, TrainConfig(average="ema")), WeightAverage)
+    triggered = build_average(model, TrainConfig(average="nt-asgd", average_patience=3))
+    assert isinstance(triggered, TriggeredAverage)
+    assert triggered.patience == 3

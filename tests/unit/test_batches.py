@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from regard.data.batches import Batches, permuted
+from regard.data.batches import Batches, permuted, varied_lengths
 from regard.data.stream import Stream
 from regard.errors import RegardError
 
@@ -131,3 +133,64 @@ def test_a_stream_over_shards_reads_like_one_array() -> None:
 def test_an_empty_stream_is_empty() -> None:
     stream = Stream(())
     assert (len(stream), len(stream[:]), len(stream.tokens), stream.bytes_per_token) == (0, 0, 0, 0.0)
+
+
+def test_varied_lengths_fill_a_lane_and_have_the_mean_and_the_spread_of_the_paper() -> None:
+    n_tokens, n_context = 700_000, 70
+    lengths = varied_lengths(n_tokens, n_context, seed=1)
+    assert lengths.sum() == n_tokens
+    # 0.95 of 70 and 0.05 of 35: mean 68.25, variance 25 + 0.95 * 0.05 * 35^2 = 83.2; a mean of 10,000 is off by 0.09.
+    assert abs(lengths.mean() - 68.25) < 0.3
+    assert abs(lengths.std() - 83.2**0.5) < 0.3
+    assert abs((lengths < 52).mean() - 0.05) < 0.008
+    assert lengths.min() >= 5
+    assert varied_lengths(10_000, 8, seed=1).min() == 5
+    assert varied_lengths(100, 2, seed=1).min() >= 2
+    assert (varied_lengths(7000, 70, seed=2)[:50] != varied_lengths(7000, 70, seed=3)[:50]).any()
+
+
+@pytest.mark.parametrize("n_tokens", [2, 5, 9, 31, 100])
+def test_varied_lengths_of_a_short_lane_add_up_too(n_tokens: int) -> None:
+    for seed in range(20):
+        lengths = varied_lengths(n_tokens, 9, seed)
+        assert lengths.sum() == n_tokens
+        assert lengths.min() >= min(5, n_tokens)
+
+
+def test_windows_of_varying_length_show_every_token_once_an_epoch_and_continue_each_other() -> None:
+    batches = Batches(counting(2001), n_batch=4, n_context=20, seed=3, varies_context=True)
+    seen_lengths = []
+    for epoch in range(3):
+        indices = range(epoch * batches.per_epoch, (epoch + 1) * batches.per_epoch)
+        found = [batches.at(i) for i in indices]
+        targets = np.concatenate([batch.targets.ravel() for batch in found])
+        assert len(np.unique(targets)) == len(targets) == 2000
+        assert [batch.is_fresh for batch in found] == [True] + [False] * (len(found) - 1)
+        for batch, after in pairwise(found):
+            np.testing.assert_array_equal(after.inputs[:, 0], batch.targets[:, -1])
+            assert batch.mask.shape == batch.inputs.shape
+        lengths = [batch.inputs.shape[1] for batch in found]
+        assert [batches.rate_factor(i) for i in indices] == [length / 20 for length in lengths]
+        seen_lengths.append(lengths)
+    assert sorted(seen_lengths[0]) == sorted(seen_lengths[1])  # the same lengths, in another order
+    assert seen_lengths[0] != seen_lengths[1]
+    assert len(set(seen_lengths[0])) > 5
+
+
+def test_a_batch_of_varying_length_depends_on_its_index_and_seed_alone() -> None:
+    stream = counting(501)
+    forwards, backwards = (Batches(stream, n_batch=4, n_context=10, seed=3, varies_context=True) for _ in range(2))
+    n = 4 * forwards.per_epoch
+    expected = [forwards.at(i).inputs for i in range(n)]
+    for i in reversed(range(n)):
+        np.testing.assert_array_equal(backwards.at(i).inputs, expected[i])
+
+
+def test_windows_of_one_length_leave_the_learning_rate_alone() -> None:
+    for order in ("stream", "shuffle"):
+        assert Batches(counting(50), n_batch=2, n_context=7, order=order).rate_factor(3) == 1.0
+
+
+def test_shuffled_windows_of_varying_length_are_refused() -> None:
+    with pytest.raises(RegardError, match="varies_context needs order stream, not shuffle"):
+        Batches(counting(50), n_batch=2, n_context=7, order="shuffle", varies_context=True)

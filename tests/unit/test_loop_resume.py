@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import SIZES, run_tiny, same_runs, stop_at, tiny_model, tiny_text
+from tiny_training import SIZES, lasting_metrics, run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
 from regard.training.checkpoint import checkpoint_folders
+from regard.training.evaluation import evaluate_slice
 from regard.training.state import TrainState
+from regard.training.weights import read_tensors
 
 EVERYTHING = {
     "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
@@ -33,6 +35,94 @@ def test_a_stopped_and_resumed_run_gives_the_bits_of_one_never_stopped(name: str
     for file in ("model", "average", "optimizer", "carried", "random", "best"):
         a, b = (f / "state" / "step-00000012" / f"{file}.safetensors" for f in (whole, parts))
         assert a.read_bytes() == b.read_bytes(), file
+
+
+STRONG = {
+    "n_layers": 3,
+    "d_hidden": 14,
+    "p_dropout": 0.4,
+    "p_hidden": 0.25,
+    "p_embedding": 0.1,
+    "p_weight": 0.5,
+    "is_variational": True,
+    "activation_penalty": 2.0,
+    "slowness_penalty": 1.0,
+}
+
+
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+def test_a_strong_recurrent_model_with_windows_of_varying_length_and_triggered_averaging_resumes_too(
+    name: str, tmp_path: Path
+) -> None:
+    sections = {
+        "train": {
+            "max_steps": 16,
+            "eval_every": 2,
+            "average": "nt-asgd",
+            "average_patience": 1,
+            "varies_context": True,
+        },
+        "optimizer": {"name": "sgd", "lr": 30.0, "weight_decay": 1.2e-6, "decays_vectors": True, "max_grad_norm": 0.25},
+        "schedule": {"name": "constant"},
+    }
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_tiny(whole, tiny_model(name, **STRONG), **sections)
+    for step in (3, 8, 13):
+        run_tiny(parts, tiny_model(name, **STRONG), resume=True, on_step=stop_at(step), **sections)
+    run_tiny(parts, tiny_model(name, **STRONG), resume=True, **sections)
+    assert same_runs(whole, parts)
+    average = read_tensors(whole / "state" / "step-00000016" / "average.safetensors")
+    assert 1 < int(average["n_averaged"]) < 16  # it was triggered on the way
+    rates = {line["lr"] for line in lasting_metrics(whole) if line["kind"] == "train"}
+    assert len(rates) > 2  # the rate followed the lengths
+    for file in ("model", "average", "optimizer", "carried", "random", "best"):
+        a, b = (f / "state" / "step-00000016" / f"{file}.safetensors" for f in (whole, parts))
+        assert a.read_bytes() == b.read_bytes(), file
+
+
+def test_a_resumed_run_with_windows_of_another_kind_is_refused(tmp_path: Path) -> None:
+    run_tiny(tmp_path, on_step=stop_at(4))
+    with pytest.raises(RegardError, match="its order was stream and is stream of varying length now"):
+        run_tiny(tmp_path, train={"varies_context": True}, resume=True)
+
+
+def test_windows_of_varying_length_are_refused_for_a_model_with_a_limit(tmp_path: Path) -> None:
+    with pytest.raises(
+        RegardError, match=r"train\.varies_context .* but the model sees at most 8 tokens\. Set it to false"
+    ):
+        run_tiny(tmp_path, tiny_model("transformer"), train={"varies_context": True})
+
+
+def test_once_triggered_the_average_is_what_is_evaluated_and_kept(tmp_path: Path) -> None:
+    sections = {
+        "train": {"max_steps": 12, "eval_every": 1, "average": "nt-asgd", "average_patience": 0},
+        "optimizer": {"name": "sgd", "lr": 25.0, "max_grad_norm": 0.25},
+        "schedule": {"name": "constant", "n_warmup": 0},
+    }
+    model = tiny_model()
+    run_tiny(tmp_path / "a", model, **sections)
+    plain = {"train": sections["train"] | {"average": "none"}}
+    run_tiny(tmp_path / "b", tiny_model(), **(sections | plain))
+    with_average, without = (
+        [line["nats_per_token"] for line in lasting_metrics(tmp_path / f) if line["kind"] == "valid"] for f in "ab"
+    )
+    first_worse = next(k for k in range(1, 12) if without[k] > min(without[:k]))
+    assert first_worse < 10
+    # The mean of one weight is that weight; from the next evaluation on the scores differ.
+    assert with_average[: first_worse + 1] == without[: first_worse + 1]
+    assert with_average[first_worse + 1] != without[first_worse + 1]
+    assert min(with_average[first_worse + 1 :]) < min(without[first_worse + 1 :])  # large steps, averaged out
+    assert min(with_average) == min(with_average[first_worse + 1 :])
+    assert evaluate_slice(model, tiny_text().valid, None, eos=0).nats_per_token == min(with_average)
+
+
+def test_a_run_in_tf32_leaves_the_switch_as_it_was(tmp_path: Path) -> None:
+    seen = []
+    run_tiny(
+        tmp_path, runtime={"precision": "tf32"}, on_step=lambda _: seen.append(torch.get_float32_matmul_precision())
+    )
+    assert set(seen) == {"high"}
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_the_test_of_resuming_would_see_a_lost_random_state(tmp_path: Path) -> None:

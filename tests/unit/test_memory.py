@@ -61,6 +61,18 @@ def test_a_model_that_will_move_to_a_gpu_is_estimated_for_the_gpu(name: str) -> 
     assert of(name, device="cpu", runtime=gpu) == of(name, device="meta", runtime=gpu)
 
 
+def test_dropped_weights_are_counted_once_and_not_for_every_sequence() -> None:
+    def activations(n_batch: int, **changes: float) -> int:
+        model = tiny_model("lstm", **changes)
+        train = TrainConfig(n_batch=n_batch, n_context=8)
+        return estimate(model, train, OptimizerConfig(), RuntimeConfig(device="cpu")).activations
+
+    one, three, five = (activations(n, p_weight=0.5) for n in (1, 3, 5))
+    assert five - three == three - one
+    assert 0 < one - (three - one) // 2 < 10 * 2 * 48 * 12 * 4  # what is there once: some copies of U, of two layers
+    assert activations(6) == 6 * activations(1)
+
+
 def test_the_loss_holds_a_chunk_of_logits_and_two_gradients_of_the_output_weights() -> None:
     V, D, n_tokens = 50_000, SIZES["transformer"]["d_model"], 128 * 8
     of_weights = 2 * 4 * V * D

@@ -33,6 +33,17 @@ def test_only_matrices_decay() -> None:
     assert model.bias.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_vectors_decay_too_where_that_is_asked_for(name: str) -> None:
+    model = layer()
+    config = OptimizerConfig(name=name, weight_decay=0.5, decays_vectors=True)
+    optimizer = build_optimizer(model.named_parameters(), config)
+    set_rate(optimizer, 0.1)
+    optimizer.step()
+    assert model.weight.flatten().tolist() == pytest.approx([0.95] * 4, abs=1e-15)
+    assert model.bias.tolist() == pytest.approx([0.95] * 2, abs=1e-15)
+
+
 def test_decay_is_a_tenth_for_adamw_and_nothing_for_sgd_unless_said() -> None:
     for name, decay in (("adamw", 0.1), ("sgd", 0.0)):
         optimizer = build_optimizer(layer().named_parameters(), OptimizerConfig(name=name))
