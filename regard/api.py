@@ -14,7 +14,7 @@ import torch
 from regard import __version__
 from regard import folder as run_folder
 from regard.card import write_card
-from regard.config import RunConfig, mapping, read_yaml, with_settings
+from regard.config import RunConfig, load_config, mapping, read_yaml, start_of, with_settings
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
@@ -25,6 +25,8 @@ from regard.models.gradient_model import GradientModel
 from regard.models.table import build_language_model, model_entry
 from regard.run import Run, load
 from regard.score.evaluate import evaluate
+from regard.start import Start, start_at, started_at, starting_from
+from regard.training.checkpoint import latest_checkpoint
 from regard.training.count import check_end_mark, train_count
 from regard.training.device import pick_device
 from regard.training.evaluation import first_tokens
@@ -52,9 +54,14 @@ def resolve(
     *,
     model: str | None = None,
     data: str | Sequence[str] | None = None,
+    start_from: str | Path | None = None,
     settings: Sequence[str] = (),
+    begun: Path | None = None,
 ) -> RunConfig:
-    """The complete config: the recipe, then `model` and `data`, then every `a.b=c` of `settings`."""
+    """The complete config: the recipe, then `model`, `data` and `start_from`, then every `a.b=c` of `settings`.
+
+    A run that is in `begun` already has all that it took from where it started: that folder need not be there any more.
+    """
     if isinstance(recipe, RunConfig):
         given = recipe.to_dict()
     elif isinstance(recipe, Mapping):
@@ -69,7 +76,13 @@ def resolve(
         source = data if isinstance(data, str) else list(data)
         given["data"] = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
         given["data"]["train"] = source[0] if isinstance(source, list) and len(source) == 1 else source
-    return RunConfig.from_dict(with_settings(given, settings))
+    given = with_settings(given, settings)
+    if start_from is not None:
+        given["start_from"] = str(start_from)
+    if (path := start_of(given)) is not None:
+        is_begun = begun is not None and load_config(begun / "config.yaml").start_from == path
+        given = starting_from(given, started_at(begun) if begun is not None and is_begun else start_at(Path(path)))
+    return RunConfig.from_dict(given)
 
 
 def train(
@@ -77,6 +90,7 @@ def train(
     *,
     model: str | None = None,
     data: str | Sequence[str] | None = None,
+    start_from: str | Path | None = None,
     settings: Sequence[str] = (),
     out: str | Path | None = None,
     resume: bool = False,
@@ -89,10 +103,14 @@ def train(
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
     and one that differs from the run's own config is refused. `is_tested` scores the test text at the end.
+    `start_from` is a folder, a run or a Hugging Face GPT-2, whose model, tokenizer and weights are trained further.
 
         run = regard.train({"model": {"name": "lstm"}}, data="my.txt", out="runs/mine")
+        run = regard.train(start_from="gpt2", data="my.txt", out="runs/mine")
     """
-    folder, config = _place(recipe, model=model, data=data, settings=settings, out=out, resume=resume)
+    asked = {"model": model, "data": data, "start_from": start_from, "settings": settings}
+    folder, config = _place(recipe, asked, out=out, resume=resume)
+    start = _start_of(folder, config)
     reporter = reporter or Silent()
     is_begun = (folder / "config.yaml").exists()
     with (progress or _drawing_nothing)() as draw:
@@ -100,11 +118,11 @@ def train(
             prepared = run_folder.prepared_again(folder, config, progress=draw)
         else:
             prepared = prepare(config.data, config.tokenizer, progress=draw)
-    facts = _rehearsed(config, prepared)
+    facts = _rehearsed(config, prepared, start)
     with run_folder.alone_in(folder):
         if not is_begun:
             run_folder.begin(folder, config, prepared.tokenizer, facts)
-        _fit(config, prepared, folder, resume, reporter)
+        _fit(config, prepared, folder, resume, reporter, start)
         return _finished(config, prepared, folder, is_tested)
 
 
@@ -122,13 +140,32 @@ def _finished(config: RunConfig, prepared: Prepared, folder: Path, is_tested: bo
     return run
 
 
-def _fit(config: RunConfig, prepared: Prepared, folder: Path, resume: bool, reporter: Reporter) -> None:
+def _start_of(folder: Path, config: RunConfig) -> Start | None:
+    """What the run's first weights are read from; None: they are random, or a saved state has come after them."""
+    if config.start_from is None or latest_checkpoint(folder) is not None:
+        return None
+    start = start_at(Path(config.start_from))
+    if (folder / "config.yaml").exists():
+        before = run_folder.open_folder(folder)[1].started_weights
+        if before != start.sha256:
+            raise RegardError(
+                f"The weights in '{start.path}' are not those that '{folder}' was begun with (sha256 "
+                f"{start.sha256[:12]}, then {str(before)[:12]}). Restore the old ones, or train a new run."
+            )
+    return start
+
+
+def _fit(
+    config: RunConfig, prepared: Prepared, folder: Path, resume: bool, reporter: Reporter, start: Start | None
+) -> None:
     """Count or descend, whichever the model does."""
     if isinstance(config.model, NgramConfig):
         train_count(config.model, prepared, folder, train=config.train, reporter=reporter)
         return
     torch.manual_seed(config.seed)
     network = build_language_model(config.model_name, config.model, prepared.tokenizer.vocab_size)
+    if start is not None:
+        start.load_into(network)
     result = train_gradient(
         network,
         prepared,
@@ -150,20 +187,18 @@ def _fit(config: RunConfig, prepared: Prepared, folder: Path, resume: bool, repo
 
 def _place(
     recipe: RunConfig | Mapping[str, Any] | str | Path | None,
+    asked: Mapping[str, Any],
     *,
-    model: str | None,
-    data: str | Sequence[str] | None,
-    settings: Sequence[str],
     out: str | Path | None,
     resume: bool,
 ) -> tuple[Path, RunConfig]:
     """Where the run lives and what it is, checked against what is there already."""
-    is_bare = recipe is None and model is None and data is None and not settings
-    if resume and is_bare:
+    if resume and recipe is None and not any(asked.values()):
         if out is None:
             raise RegardError("--resume needs to know which run: give its folder with --out.")
         return Path(out), run_folder.open_folder(Path(out))[0]
-    config = resolve(recipe, model=model, data=data, settings=settings)
+    is_there = resume and out is not None and (Path(out) / "config.yaml").exists()
+    config = resolve(recipe, **asked, begun=Path(out) if is_there and out is not None else None)
     name = Path(recipe).stem if isinstance(recipe, str | Path) else config.model_name
     folder = Path(out) if out is not None else Path("runs") / name
     if resume and (folder / "config.yaml").exists():
@@ -184,11 +219,13 @@ class Plan:
     n_tokens: dict[str, int]
     vocab_size: int
     first_batch: tuple[str, ...]
+    start: Start | None = None
 
     def lines(self) -> list[tuple[str, str]]:
         """Name and value of everything worth knowing, in words."""
         sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
-        lines = [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
+        lines = [("starts from", str(self.start))] if self.start is not None else []
+        lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
         if self.n_parameters is not None and self.flops_per_token is not None:
             lines.append(("parameters", f"{self.n_parameters:,}"))
             lines.append(("FLOPs a token", f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"))
@@ -210,11 +247,13 @@ def plan(
     *,
     model: str | None = None,
     data: str | Sequence[str] | None = None,
+    start_from: str | Path | None = None,
     settings: Sequence[str] = (),
     progress: Drawing | None = None,
 ) -> Plan:
     """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
-    config = resolve(recipe, model=model, data=data, settings=settings)
+    config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
+    start = None if config.start_from is None else start_at(Path(config.start_from))
     with (progress or _drawing_nothing)() as draw:
         prepared = prepare(config.data, config.tokenizer, progress=draw)
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
@@ -234,6 +273,7 @@ def plan(
         sizes,
         tokenizer.vocab_size,
         tuple(tokenizer.decode(row) for row in batches.at(0).inputs),
+        start,
     )
 
 
@@ -267,7 +307,7 @@ def report(folder: str | Path) -> Path:
     return draw_again(Path(folder))
 
 
-def _rehearsed(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
+def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> run_folder.RunFacts:
     """All that can be refused is refused here, with no weights allocated and before anything is written."""
     tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
     if model_entry(config.model_name).kind == "count":
@@ -287,6 +327,8 @@ def _rehearsed(config: RunConfig, prepared: Prepared) -> run_folder.RunFacts:
         data=prepared.fingerprint,
         n_parameters=n_parameters,
         flops_per_token=flops,
+        started_from=None if start is None else str(start.path),
+        started_weights=None if start is None else start.sha256,
     )
 
 

@@ -22,12 +22,8 @@ def write_card(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepa
 def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepared, test: Evaluation | None) -> str:
     entry = model_entry(config.model_name)
     source = config.data.train if isinstance(config.data.train, str) else ", ".join(config.data.train)
-    size = "n-grams" if entry.kind == "count" else "parameters"
     rows = [
-        ("model", f"{config.model_name}: {entry.summary} ({entry.paper})"),
-        (size, f"{facts.n_parameters:,}"),
-        ("FLOPs a token", f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"),
-        ("tokenizer", f"{prepared.tokenizer.kind}, {facts.vocab_size:,} tokens, sha256 {facts.tokenizer[:16]}"),
+        *_model_rows(config, facts, prepared.tokenizer.kind),
         ("data", f"{source}; fingerprint {facts.data[:16]}"),
         ("training text", f"{len(prepared.train):,} tokens, {prepared.train.n_bytes:,} bytes"),
         ("seed", str(config.seed)),
@@ -46,7 +42,36 @@ def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepar
             f"| {test.bits_per_byte:.4f}{lossy} | {test.perplexity:.2f} | {test.perplexity_per_word:.2f} "
             f"| {test.n_tokens:,} |",
         ]
-    lines += [
+    return "\n".join([*lines, *_use(folder)])
+
+
+def write_imported_card(folder: Path, config: RunConfig, facts: RunFacts, tokenizer_kind: str) -> None:
+    """The card of a run that was trained elsewhere."""
+    written = ("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}")
+    rows = [*_model_rows(config, facts, tokenizer_kind), written]
+    lines = [f"# {folder.name}: {model_entry(config.model_name).summary}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in rows]
+    lines += ["", "Its weights are as they were imported; on which text they were trained is not known here."]
+    write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder)]).encode())
+
+
+def _model_rows(config: RunConfig, facts: RunFacts, tokenizer_kind: str) -> list[tuple[str, str]]:
+    entry = model_entry(config.model_name)
+    size = "n-grams" if entry.kind == "count" else "parameters"
+    flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"
+    rows = [
+        ("model", f"{config.model_name}: {entry.summary} ({entry.paper})"),
+        (size, f"{facts.n_parameters:,}"),
+        ("FLOPs a token", flops),
+        ("tokenizer", f"{tokenizer_kind}, {facts.vocab_size:,} tokens, sha256 {facts.tokenizer[:16]}"),
+    ]
+    if facts.started_from is not None:
+        rows.append(("started from", f"{facts.started_from}; weights sha256 {facts.started_weights}"))
+    return rows
+
+
+def _use(folder: Path) -> list[str]:
+    return [
         "",
         "## How to use it",
         "",
@@ -66,4 +91,3 @@ def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepar
         "`tokenizers`, `metrics.jsonl` and `tensorboard/` the learning curve, `state/` what resuming needs.",
         "",
     ]
-    return "\n".join(lines)

@@ -1,6 +1,7 @@
 """The complete description of a run: YAML in, `--set a.b=c` on top, every default written out again.
 
     seed: 0
+    start_from: null     # or a folder: a run, or a Hugging Face GPT-2, whose model, tokenizer and weights are taken
     data: {train: my.txt}
     tokenizer: {kind: bpe, vocab_size: 4096}
     model: {name: lstm, d_model: 256, n_layers: 2}
@@ -36,7 +37,7 @@ SECTIONS: dict[str, type[Settings]] = {
 }
 """Every section but `model`, whose class depends on `model.name`."""
 
-KEYS = ("seed", "data", "tokenizer", "model", "optimizer", "schedule", "train", "runtime", "checkpoint")
+KEYS = ("seed", "start_from", "data", "tokenizer", "model", "optimizer", "schedule", "train", "runtime", "checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,7 @@ class RunConfig:
     """All that decides what a run computes."""
 
     seed: int
+    start_from: str | None
     data: DataConfig
     tokenizer: TokenizerConfig
     model_name: str
@@ -64,17 +66,19 @@ class RunConfig:
         seed = given.get("seed", 0)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
+        start_from = start_of(given)
         sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in SECTIONS.items()}
         model = dict(mapping(given, "model"))
         model_name = model.pop("name", None)
         if not isinstance(model_name, str):
             raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
-        return cls(seed=seed, model_name=model_name, model=model_config(model_name, model), **sections)  # type: ignore[arg-type]
+        chosen = model_config(model_name, model)
+        return cls(seed=seed, start_from=start_from, model_name=model_name, model=chosen, **sections)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order a reader would want them, every default written out."""
-        whole: dict[str, Any] = {"seed": self.seed}
-        for key in KEYS[1:]:
+        whole: dict[str, Any] = {"seed": self.seed, "start_from": self.start_from}
+        for key in KEYS[2:]:
             section: Settings = getattr(self, key)
             whole[key] = ({"name": self.model_name} if key == "model" else {}) | section.to_dict()
         return whole
@@ -85,6 +89,16 @@ class RunConfig:
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)
+
+
+def start_of(given: Mapping[str, Any]) -> str | None:
+    """The folder that a plain config starts from."""
+    start_from = given.get("start_from")
+    if start_from is not None and (not isinstance(start_from, str) or not start_from):
+        raise RegardError(
+            f"'start_from' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {start_from!r}."
+        )
+    return start_from
 
 
 def load_config(path: Path) -> RunConfig:

@@ -46,6 +46,9 @@ class RunFacts:
     data: str
     n_parameters: int
     flops_per_token: int
+    started_from: str | None = None
+    """The folder its first weights came from, and the sha256 of these; None: from random numbers."""
+    started_weights: str | None = None
 
 
 @contextmanager

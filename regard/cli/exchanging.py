@@ -9,32 +9,45 @@ import typer
 
 
 def export_run(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of an n-gram model.")],
-    file: Annotated[Path, typer.Argument(help="The ARPA file to write; .gz packs it.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder: an n-gram model, or a GPT-2.")],
+    to: Annotated[Path, typer.Argument(help="The ARPA file (.gz packs it) or the Hugging Face folder to write.")],
 ) -> None:
-    """Write an n-gram run as an ARPA file that KenLM and others read.
+    """Write an n-gram run as an ARPA file that KenLM reads, or a GPT-2 run as a folder that transformers loads.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       regard export runs/ngram words.arpa.gz
+
+      [dim]gpt2, or a transformer of its form; AutoModelForCausalLM and AutoTokenizer load it:[/dim]
+      regard export runs/mine my-gpt2
     """
     from regard import api
     from regard.weights.arpa import export_arpa
+    from regard.weights.hugging_face import export_hugging_face
 
-    export_arpa(api.load(run), file)
-    typer.echo(f"Wrote {file}")
+    loaded = api.load(run, device="cpu")
+    if loaded.config.model_name == "ngram":
+        export_arpa(loaded, to)
+    else:
+        export_hugging_face(loaded, to)
+    typer.echo(f"Wrote {to}")
 
 
 def import_run(
-    file: Annotated[Path, typer.Argument(help="An ARPA file of any maker, packed by gzip or not.")],
+    source: Annotated[Path, typer.Argument(help="An ARPA file, packed by gzip or not, or a Hugging Face folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")],
 ) -> None:
-    """Make a run folder of an ARPA file, to score and generate with.
+    """Make a run folder of an ARPA file or of a Hugging Face GPT-2 folder: to score, generate and look inside.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       regard import words.arpa.gz --out runs/words
+
+      [dim]a folder with config.json, model.safetensors and tokenizer.json (or vocab.json and merges.txt):[/dim]
+      regard import gpt2 --out runs/gpt2
     """
     from regard.weights.arpa import import_arpa
+    from regard.weights.hugging_face import import_hugging_face, is_for_hugging_face
 
-    typer.echo(f"Wrote {import_arpa(file, out).folder}")
+    read = import_hugging_face if is_for_hugging_face(source) else import_arpa
+    typer.echo(f"Wrote {read(source, out).folder}")

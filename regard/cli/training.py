@@ -19,6 +19,9 @@ EXAMPLES = """
   [dim]change settings; print the plan and train nothing:[/dim]
   regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
 
+  [dim]fine-tune GPT-2, from a Hugging Face folder, or any run:[/dim]
+  regard train --from gpt2 --data my.txt --out runs/mine
+
   [dim]go on where it stopped, by Ctrl-C or kill -9:[/dim]
   regard train --resume --out runs/lstm
 
@@ -32,6 +35,10 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Option("--data", "-d", help="Text: file, folder, glob, built-in name, hub:NAME or - (repeatable)."),
+    ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Start from a run, or from a Hugging Face GPT-2 folder."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder to write (default: runs/NAME).")
@@ -49,12 +56,13 @@ def train(
     from regard.training.progress import reporter
 
     if dry_run:
-        terminal.print_plan(api.plan(recipe, model=model, data=data, settings=settings or ()))
+        terminal.print_plan(api.plan(recipe, model=model, data=data, start_from=start_from, settings=settings or ()))
         return
     run = api.train(
         recipe,
         model=model,
         data=data,
+        start_from=start_from,
         settings=settings or (),
         out=out,
         resume=resume,

@@ -1,0 +1,186 @@
+"""Where a run starts from: the weights, the model and the tokenizer of another run or of a Hugging Face folder.
+
+In a config it is one key, `start_from: FOLDER`. The model and the tokenizer then come from there, and what is said
+about them beside it must agree. What is left open about the training is set as for fine-tuning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard import __version__
+from regard import folder as run_folder
+from regard.card import write_imported_card
+from regard.config import RunConfig, mapping
+from regard.errors import RegardError
+from regard.models.gpt2_config import GPT2Config
+from regard.models.table import model_entry
+from regard.settings import Settings
+from regard.text.config import TokenizerConfig
+from regard.text.tokenizer import Tokenizer
+from regard.weights import hugging_face
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regard.models.gradient_model import GradientModel
+
+MAY_DIFFER = ("p_dropout",)
+LIMITS = ("max_steps", "max_tokens", "max_seconds", "max_epochs")
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model to start from. Its weights are read when they are asked for."""
+
+    path: Path
+    is_run: bool
+    model_name: str
+    model: Settings
+    tokenizer: Tokenizer
+    tokenizer_settings: dict[str, Any]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.path / "model.safetensors",) if self.is_run else hugging_face.weight_files(self.path)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the file that holds the weights; of all of them one after the other where there are shards."""
+        digest = hashlib.sha256()
+        for file in self.files:
+            with open(file, "rb") as opened:
+                while block := opened.read(2**22):
+                    digest.update(block)
+        return digest.hexdigest()
+
+    def weights(self) -> dict[str, Tensor]:
+        """By our names, in float32."""
+        from regard.training.weights import read_tensors
+
+        if self.is_run:
+            return read_tensors(self.files[0])
+        assert isinstance(self.model, GPT2Config)
+        return hugging_face.read_weights(self.path, self.model, self.tokenizer.vocab_size)
+
+    def load_into(self, model: GradientModel) -> None:
+        from regard.training.weights import load_weights
+
+        load_weights(model, self.weights(), self.path)
+
+    def __str__(self) -> str:
+        form = "a run" if self.is_run else "a Hugging Face folder"
+        return f"{self.path} ({form}; weights sha256 {self.sha256[:16]})"
+
+
+def start_at(path: Path) -> Start:
+    """What a folder holds: a run of ours, or a Hugging Face GPT-2."""
+    hugging_face.check_folder(path)
+    if hugging_face.is_hugging_face(path):
+        config, tokenizer = hugging_face.read_config(path)
+        settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
+        return Start(path, False, "gpt2", config, tokenizer, settings.to_dict())
+    run, _, tokenizer = run_folder.open_folder(path)
+    if model_entry(run.model_name).kind == "count":
+        raise RegardError(
+            f"'{path}' is a {run.model_name}: counts are no weights to start from. Give a run of another model, or "
+            "a Hugging Face GPT-2 folder."
+        )
+    if not (path / "model.safetensors").is_file():
+        raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
+    return Start(path, True, run.model_name, run.model, tokenizer, {**run.tokenizer.to_dict(), "path": str(path)})
+
+
+def started_at(folder: Path) -> Start:
+    """What the run in `folder` took from where it started; that need not be there any more."""
+    config, _, tokenizer = run_folder.open_folder(folder)
+    assert config.start_from is not None
+    settings = config.tokenizer.to_dict()
+    return Start(Path(config.start_from), True, config.model_name, config.model, tokenizer, settings)
+
+
+def starting_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
+    """A plain config that starts from `start`: complete in its model and tokenizer, or refused where it contradicts."""
+    model = {"name": start.model_name, **start.model.to_dict()}
+    own_model = mapping(given, "model")
+    _check_agree("model", own_model, model, start, "Only model.p_dropout may differ.")
+    tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
+    _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")
+    tuned = _fine_tuning(start, mapping(given, "train"))
+    sections = {name: {**tuned[name], **mapping(given, name)} for name in tuned}
+    return {**given, **sections, "model": {**model, **own_model}, "tokenizer": {**tokenizer, **own_tokenizer}}
+
+
+def _check_agree(section: str, own: Mapping[str, Any], found: Mapping[str, Any], start: Start, more: str) -> None:
+    for key, value in own.items():
+        if key in found and value != found[key] and key not in MAY_DIFFER:
+            raise RegardError(
+                f"{section}.{key} is {value!r} here and {found[key]!r} in '{start.path}', which the run starts from. "
+                f"Leave it out: the {section} comes from there. {more}".rstrip()
+            )
+
+
+def _fine_tuning(start: Start, train: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What suits weights that know much already.
+
+    For GPT-2 5e-5, 8 sequences and 3 passes over the text, the values of Hugging Face's own example; for others a
+    tenth of the rate they are trained with.
+    """
+    n_batch = train.get("n_batch", 8)
+    sections: dict[str, dict[str, Any]] = {"train": {"n_batch": n_batch, "eval_every": 50}}
+    if not any(train.get(name) is not None for name in LIMITS):
+        sections["train"]["max_epochs"] = 3.0
+    sections["optimizer"] = {"lr": 5e-5 if start.model_name == "gpt2" else 0.1 * _usual_rate(start)}
+    return sections
+
+
+def _usual_rate(start: Start) -> float:
+    from regard.comparison.shapes import shape_of
+    from regard.training.config import OptimizerConfig
+    from regard.training.optimizer import highest_rate
+
+    outline = shape_of(start.model_name, start.model, start.tokenizer.vocab_size)
+    return highest_rate(OptimizerConfig(), outline.mixer.carries_state)
+
+
+def begin_as(path: Path, folder: Path) -> Path:
+    """Make a run folder of a Hugging Face folder: the same model, not trained any further."""
+    from regard.comparison.shapes import shape_of
+    from regard.training.weights import write_weights
+
+    run_folder.check_free(folder)
+    hugging_face.check_folder(path)
+    if not hugging_face.is_hugging_face(path):
+        raise RegardError(f"'{path}' is a run already; there is nothing to import.")
+    start = start_at(path)
+    weights = start.weights()
+    outline = shape_of(start.model_name, start.model, start.tokenizer.vocab_size)
+    config = RunConfig.from_dict(
+        {
+            "start_from": str(path),
+            "data": {"train": str(path)},
+            "tokenizer": start.tokenizer_settings,
+            "model": {"name": start.model_name, **start.model.to_dict()},
+        }
+    )
+    facts = run_folder.RunFacts(
+        format=run_folder.FORMAT,
+        regard=__version__,
+        model=start.model_name,
+        vocab_size=start.tokenizer.vocab_size,
+        tokenizer=start.tokenizer.hash,
+        data=run_folder.IMPORTED,
+        n_parameters=outline.n_parameters,
+        flops_per_token=outline.flops_per_token(outline.mixer.max_context or 1),
+        started_from=str(path),
+        started_weights=start.sha256,
+    )
+    write_weights(weights, folder / "model.safetensors")
+    run_folder.begin(folder, config, start.tokenizer, facts)
+    write_imported_card(folder, config, facts, start.tokenizer.kind)
+    return folder

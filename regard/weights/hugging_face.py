@@ -1,0 +1,180 @@
+"""Hugging Face folders of GPT-2: read, and written. Weights are safetensors; a pickle is never opened."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError, nearest
+from regard.files import write_folder_atomically
+from regard.models.gpt2_config import GPT2Config
+from regard.text.gpt2_tokenizer import read_object
+from regard.text.tokenizer import Tokenizer
+from regard.weights.gpt2_form import config_of, our_tensors, their_tensors, written_config
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regard.run import Run
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+INDEX = "model.safetensors.index.json"
+
+
+def is_hugging_face(path: Path) -> bool:
+    """Whether a folder is one of Hugging Face's: a run of ours has config.yaml."""
+    return path.is_dir() and not (path / "config.yaml").exists()
+
+
+def is_for_hugging_face(path: Path) -> bool:
+    """Whether what was given is, or was meant to be, a Hugging Face folder rather than an ARPA file."""
+    return path.is_dir() or path.suffix in (*PICKLES, ".safetensors", ".json") or not (path.exists() or path.suffix)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse what is no folder, with the way out."""
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}")
+    if path.is_file() and path.suffix in PICKLES:
+        raise RegardError(_no_pickle(path, path.parent))
+    if not path.is_dir():
+        raise RegardError(
+            f"'{path}' is a file; give the folder that holds config.json, model.safetensors and the tokenizer's files."
+        )
+
+
+def read_config(path: Path) -> tuple[GPT2Config, Tokenizer]:
+    """The model and the tokenizer that a folder describes; its weights are not read."""
+    check_folder(path)
+    if not (path / "config.json").exists():
+        raise RegardError(f"'{path}' is no Hugging Face folder: config.json is missing.")
+    config, n_rows = config_of(read_object(path / "config.json"), f"'{path}/config.json'")
+    if not any((path / name).exists() for name in ("tokenizer.json", "vocab.json")):
+        raise RegardError(
+            f"'{path}' has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt. "
+            "Copy these files there from where the model came from."
+        )
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.vocab_size > n_rows:
+        raise RegardError(
+            f"The tokenizer in '{path}' has {tokenizer.vocab_size:,} tokens and the model {n_rows:,} rows for them "
+            "(vocab_size in config.json). They do not belong together."
+        )
+    return config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows), tokenizer
+
+
+def weight_files(path: Path) -> tuple[Path, ...]:
+    """The safetensors files of a folder: one, or the shards that its index names."""
+    if (path / "model.safetensors").exists():
+        return (path / "model.safetensors",)
+    if not (path / INDEX).exists():
+        pickle = next((p for p in sorted(path.iterdir()) if p.suffix in PICKLES), None)
+        if pickle is not None:
+            raise RegardError(_no_pickle(pickle, path))
+        raise RegardError(f"'{path}' has no weights: neither model.safetensors nor {INDEX} is there.")
+    index = read_object(path / INDEX).get("weight_map")
+    names = sorted(set(index.values())) if isinstance(index, dict) else []
+    if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
+        raise RegardError(f"'{path / INDEX}' must have a weight_map from tensors to names of files in the same folder.")
+    for name in names:
+        if not (path / name).exists():
+            raise RegardError(f"'{path}' lacks {name}, which {INDEX} names. Copy the whole folder again.")
+    return tuple(path / name for name in names)
+
+
+def read_weights(path: Path, config: GPT2Config, vocab_size: int) -> dict[str, Tensor]:
+    """The weights of a folder, by our names and in float32."""
+    from regard.comparison.shapes import shape_of
+    from regard.training.weights import named_weights, read_tensors
+
+    tensors: dict[str, Tensor] = {}
+    files = weight_files(path)
+    for file in files:
+        tensors |= read_tensors(file)
+    own = named_weights(shape_of("gpt2", config, vocab_size))
+    return our_tensors(tensors, own, f"'{files[0] if len(files) == 1 else path}'")
+
+
+def _no_pickle(file: Path, folder: Path) -> str:
+    code = (
+        "from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; "
+        f"a, b = {str(folder)!r}, {(folder.name or 'model') + '-safetensors'!r}; "
+        "M.from_pretrained(a).save_pretrained(b); T.from_pretrained(a).save_pretrained(b)"
+    )
+    return (
+        f"'{file}' is a pickle, and opening one can run any code that is in it; Regard reads safetensors alone. If you "
+        f"trust it, convert it where you have transformers: python -c {shlex.quote(code)}"
+    )
+
+
+def import_hugging_face(path: Path | str, folder: Path | str) -> Run:
+    """Make a run folder of a Hugging Face GPT-2 folder."""
+    from regard.run import load
+    from regard.start import begin_as
+
+    return load(begin_as(Path(path), Path(folder)))
+
+
+def export_hugging_face(run: Run, folder: Path | str) -> None:
+    """Write a run as a folder that transformers' `GPT2LMHeadModel` and `AutoTokenizer` load."""
+    from safetensors.torch import save_file
+
+    from regard.training.weights import named_weights
+
+    folder = Path(folder)
+    config = expressed_as_gpt2(run)
+    if folder.exists():
+        raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
+    weights = {name: tensor.cpu() for name, tensor in named_weights(run.model).items()}  # type: ignore[arg-type]
+    eos, n_rows = run.tokenizer.eos, len(weights["embedding"])
+    files: dict[str, dict[str, Any]] = {
+        "config.json": written_config(config, n_rows, eos),
+        "generation_config.json": {"bos_token_id": eos, "eos_token_id": eos},
+        "tokenizer.json": _written_tokenizer(run.tokenizer),
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": run.tokenizer.end_mark,
+            "eos_token": run.tokenizer.end_mark,
+            "model_max_length": config.max_context,
+            "clean_up_tokenization_spaces": False,
+        },
+    }
+
+    def fill(aside: Path) -> None:
+        for name, content in files.items():
+            (aside / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        save_file(their_tensors(weights), aside / "model.safetensors", metadata={"format": "pt"})
+
+    write_folder_atomically(folder, fill)
+
+
+def expressed_as_gpt2(run: Run) -> GPT2Config:
+    """The config of a run as GPT-2's, where that says all of it; else the first key that it cannot say."""
+    if isinstance(run.config.model, GPT2Config):
+        return run.config.model
+    name, own = run.config.model_name, run.config.model.to_dict()
+    if name != "transformer":
+        raise RegardError(
+            f"'{run.folder}' is a {name}. Regard writes gpt2 runs, and transformer runs of GPT-2's form, as Hugging "
+            "Face folders, and n-gram runs as ARPA files."
+        )
+    fixed = type(run.config.model)().to_dict() | {"norm": "pre", "positions": "learned"}
+    free = ("d_model", "n_layers", "n_heads", "d_ff", "activation", "max_context", "p_dropout", "tie_embeddings")
+    for key, value in own.items():
+        if key not in free and value != fixed[key]:
+            raise RegardError(
+                f"'{run.folder}' has model.{key} = {value}, which Hugging Face's GPT-2 cannot say: it has {fixed[key]} "
+                "alone."
+            )
+    return GPT2Config.from_dict({key: own[key] for key in free})
+
+
+def _written_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    """tokenizer.json with its end mark as a special token, which is how Hugging Face skips it in what it decodes."""
+    whole: dict[str, Any] = json.loads(tokenizer.json)
+    mark = {"id": tokenizer.eos, "content": tokenizer.end_mark, "single_word": False, "lstrip": False}
+    whole["added_tokens"] = [mark | {"rstrip": False, "normalized": False, "special": True}]
+    return whole
