@@ -23,9 +23,11 @@ from regard.errors import RegardError
 from regard.folder import RunFacts, open_folder, prepared_again
 from regard.models.gradient_model import GradientModel
 from regard.models.next_token import NextToken, as_next_token
+from regard.models.pointer import PointerModel
 from regard.models.table import build_language_model, model_entry
 from regard.score.evaluate import Evaluation, evaluate
 from regard.score.scored import Scored, scored
+from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
 from regard.training.weights import load_weights, read_tensors
@@ -61,9 +63,10 @@ class Run:
     ) -> Iterator[tuple[int, str]]:
         """(which continuation, next piece of its text), as soon as whole characters are there."""
         config = SamplingConfig.from_dict(sampling)
-        ids = self.tokenizer.encode(prompt)
+        words = self._vocabulary_of_a_text()
+        ids = words.encode(prompt)
         prompts = torch.from_numpy(ids.astype(np.int64)).expand(n, -1)
-        decoders = [self.tokenizer.stream_decoder(after=ids) for _ in range(n)]
+        decoders = [words.stream_decoder(after=ids) for _ in range(n)]
         stops = [StopText(stop) for _ in range(n)]
         # For words, <eos> is only the end of a line; elsewhere the document ends with it.
         end = None if self.tokenizer.kind == "word" else self.tokenizer.eos
@@ -78,7 +81,7 @@ class Run:
 
     def score(self, text: str) -> Scored:
         """What every token of `text` costs, the end of the text included."""
-        ids, spans = self.tokenizer.encode_with_offsets(text)
+        ids, spans = self._vocabulary_of_a_text().encode_with_offsets(text)
         has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
         return scored(text, spans, self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos)))
 
@@ -108,7 +111,12 @@ class Run:
         """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""
         from regard.lens.trace import trace_text
 
-        return trace_text(self.model, self.tokenizer, text)
+        return trace_text(self.model, self._vocabulary_of_a_text(), text)
+
+    def _vocabulary_of_a_text(self) -> Tokenizer | ExtendedVocabulary:
+        """The tokenizer; where the model can copy words, one that tells those of a text apart that it does not have."""
+        can_copy_words = isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
+        return ExtendedVocabulary(self.tokenizer) if can_copy_words else self.tokenizer
 
     def sample_prompt(self) -> str:
         """The first words of a line of the kind of text the model knows."""

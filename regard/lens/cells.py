@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from regard.comparison.result import CellTrace, CellView
 from regard.count.ngram import NgramModel
 from regard.mixers.recurrent import Recurrent
+from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.run import Run
 
 Array = NDArray[np.float64]
@@ -95,7 +96,8 @@ FEATURES: dict[str, Callable[[str], Array]] = {
 
 def cell_view(run: Run, text: str, passage: str) -> CellView | None:
     """Search the units of a recurrent run on `text` and show the best on `passage`; None for other models."""
-    if isinstance(run.model, NgramModel) or not isinstance(run.model.mixer, Recurrent):
+    stack = recurrent_stack(run)
+    if stack is None:
         return None
     tap, units, ends = unit_values(run, text[:MAX_CHARS])
     _, passage_units, passage_ends = unit_values(run, passage)
@@ -106,7 +108,7 @@ def cell_view(run: Run, text: str, passage: str) -> CellView | None:
             found.append((name, *picked))
     found.sort(key=lambda f: -abs(f[2]))
     kept = [f for f in found if abs(f[2]) >= WEAKEST][:MAX_TRACES] or found[:1]
-    firsts = np.cumsum([0] + [layer.d_hidden for layer in run.model.mixer.layers[:-1]])  # unit 0 of each layer
+    firsts = np.cumsum([0] + [layer.d_hidden for layer in stack.layers[:-1]])  # unit 0 of each layer
     traces = []
     for name, unit, score in kept:
         values = passage_units[:, unit]
@@ -118,6 +120,14 @@ def cell_view(run: Run, text: str, passage: str) -> CellView | None:
     starts = np.concatenate([[0], passage_ends[:-1]])
     tokens = tuple(passage[a:b] for a, b in zip(starts.tolist(), passage_ends.tolist(), strict=True))
     return CellView(tap=tap, tokens=tokens, traces=tuple(traces))
+
+
+def recurrent_stack(run: Run) -> Recurrent | None:
+    """The recurrent layers of a model, with or without attention above them; None where there are none."""
+    mixer = None if isinstance(run.model, NgramModel) else run.model.mixer
+    if isinstance(mixer, RecurrentAttention):
+        return mixer.recurrent
+    return mixer if isinstance(mixer, Recurrent) else None
 
 
 def best_unit(units: Array, feature: Array) -> tuple[int, float] | None:
@@ -148,6 +158,8 @@ def unit_values(run: Run, text: str) -> tuple[str, Array, NDArray[np.int64]]:
     trace = run.trace(text)
     taps, tap = (trace.cells, "cell") if trace.cells else (trace.named("hidden"), "hidden")
     layers = sorted((name for name in taps if name.startswith("layers.")), key=lambda n: int(n.split(".")[1]))
+    stack = recurrent_stack(run)
+    layers = layers[: len(stack.layers) if stack is not None else None]  # what attention adds above them is no state
     values = np.concatenate([taps[name][1:] for name in layers], axis=1).astype(np.float64)  # row 0 is the start mark
     _, offsets = run.tokenizer.encode_with_offsets(text)
     ends = np.maximum.accumulate(np.array([end for _, end in offsets], dtype=np.int64))

@@ -25,6 +25,7 @@ from regard.errors import RegardError
 from regard.layers.record import Record
 from regard.models.gradient_model import GradientModel
 from regard.models.next_token import as_next_token
+from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
 
 Array = NDArray[Any]
@@ -63,7 +64,7 @@ class Trace:
         return self.named("cell")
 
 
-def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer, text: str) -> Trace:
+def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer | ExtendedVocabulary, text: str) -> Trace:
     """Run `model` over one text, by the plain path, and keep everything."""
     ids = tokenizer.encode(text)
     if not len(ids):
