@@ -15,17 +15,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["RegardError", "__version__", "compare", "load", "trace", "train"]
+__all__ = ["RegardError", "__version__", "compare", "load", "study", "trace", "train"]
 
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.api import compare, load, trace, train
+    from regard.api import compare, load, study, trace, train
 
 
 def __getattr__(name: str) -> Any:
     """Import the public functions when they are first asked for."""
-    if name in ("load", "train", "compare", "trace"):
+    if name in ("load", "train", "compare", "study", "trace"):
         from regard import api
 
         return getattr(api, name)

@@ -38,9 +38,10 @@ from regard.training.reading import batches_for, context_of
 
 if TYPE_CHECKING:
     from regard.comparison.result import Comparison
+    from regard.studies.finding import Study
     from regard.text.learning import Progress
 
-__all__ = ["Plan", "Run", "compare", "load", "plan", "report", "trace", "train"]
+__all__ = ["Plan", "Run", "compare", "load", "plan", "report", "study", "trace", "train"]
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -305,6 +306,27 @@ def report(folder: str | Path) -> Path:
     from regard.comparison.runner import draw_again
 
     return draw_again(Path(folder))
+
+
+def study(
+    name: str,
+    *,
+    runs: str | Path | Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Study:
+    """Run the study called `name` (see `regard study`), write its page into `out` and return what it found."""
+    from regard.studies.runner import run_study
+
+    given = [runs] if isinstance(runs, str | Path) else list(runs)
+    folder = study_folder(name) if out is None else Path(out)
+    return run_study(name, runs=given, settings=settings, out=folder, tell=progress)
+
+
+def study_folder(name: str) -> Path:
+    """Where the page of a study goes if nothing else is said."""
+    return Path("study") / name
 
 
 def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> run_folder.RunFacts:

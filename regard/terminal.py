@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from regard.run import Run
     from regard.score.evaluate import Evaluation
     from regard.score.scored import Scored
+    from regard.studies.finding import Study
     from regard.text.learning import Progress
 
 console = Console(highlight=False)
@@ -189,6 +190,35 @@ def print_comparison(comparison: Comparison, folder: Path) -> None:
     )
 
 
+def print_studies() -> None:
+    """The table of studies, and everything that can be set for each."""
+    from regard.studies.table import STUDIES
+
+    table = _table("study", "what it shows", "your runs")
+    for key, entry in STUDIES.items():
+        table.add_row(f"[bold]{key}[/bold]", entry.summary, "--run RUN" if entry.takes_runs else "")
+    console.print(table)
+    for key, entry in STUDIES.items():
+        table = _table(f"{key}: --set", "default", "meaning")
+        for line in entry.config.help():
+            table.add_row(f"[bold]{line.name}[/bold]", escape(_yaml(line.default)), escape(line.doc))
+        console.print()
+        console.print(table)
+
+
+def print_study(study: Study, folder: Path) -> None:
+    """The short table, the sentence, and where the page is."""
+    from regard.studies.page import cell_text
+
+    summary = study.finding.summary
+    table = _table(*summary.columns, right=summary.columns[1:])
+    for name, *cells in summary.rows:
+        table.add_row(f"[bold]{escape(cell_text(name))}[/bold]", *(escape(cell_text(cell)) for cell in cells))
+    console.print(table)
+    console.print(Text(f"\n{study.sentence}", "bold"))
+    console.print(Text(f"\nThe page: {folder / 'report.html'}  (a picture: {folder / 'figure.png'})"), soft_wrap=True)
+
+
 def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int) -> None:
     """Stream one continuation as it is made; print several one after the other, each under its number."""
     first = next(pieces, (0, ""))  # what is wrong with the prompt is said before any of it is printed
@@ -239,4 +269,6 @@ def _table(*columns: str, right: tuple[str, ...] = (), show_header: bool = True)
 def _yaml(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_yaml(v) for v in value) + "]"
-    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if not isinstance(value, str) else value
+    if isinstance(value, bool):  # asked first: 1 == True
+        return "true" if value else "false"
+    return "null" if value is None else str(value)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import catalog, comparing, exchanging, training, using
+from regard.cli import catalog, comparing, exchanging, studying, training, using
 
 app = typer.Typer(
     name="regard",
@@ -25,6 +25,7 @@ app = typer.Typer(
 _TRAIN, _USE, _SEE = "Train", "Use a trained run", "What there is"
 app.command("compare", rich_help_panel=_TRAIN)(comparing.compare)
 app.command("train", rich_help_panel=_TRAIN)(training.train)
+app.command("study", rich_help_panel=_TRAIN)(studying.study)
 app.command("generate", rich_help_panel=_USE)(using.generate)
 app.command("score", rich_help_panel=_USE)(using.score)
 app.command("eval", rich_help_panel=_USE)(using.evaluate)

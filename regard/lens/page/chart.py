@@ -24,7 +24,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the plot lies and how data become pixels; x is logarithmic, y is not."""
+    """Where the plot lies and how data become pixels; x is logarithmic and y is not, unless it is said otherwise.
+
+    What a logarithmic y-axis has no place for, zero, lies below the picture: a line that falls to it falls out.
+    """
 
     width: int
     height: int
@@ -36,14 +39,21 @@ class Frame:
     right: int = 118
     top: int = 14
     bottom: int = 44
+    is_x_log: bool = True
+    is_y_log: bool = False
 
     def x(self, value: float) -> float:
-        share = math.log(value / self.x_low) / math.log(self.x_high / self.x_low)
+        share = _share(value, self.x_low, self.x_high, self.is_x_log)
         return self.left + share * (self.width - self.left - self.right)
 
     def y(self, value: float) -> float:
-        share = (value - self.y_low) / (self.y_high - self.y_low)
+        share = _share(value, self.y_low, self.y_high, self.is_y_log) if value > 0 or not self.is_y_log else -1.0
         return self.height - self.bottom - share * (self.height - self.top - self.bottom)
+
+
+def _share(value: float, low: float, high: float, is_log: bool) -> float:
+    """How far `value` is on the way from `low` to `high`."""
+    return math.log(value / low) / math.log(high / low) if is_log else (value - low) / (high - low)
 
 
 def line_chart(
@@ -56,9 +66,18 @@ def line_chart(
     x_text: Callable[[float], str],
     y_range: tuple[float, float],
     title: str,
+    is_x_log: bool = True,
+    is_y_log: bool = False,
+    y_text: Callable[[float], str] | None = None,
+    x_limits: tuple[float, float] | None = None,
 ) -> str:
-    """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed."""
-    frame = Frame(width, height, *x_range(series), *y_range)
+    """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed.
+
+    `y_text` writes a value on a logarithmic y-axis and in a tip; None: three decimals.
+    """
+    limits = x_limits or x_range(series)
+    frame = Frame(width, height, *limits, *y_range, is_x_log=is_x_log, is_y_log=is_y_log)
+    write = y_text or (lambda y: f"{y:.3f}")
     clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -66,9 +85,9 @@ def line_chart(
         f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
         f'width="{width - frame.left - frame.right + 4}" '
         f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
-        _axes(frame, x_label, y_label, x_text),
+        _axes(frame, x_label, y_label, x_text, write),
         f'<g clip-path="url(#{clip})">',
-        *(_drawn(s, frame) for s in series),
+        *(_drawn(s, frame, write) for s in series),
         "</g>",
         _end_labels(series, frame),
         "</svg>",
@@ -133,18 +152,20 @@ def decimals(ticks: Sequence[float]) -> int:
     return next((n for n in (1, 2, 3) if all(abs(t - round(t, n)) < 1e-9 for t in ticks)), 4)
 
 
-def _axes(frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str]) -> str:
+def _axes(
+    frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str], y_text: Callable[[float], str]
+) -> str:
     bottom, right = frame.height - frame.bottom, frame.width - frame.right
-    y_ticks = linear_ticks(frame.y_low, frame.y_high, 6)
+    y_ticks = log_ticks(frame.y_low, frame.y_high, 7) if frame.is_y_log else linear_ticks(frame.y_low, frame.y_high, 6)
     digits = decimals(y_ticks)
     parts = []
     for tick in y_ticks:
-        y = frame.y(tick)
+        y, text = frame.y(tick), y_text(tick) if frame.is_y_log else f"{tick:.{digits}f}"
         parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:.{digits}f}</text>'
-        )
-    for tick in log_ticks(frame.x_low, frame.x_high, max(4, (right - frame.left) // 75)):
+        parts.append(f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>')
+    most = max(4, (right - frame.left) // 75)
+    x_ticks = (log_ticks if frame.is_x_log else linear_ticks)(frame.x_low, frame.x_high, most)
+    for tick in x_ticks:
         x = frame.x(tick)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"/>')
         parts.append(
@@ -164,9 +185,9 @@ def _axes(frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], st
     return "\n".join(parts)
 
 
-def _drawn(series: Series, frame: Frame) -> str:
+def _drawn(series: Series, frame: Frame, y_text: Callable[[float], str]) -> str:
     right = frame.width - frame.right
-    positive = [(x, y) for x, y in series.points if x > 0]
+    positive = [(x, y) for x, y in series.points if x > 0 or not frame.is_x_log]
     if not positive and series.points:  # counting costs no FLOPs: a level line to hold the others against
         y = frame.y(series.points[-1][1])
         return (
@@ -181,7 +202,7 @@ def _drawn(series: Series, frame: Frame) -> str:
     dash = f' stroke-dasharray="{series.dash}"' if series.dash else ""
     parts.append(f'<polyline class="line" points="{path}" stroke="{series.colour}"{dash}/>')
     for x, y in positive:
-        tip = escape(f"{series.name}: {y:.3f}", quote=True)
+        tip = escape(f"{series.name}: {y_text(y)}", quote=True)
         parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="6" class="hit" data-tip="{tip}"/>')
     x, y = positive[-1]
     parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="3.5" fill="{series.colour}"/>')
@@ -191,19 +212,21 @@ def _drawn(series: Series, frame: Frame) -> str:
 def _end_labels(series: Sequence[Series], frame: Frame) -> str:
     """Names at the right, in the order of the last values, pushed apart so that none covers another."""
     spacing = 16.0
-    ends = sorted(((frame.y(s.points[-1][1]), s) for s in series if s.points), key=lambda e: e[0])
+    floor = float(frame.height - frame.bottom)
+    # What fell out of the picture has its name at the foot.
+    ends = sorted(((min(frame.y(s.points[-1][1]), floor), s) for s in series if s.points), key=lambda e: e[0])
     places: list[float] = []
     for y, _ in ends:
         places.append(max(y, places[-1] + spacing) if places else y)
-    overflow = places[-1] - (frame.height - frame.bottom) if places else 0
+    overflow = places[-1] - floor if places else 0
     if overflow > 0:  # slide up what was pushed below the axis
-        limit = float(frame.height - frame.bottom)
+        limit = floor
         for i in reversed(range(len(places))):
             places[i] = min(places[i], limit)
             limit = places[i] - spacing
     parts = []
     for place, (y, s) in zip(places, ends, strict=True):
-        last = [x for x, _ in s.points if x > 0][-1:]
+        last = [x for x, _ in s.points if x > 0 or not frame.is_x_log][-1:]
         start = frame.x(last[0]) + 5 if last else frame.width - frame.right
         edge = frame.width - frame.right + 10
         parts.append(f'<path d="M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}" class="leader" stroke="{s.colour}"/>')

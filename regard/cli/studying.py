@@ -1,0 +1,45 @@
+"""`regard study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    name: Annotated[str | None, typer.Argument(help="gradients, ab, cost or recency; none: list them.")] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option("--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="Change one setting (repeatable).")
+    ] = None,
+) -> None:
+    """Show what the lectures claim: a small experiment, its figure, its numbers and one sentence.
+
+    Each takes under three minutes on two cores and writes report.html, figure.png and numbers.json.
+
+    [bold]Examples[/bold]
+
+      [dim]what there is, and what can be set:[/dim]
+      regard study
+
+      regard study gradients
+
+      [dim]your own models:[/dim]
+      regard study recency --run runs/lstm --run runs/transformer
+
+      regard study ab --set lengths="[10, 100, 1000]" --out ab-short
+    """
+    from regard import api, terminal
+
+    if name is None:
+        terminal.print_studies()
+        return
+    with terminal.draw_progress() as progress:
+        found = api.study(name, runs=run or (), settings=settings or (), out=out, progress=progress)
+    terminal.print_study(found, Path(out) if out is not None else api.study_folder(name))

@@ -1,0 +1,91 @@
+"""The settings of every study. This file imports no torch, so that settings are read and checked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+_DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
+_SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
+_DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientsConfig(Settings):
+    """How the gradient of a prediction fades with distance."""
+
+    models: tuple[str, ...] = setting(("rnn", "lstm", "attention"), "models to make where no --run is given")
+    data: str | None = setting(None, _DATA)
+    n_steps: int = setting(500, "updates of the brief training; 0: fresh models only", low=0)
+    d_model: int = setting(64, "width of the models", low=4)
+    n_layers: int = setting(1, "layers of the models", low=1)
+    max_distance: int = setting(64, "steps back that are looked at", low=4)
+    n_texts: int = setting(256, "positions averaged over, each in a text of its own", low=2)
+    seed: int = setting(0, _SEED, low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ABConfig(Settings):
+    """The A/B task: was there any B?"""
+
+    models: tuple[str, ...] = setting(
+        ("bag", "rnn", "lstm", "attention"),
+        "models that try",
+    )
+    lengths: tuple[int, ...] = setting((10, 20, 50, 100, 200, 500, 1000), "lengths of the sequences", low=2)
+    d_model: int = setting(32, "width of the models; a multiple of 4", low=4)
+    n_steps: int = setting(150, "updates at most, for each model, length and learning rate", low=1)
+    n_batch: int = setting(16, "sequences an update", low=2)
+    rates: tuple[float, ...] = setting((0.01, 0.003), "learning rates, tried in turn until one is right", low=1e-6)
+    n_test: int = setting(500, "sequences each accuracy is measured on", low=10)
+    seed: int = setting(0, _SEED, low=0)
+
+    def check(self) -> None:
+        if self.d_model % 4:
+            raise RegardError(f"d_model must be a multiple of 4, the number of attention heads, not {self.d_model}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecencyConfig(Settings):
+    """How far back a word can be and still change the prediction."""
+
+    models: tuple[str, ...] = setting(
+        ("ngram", "window", "rnn", "lstm", "transformer"), "models to make where no --run is given"
+    )
+    data: str | None = setting(None, _DATA)
+    n_steps: int = setting(1500, "updates of the brief training", low=1)
+    d_model: int = setting(64, "width of the models; a multiple of 4", low=4)
+    max_distance: int = setting(64, "words back that are looked at", low=2)
+    n_texts: int = setting(200, "texts in which words are replaced", low=2)
+    threshold: float = setting(
+        0.01, "an effect counts while it is at least this share of the last word's", low=1e-9, high=1.0
+    )
+    seed: int = setting(0, _SEED, low=0)
+
+    def check(self) -> None:
+        if self.d_model % 4:
+            raise RegardError(f"d_model must be a multiple of 4, the number of attention heads, not {self.d_model}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostConfig(Settings):
+    """Time and memory of one layer by length and by width."""
+
+    lengths: tuple[int, ...] = setting((256, 512, 1024, 2048, 4096), "lengths n, at width `d_fixed`", low=8)
+    widths: tuple[int, ...] = setting((64, 128, 256, 512, 1024), "widths d, at length `n_fixed`", low=4)
+    d_fixed: int = setting(64, "the width while the length grows", low=4)
+    n_fixed: int = setting(1024, "the length while the width grows", low=8)
+    n_window: int = setting(64, "r: tokens that restricted attention sees", low=1)
+    n_kernel: int = setting(3, "k: tokens that the convolution sees", low=1)
+    n_largest: int = setting(3, "exponents are fitted to so many of the largest sizes", low=2)
+    n_repeats: int = setting(3, "measurements of each size, in turns; the shortest counts", low=1)
+    has_projections: bool = setting(False, "measure attention with the d x d products that make q, k, v and output")
+    device: str = setting("auto", _DEVICE)
+
+    def check(self) -> None:
+        for name in ("lengths", "widths"):
+            sizes = getattr(self, name)
+            if len(sizes) < 2 or list(sizes) != sorted(set(sizes)):
+                raise RegardError(f"{name} must be two or more sizes, each larger than the one before, not {sizes}.")

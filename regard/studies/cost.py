@@ -1,0 +1,326 @@
+"""What a layer costs by length n and by width d, measured, beside what the table of the lectures predicts.
+
+    self-attention               n² d      1 sequential step    longest path 1
+    recurrent                    n d²      n                    n
+    convolution, width k         k n d²    1                    log_k n
+    restricted attention, r      r n d     1                    n / r
+
+(Vaswani et al. 2017, table 1). The table counts the mixing alone: queries, keys and values are given. Their four d x d
+products cost 4 n d² more and hide the rest where d is not much smaller than n; `has_projections` measures them too.
+Attention is measured twice: by the plain path, which makes the n x n weights, and by the fused one, which does not keep
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.layers.attention import MultiHeadAttention, fused_attention, plain_attention
+from regard.layers.convolution import CausalConvolution
+from regard.layers.elman import Elman
+from regard.layers.record import Record
+from regard.layers.restricted_attention import RestrictedAttention, restricted_attention
+from regard.studies.config import CostConfig
+from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.fits import exponent, listed, short
+from regard.training.device import pick_device
+
+if TYPE_CHECKING:
+    from regard.text.learning import Progress
+
+Forward = Callable[[Float[Tensor, "B T D"]], Tensor]
+MIN_SECONDS = 0.02  # a measurement that is over sooner is made of several passes
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A kind of layer: how one is made at width d, what the table says of it, and its FLOPs forward."""
+
+    name: str
+    make: Callable[[int, CostConfig, torch.device], tuple[Forward, list[nn.Parameter]]]
+    formula: str
+    by_n: int
+    by_d: int
+    n_sequential: str
+    path: str
+    flops: Callable[[int, int, CostConfig], int]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One layer at one size: the shortest of several forward and backward passes, and the bytes kept between them."""
+
+    layer: str
+    n: int
+    d: int
+    seconds: float
+    n_bytes: int
+    flops: int
+
+
+def _plain(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+    if config.has_projections:
+        layer = MultiHeadAttention(d, 1).to(device)
+        return lambda x: layer(x, None, Record())[0], list(layer.parameters())
+    return lambda x: plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Record()), []
+
+
+def _fused(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+    if config.has_projections:
+        layer = MultiHeadAttention(d, 1).to(device)
+        return lambda x: layer(x)[0], list(layer.parameters())
+    return lambda x: fused_attention(x[:, None], x[:, None], x[:, None], 0.0), []
+
+
+def _restricted(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+    r = config.n_window
+    if config.has_projections:
+        layer = RestrictedAttention(d, 1, r).to(device)
+        return lambda x: layer(x)[0], list(layer.parameters())
+    return lambda x: restricted_attention(x[:, None], x[:, None], x[:, None], r, 0.0), []
+
+
+def _recurrent(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+    layer = Elman(d, d).to(device)
+    return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
+
+
+def _convolution(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+    layer = CausalConvolution(d, d, config.n_kernel).to(device)
+    return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
+
+
+def _projected(n: int, d: int, config: CostConfig) -> int:
+    return 2 * 4 * n * d * d if config.has_projections else 0
+
+
+LAYERS: tuple[Layer, ...] = (
+    Layer("attention", _plain, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
+    Layer("attention, fused", _fused, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
+    Layer("recurrent", _recurrent, "n d²", 1, 2, "n", "n", lambda n, d, c: 4 * n * d * d),
+    Layer("convolution", _convolution, "k n d²", 1, 2, "1", "log_k n", lambda n, d, c: 2 * c.n_kernel * n * d * d),
+    Layer("restricted", _restricted, "r n d", 1, 1, "1", "n / r",
+          lambda n, d, c: 4 * min(c.n_window, n) * n * d + _projected(n, d, c)),
+)  # fmt: skip
+
+
+def study_cost(config: CostConfig, tell: Progress) -> Finding:
+    device = pick_device(config.device)
+    by_n = _measured("by length", [(n, config.d_fixed) for n in config.lengths], config, device, tell)
+    by_d = _measured("by width", [(config.n_fixed, d) for d in config.widths], config, device, tell)
+    return _finding(config, by_n, by_d, device)
+
+
+def _measured(
+    what: str, sizes: Sequence[tuple[int, int]], config: CostConfig, device: torch.device, tell: Progress
+) -> list[Point]:
+    """Every layer at every size. Rounds go through all of them in turn, so that a busy moment hits none alone."""
+    cases = [(layer, n, d) for n, d in sizes for layer in LAYERS]
+    best: dict[tuple[str, int, int], float] = {}
+    kept: dict[tuple[str, int, int], int] = {}
+    total = (1 + config.n_repeats) * len(cases)
+    for round_ in range(1 + config.n_repeats):
+        for i, (layer, n, d) in enumerate(cases):
+            tell(f"cost {what}", round_ * len(cases) + i, total)
+            torch.manual_seed(0)
+            forward, parameters = layer.make(d, config, device)
+            x = torch.randn(1, n, d, device=device, requires_grad=True)
+            key = layer.name, n, d
+            if round_ == 0:  # memory is the same each time; and this warms up
+                kept[key] = bytes_kept(forward, x, parameters)
+                continue
+            best[key] = min(best.get(key, float("inf")), seconds_of(forward, x, parameters))
+    tell(f"cost {what}", total, total)
+    return [
+        Point(layer.name, n, d, best[layer.name, n, d], kept[layer.name, n, d], layer.flops(n, d, config))
+        for layer, n, d in cases
+    ]
+
+
+def seconds_of(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> float:
+    """Of one forward and backward pass; short ones are made again and again, and divided."""
+    n_passes = 1
+    while True:
+        _wait(x)
+        began = time.perf_counter()
+        for _ in range(n_passes):
+            _pass(forward, x, parameters)
+        _wait(x)
+        seconds = time.perf_counter() - began
+        if seconds >= MIN_SECONDS:
+            return seconds / n_passes
+        n_passes = max(2 * n_passes, int(n_passes * MIN_SECONDS / max(seconds, 1e-6)) + 1)
+
+
+def _pass(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> None:
+    y = forward(x)
+    torch.autograd.grad(y, [x, *parameters], torch.ones_like(y))
+
+
+def _wait(x: Tensor) -> None:
+    if x.is_cuda:
+        torch.cuda.synchronize(x.device)
+
+
+def bytes_kept(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> int:
+    """What a forward and backward pass needs beside its input and weights.
+
+    On a GPU the highest level that was allocated. On a CPU, where none is counted, the bytes that autograd keeps from
+    the forward pass for the backward pass, each piece of memory once: the same every time.
+    """
+    if x.is_cuda:
+        _pass(forward, x, parameters)
+        torch.cuda.synchronize(x.device)
+        torch.cuda.reset_peak_memory_stats(x.device)
+        before = torch.cuda.memory_allocated(x.device)
+        _pass(forward, x, parameters)
+        return max(1, torch.cuda.max_memory_allocated(x.device) - before)
+    own = {_place(tensor) for tensor in (x, *parameters)}
+    kept: dict[Any, int] = {}
+    alive: list[Tensor] = []  # so that no address is used again for another tensor
+
+    def keep(tensor: Tensor) -> Tensor:
+        alive.append(tensor)
+        if _place(tensor) not in own:
+            kept[_place(tensor)] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        y = forward(x)
+    alive.append(y)
+    kept[_place(y)] = y.untyped_storage().nbytes()
+    return sum(kept.values())
+
+
+def _place(tensor: Tensor) -> Any:
+    return tensor.untyped_storage()._cdata
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """Of one layer: how time, memory and counted FLOPs grow with n and with d."""
+
+    layer: str
+    time_by_n: float
+    time_by_d: float
+    memory_by_n: float
+    memory_by_d: float
+    flops_by_n: float
+    flops_by_d: float
+
+
+def exponents(layer: str, by_n: Sequence[Point], by_d: Sequence[Point], n_largest: int) -> Exponents:
+    ns, ds = [p for p in by_n if p.layer == layer], [p for p in by_d if p.layer == layer]
+
+    def of(points: Sequence[Point], size: str, value: str) -> float:
+        return exponent([getattr(p, size) for p in points], [getattr(p, value) for p in points], n_largest)
+
+    return Exponents(
+        layer,
+        of(ns, "n", "seconds"), of(ds, "d", "seconds"),
+        of(ns, "n", "n_bytes"), of(ds, "d", "n_bytes"),
+        of(ns, "n", "flops"), of(ds, "d", "flops"),
+    )  # fmt: skip
+
+
+def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: torch.device) -> Finding:
+    fitted = [exponents(layer.name, by_n, by_d, config.n_largest) for layer in LAYERS]
+    rows = []
+    for layer, e in zip(LAYERS, fitted, strict=True):
+        by_length = str(layer.by_n), f"{e.flops_by_n:.2f}", f"{e.time_by_n:.2f}", f"{e.memory_by_n:.2f}"
+        by_width = str(layer.by_d), f"{e.flops_by_d:.2f}", f"{e.time_by_d:.2f}", f"{e.memory_by_d:.2f}"
+        rows.append((layer.name, layer.formula, *by_length, *by_width, layer.n_sequential, layer.path))
+    n, d = f"at width d = {config.d_fixed}", f"at length n = {config.n_fixed:,}"
+    kept = "memory at its highest, MB" if device.type == "cuda" else "memory kept for the way back, MB"
+    return Finding(
+        question="What does a layer cost?",
+        sentence=cost_sentence(fitted, config),
+        charts=(
+            _chart("Time by length", "length n", "milliseconds, forward and backward", by_n, "n", 1e3, "seconds", n),
+            _chart("Time by width", "width d", "milliseconds, forward and backward", by_d, "d", 1e3, "seconds", d),
+            _chart("Memory by length", "length n", kept, by_n, "n", 2**-20, "n_bytes", n),
+            _chart("Memory by width", "width d", kept, by_d, "d", 2**-20, "n_bytes", d),
+        ),
+        summary=Numbers(
+            "Exponents: predicted, counted and measured",
+            ("layer", "cost", "n: table", "FLOPs", "time", "memory", "d: table", "FLOPs", "time", "memory",
+             "steps in turn", "longest path"),
+            tuple(rows),
+            note=f"Cost grows as n to the power of the first group and as d to the power of the second. Fitted to the "
+            f"{config.n_largest} largest sizes. k = {config.n_kernel}, r = {config.n_window}.",
+        ),
+        tables=(_every(by_n, "By length", n), _every(by_d, "By width", d)),
+        method=_method(config, device),
+        numbers={
+            "exponents": [vars(e) for e in fitted],
+            "by_length": [vars(p) for p in by_n],
+            "by_width": [vars(p) for p in by_d],
+            "device": str(device),
+        },
+    )  # fmt: skip
+
+
+def _chart(
+    title: str, x_label: str, y_label: str, points: Sequence[Point], size: str, unit: float, value: str, note: str
+) -> Chart:
+    lines = tuple(
+        Line(
+            layer.name,
+            i,
+            tuple((float(getattr(p, size)), unit * getattr(p, value)) for p in points if p.layer == layer.name),
+        )
+        for i, layer in enumerate(LAYERS)
+    )
+    return Chart(title, x_label, y_label, lines, is_x_log=True, note=f"One layer, one sequence, {note}.")
+
+
+def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
+    sizes = list(dict.fromkeys((p.n, p.d) for p in points))
+    columns = ("layer", *(f"n {n:,}, d {d:,}" for n, d in sizes))
+    rows = []
+    for layer in LAYERS:
+        cells = [next(p for p in points if p.layer == layer.name and (p.n, p.d) == size) for size in sizes]
+        rows.append((layer.name, *(f"{short(1e3 * p.seconds)} ms, {short(p.n_bytes / 2**20)} MB" for p in cells)))
+    return Numbers(title, columns, tuple(rows), note=f"One sequence, {note}.")
+
+
+def cost_sentence(fitted: Sequence[Exponents], config: CostConfig) -> str:
+    """What the numbers say, in one sentence."""
+    parts = [f"{e.layer} n^{e.time_by_n:.1f} d^{e.time_by_d:.1f}" for e in fitted]
+    largest = f"n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
+    by_name = {e.layer: e for e in fitted}
+    plain, fused = by_name["attention"], by_name["attention, fused"]
+    return (
+        f"Time grew as {listed(parts)} ({largest}), and memory with n as n^{plain.memory_by_n:.1f} in plain attention "
+        f"and n^{fused.memory_by_n:.1f} in fused."
+    )
+
+
+def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], ...]:
+    what = (
+        "with their four d x d products"
+        if config.has_projections
+        else "queries, keys and values given: the products that make them, 4 n d² more, are not in the table either"
+    )
+    memory = (
+        "the highest level of allocated memory in a forward and backward pass"
+        if device.type == "cuda"
+        else "bytes that autograd keeps from the forward for the backward pass, output included; input and weights are "
+        "left out"
+    )
+    return (
+        ("Layers", f"attention with one head, {what}; Elman's network for recurrent; k = {config.n_kernel}, r = "
+                   f"{config.n_window}; float32, one sequence, on {device}, {torch.get_num_threads()} thread(s)"),
+        ("Time", f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns"),
+        ("Memory", memory),
+        ("Fit", f"least squares in log-log over the {config.n_largest} largest sizes"),
+        ("FLOPs", "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
+                  "twice as many scores and hide half)"),
+    )  # fmt: skip

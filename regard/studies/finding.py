@@ -1,0 +1,88 @@
+"""What a study found: figures, tables, how it was measured, and the one sentence. Plain data; it draws nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart. `band` holds (x, low, high); `colour` is a place in the palette, one for each model."""
+
+    name: str
+    colour: int
+    points: tuple[tuple[float, float], ...]
+    band: tuple[tuple[float, float, float], ...] = ()
+    dash: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure. `y_limits` None: as the lines need."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    is_x_log: bool = False
+    is_y_log: bool = True
+    y_limits: tuple[float, float] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One table."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """All that a study's page shows. `summary` is the short table that the terminal prints too."""
+
+    question: str
+    sentence: str
+    charts: tuple[Chart, ...]
+    summary: Numbers
+    method: tuple[tuple[str, str], ...]
+    tables: tuple[Numbers, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A finding, and what it takes to judge and to repeat it."""
+
+    name: str
+    finding: Finding
+    command: str
+    settings: Mapping[str, Any]
+    hardware: str
+    versions: Mapping[str, str]
+    date: str
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        return self.finding.sentence
+
+    @property
+    def numbers(self) -> Mapping[str, Any]:
+        """What was measured, as plain values."""
+        return self.finding.numbers
+
+    def to_json(self) -> bytes:
+        """What goes into numbers.json: no figures, only what they were drawn from."""
+        whole = asdict(self)
+        finding = whole.pop("finding")
+        kept = {key: finding[key] for key in ("question", "sentence", "numbers", "method")}
+        return (json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n").encode()

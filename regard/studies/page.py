@@ -1,0 +1,166 @@
+"""A study as one self-contained page, in the look of the comparison report: no network, nothing but the finding.
+
+`render_study` is a pure function. Everything that comes from data, models or the user is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+
+from regard.comparison.budget import count_text, duration_text
+from regard.lens.page.chart import Series, line_chart
+from regard.lens.page.curves import WIDTHS
+from regard.lens.page.palette import colour_of, dash_of
+from regard.studies.finding import Cell, Chart, Finding, Line, Numbers, Study
+from regard.studies.fits import short
+
+
+def render_study(study: Study) -> str:
+    """The whole page as text."""
+    finding = study.finding
+    figures = "\n".join(_figure(chart) for chart in finding.charts)
+    tables = "\n".join(_section(t.title, t.note, _table(t)) for t in (finding.summary, *finding.tables))
+    return PAGE.format(
+        title=escape(f"Regard: {finding.question}"),
+        css=_text("report.css"),
+        name=escape(study.name),
+        sentence=escape(finding.sentence),
+        question=escape(finding.question),
+        figures=figures,
+        tables=tables,
+        method=_section("How it was measured", "", _method(study, finding)),
+        js=_text("report.js"),
+    )
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{css}
+</style>
+</head>
+<body>
+<main>
+<header>
+<p class="kicker">Regard · study: {name}</p>
+<h1>{question}</h1>
+<p class="lede">{sentence}</p>
+</header>
+{figures}
+{tables}
+{method}
+<footer>Made by Regard; its numbers are in numbers.json. This page is one file and loads nothing from the network.
+</footer>
+</main>
+<div id="tip" hidden></div>
+<script type="application/json" id="data">{{"surprise":{{}},"attention":[],"cells":[]}}</script>
+<script>
+{js}
+</script>
+</body>
+</html>
+"""
+
+
+def _section(title: str, note: str, body: str) -> str:
+    lede = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(title)}</h2>{lede}{body}</section>"
+
+
+def _figure(chart: Chart) -> str:
+    """Drawn twice, for a screen and for a phone; the style sheet shows one."""
+    charts = "".join(
+        f'<div class="{kind}">'
+        + line_chart(
+            series_of(chart),
+            width=width,
+            height=height,
+            x_label=chart.x_label,
+            y_label=chart.y_label,
+            x_text=count_text,
+            y_range=y_limits(chart),
+            title=chart.title,
+            is_x_log=chart.is_x_log,
+            is_y_log=chart.is_y_log,
+            y_text=short,
+            x_limits=x_limits(chart),
+        )
+        + "</div>"
+        for kind, width, height in WIDTHS
+    )
+    return _section(chart.title, chart.note, charts)
+
+
+def series_of(chart: Chart) -> list[Series]:
+    return [Series(s.name, colour_of(s.colour), s.dash or dash_of(s.colour), s.points, s.band) for s in chart.lines]
+
+
+def x_limits(chart: Chart) -> tuple[float, float]:
+    """From the first to the last x of all lines."""
+    xs = [x for line in chart.lines for x, _ in line.points]
+    low, high = min(xs), max(xs)
+    return (low, high) if high > low else (low * 0.9, high * 1.1 + 1e-9)
+
+
+def y_limits(chart: Chart) -> tuple[float, float]:
+    """As the lines need; on a logarithmic axis at most twelve decades, and a little room around the lines."""
+    if chart.y_limits is not None:
+        return chart.y_limits
+    values = [y for line in chart.lines for y in _values(line) if y > 0 or not chart.is_y_log] or [1.0]
+    low, high = min(values), max(values)
+    if chart.is_y_log:
+        low = max(low, high * 1e-12)
+        room = max(1.25, (high / low) ** 0.03)
+        return low / room, high * room
+    room = 0.05 * (high - low) or 0.5
+    return low - (room if low != 0 else 0.0), high + room
+
+
+def _values(line: Line) -> Sequence[float]:
+    return [y for _, y in line.points]
+
+
+def _table(table: Numbers) -> str:
+    """Scrolls by itself where the screen is narrow, so that the page never does."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell_text(cell))}</td>" for cell in row) + "</tr>" for row in table.rows
+    )
+    return f'<div class="numbers"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def cell_text(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    return f"{cell:,}" if isinstance(cell, int) else short(cell)
+
+
+def _method(study: Study, finding: Finding) -> str:
+    rows = [
+        *finding.method,
+        ("Settings", ", ".join(f"{key} {_value(value)}" for key, value in study.settings.items())),
+        ("Machine", study.hardware),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in study.versions.items())),
+        ("When", f"{study.date}, {duration_text(study.seconds)} in all"),
+    ]
+    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
+    return f"<dl>{facts}</dl><p>To repeat it:</p><pre class=command>{escape(study.command)}</pre>"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "/".join(map(str, value))
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:g}"
+    return "default" if value is None else str(value)
+
+
+def _text(name: str) -> str:
+    return resources.files("regard.lens").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,268 @@
+"""Recency: how far back a word can be and still change the prediction.
+
+In a text w_1 ... w_T the word k places back is replaced by another, drawn from the same text; then
+
+    effect_k = mean over texts of KL(P(· | w_1 ... w_T) ‖ P(· | w_1 ... w' ... w_T))   in nats
+
+and the share of texts whose likeliest next word is another one. k = 1 is the last word read. It asks nothing of a model
+but its predictions, so counts and networks stand on one axis (after Khandelwal et al. 2018, "Sharp nearby, fuzzy far
+away", who permute and drop words of an LSTM's context).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.models.next_token import NextToken
+from regard.models.table import model_entry
+from regard.run import Run
+from regard.studies.brief import DATA, N_BATCH, RATE, VOCAB_SIZE, Subject, brief_runs, check_length, subjects
+from regard.studies.config import RecencyConfig
+from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.fits import listed, reach, short
+
+if TYPE_CHECKING:
+    from regard.text.learning import Progress
+
+AT_ONCE = 50  # texts read side by side
+N_ORDER, N_WINDOW = 4, 8  # of the n-gram and the window that are made here
+
+
+@dataclass(frozen=True)
+class Effects:
+    """One model's curve: what replacing the word `distances[i]` back does."""
+
+    model: str
+    distances: tuple[int, ...]
+    nats: tuple[float, ...]
+    top_changed: tuple[float, ...]
+    n_texts: int
+
+    def reach(self, threshold: float) -> int | None:
+        return reach(self.distances, self.nats, threshold)
+
+
+def study_recency(config: RecencyConfig, runs: Sequence[Run], tell: Progress) -> Finding:
+    """Briefly trained models of every generation; or the user's own runs, as they are."""
+    if runs:
+        found = [_effects(subject, config, tell) for subject in subjects(runs, config.data)]
+        return _finding(config, found, [str(run.folder) for run in runs])
+    settings = {name: _small(name, config) for name in config.models}
+    with brief_runs(
+        settings,
+        data=config.data or DATA,
+        n_steps=config.n_steps,
+        n_context=config.max_distance,
+        seed=config.seed,
+        tell=tell,
+    ) as trained:
+        found = [_effects(subject, config, tell) for subject in subjects(trained, None, list(config.models))]
+    return _finding(config, found, [])
+
+
+def _small(name: str, config: RecencyConfig) -> dict[str, Any]:
+    # What is unset by default follows from the rest, such as the width of an RNN's state.
+    known = {line.name for line in model_entry(name).config.help() if line.default is not None}
+    wanted = {
+        "d_model": config.d_model,
+        "d_hidden": 2 * config.d_model,
+        "n_layers": 2,
+        "max_context": config.max_distance + 1,  # and the mark that every text begins after
+        "order": N_ORDER,
+        "n_window": N_WINDOW,
+    }
+    return {key: value for key, value in wanted.items() if key in known}
+
+
+def spread(farthest: int) -> tuple[int, ...]:
+    """Distances to look at: each of the first eight, then ever sparser, the farthest last.
+
+    >>> spread(30)
+    (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 30)
+    """
+    distances, step = list(range(1, min(8, farthest) + 1)), 2
+    while distances[-1] + step <= farthest:
+        distances.append(distances[-1] + step)
+        if distances[-1] == 8 * step:
+            step *= 2
+    return (*distances, farthest) if distances[-1] < farthest else tuple(distances)
+
+
+def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects:
+    model = subject.run.next_token
+    limit = model.max_context
+    T = config.max_distance if limit is None else min(config.max_distance, limit - 1)
+    check_length(subject, max(T, 2))
+    draws = np.random.default_rng(config.seed)
+    starts = draws.integers(0, len(subject.text) - T + 1, config.n_texts)
+    texts = np.stack([subject.text[s : s + T] for s in starts.tolist()])  # (W, T)
+    others = _others(texts, subject.text.tokens, draws)
+    distances = spread(T)
+    nats, changed = [], []
+    what = f"replacing words for {subject.name}"
+    for at in range(0, len(texts), AT_ONCE):
+        tell(what, at, len(texts))
+        part = slice(at, at + AT_ONCE)
+        kl, top = replaced(model, texts[part], others[part], distances)
+        nats.append(kl)
+        changed.append(top)
+    tell(what, len(texts), len(texts))
+    means = torch.cat(nats).mean(dim=0)  # (distances)
+    if not bool(torch.isfinite(means).all()):
+        raise RegardError(
+            f"'{subject.name}' gives some words no probability at all, so the change cannot be told in nats. "
+            "Use a smoothed model: model.smoothing=kneser-ney."
+        )
+    shares = torch.cat(changed).double().mean(dim=0)
+    return Effects(subject.name, distances, tuple(means.tolist()), tuple(shares.tolist()), len(texts))
+
+
+def _others(texts: NDArray[np.int64], pool: NDArray[Any], draws: np.random.Generator) -> NDArray[np.int64]:
+    """For every token another one, drawn as often as it occurs in the text."""
+    others = pool[draws.integers(0, len(pool), texts.shape)].astype(np.int64)
+    for _ in range(100):
+        same = others == texts
+        if not same.any():
+            return others
+        others[same] = pool[draws.integers(0, len(pool), int(same.sum()))]
+    raise RegardError("The text consists of one word alone, so there is no other to put in its place.")
+
+
+@torch.inference_mode()
+def replaced(
+    model: NextToken, texts: NDArray[np.int64], others: NDArray[np.int64], distances: Sequence[int]
+) -> tuple[Float[Tensor, "W K"], Tensor]:
+    """KL in nats, and whether the likeliest word changed, for every text and distance.
+
+    Whole batches are compared row by row: a row that reads the same words goes through the same arithmetic, so that
+    what a model cannot see changes exactly nothing.
+    """
+    before = _log_probs(model, torch.from_numpy(texts))
+    nats, changed = [], []
+    for k in distances:
+        other = texts.copy()
+        other[:, -k] = others[:, -k]
+        after = _log_probs(model, torch.from_numpy(other))
+        nats.append(divergence(before, after))
+        changed.append(before.argmax(dim=-1) != after.argmax(dim=-1))
+    return torch.stack(nats, dim=1), torch.stack(changed, dim=1)
+
+
+def _log_probs(model: NextToken, texts: Int[Tensor, "W T"]) -> Float[Tensor, "W V"]:
+    """In float64 and summing to one there: rounding must not look like an effect."""
+    log_probs, _ = model.start(texts)
+    return log_probs.double().log_softmax(dim=-1).cpu()
+
+
+def divergence(p: Float[Tensor, "W V"], q: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+    """KL(p ‖ q) = Σ p (log p - log q) of log-probabilities; a word that p never predicts adds nothing."""
+    terms = torch.where(torch.isinf(p), 0.0, p.exp() * (p - q))
+    return terms.sum(dim=-1).clamp_min(0.0)
+
+
+def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) -> Finding:
+    percent = f"{100 * config.threshold:g}%"
+    kl = tuple(Line(e.model, i, _until_gone(e.distances, e.nats)) for i, e in enumerate(found))
+    top = tuple(
+        Line(e.model, i, tuple((float(d), 100 * s) for d, s in zip(e.distances, e.top_changed, strict=True)))
+        for i, e in enumerate(found)
+    )
+    shown = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= max(e.distances[-1] for e in found)]
+    rows = []
+    for e in found:
+        by_distance = dict(zip(e.distances, e.nats, strict=True))
+        farthest = e.reach(config.threshold)
+        is_end = farthest == e.distances[-1]
+        rows.append((
+            e.model, *(short(by_distance.get(k)) for k in shown),
+            "–" if farthest is None else f"{farthest}{' or more' if is_end else ''}",
+        ))  # fmt: skip
+    return Finding(
+        question="How far back can a word be and still change the prediction?",
+        sentence=recency_sentence(found, config.threshold),
+        charts=(
+            Chart(
+                "Change of the prediction", "words back", "KL divergence, nats", kl, is_x_log=True,
+                note="The prediction before and after one word, so far back, is replaced by another word of the text. "
+                "A line that falls out of the picture has reached exactly zero: the model cannot see so far.",
+            ),
+            Chart(
+                "Another likeliest word", "words back", "% of texts", top, is_x_log=True, is_y_log=False,
+                note="How often the word that the model holds for the likeliest becomes another one.",
+            ),
+        ),
+        summary=Numbers(
+            "Change of the prediction, in nats, by how far back the replaced word is",
+            ("model", *(f"{k} back" for k in shown), f"at least {percent} until"),
+            tuple(rows),
+        ),
+        method=_method(config, found, folders),
+        numbers={
+            "threshold": config.threshold,
+            "curves": [
+                {
+                    "model": e.model, "distances": e.distances, "nats": e.nats, "top_changed": e.top_changed,
+                    "reach": e.reach(config.threshold), "n_texts": e.n_texts,
+                }
+                for e in found
+            ],
+        },
+    )  # fmt: skip
+
+
+def _until_gone(distances: Sequence[int], nats: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """The points up to the first zero after which all is zero."""
+    last = max((i for i, n in enumerate(nats) if n > 0), default=0)
+    return tuple((float(d), n) for d, n in list(zip(distances, nats, strict=True))[: last + 2])
+
+
+def recency_sentence(found: Sequence[Effects], threshold: float) -> str:
+    """What the numbers say, in one sentence."""
+    reached = {e.model: e.reach(threshold) for e in found}
+    if not any(reached.values()):
+        return "No replaced word changed any prediction."
+    parts, blind, deaf = [], [], []
+    for e in found:
+        farthest = reached[e.model]
+        if farthest is None:
+            deaf.append(e.model)
+            continue
+        parts.append(f"{farthest}{' or more' if farthest == e.distances[-1] else ''} in {e.model}")
+        if e.nats[-1] == 0:
+            seen = max(d for d, n in zip(e.distances, e.nats, strict=True) if n > 0)
+            blind.append(f"{e.model} sees nothing beyond {seen}")
+    kept = f"A replaced word keeps at least {100 * threshold:g}% of the last word's effect"
+    text = f"{kept} up to distance {listed(parts)}" + (f"; {listed(blind)}" if blind else "")
+    return text + (f"; {listed(deaf)} heeds no word at all." if deaf else ".")
+
+
+def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    text = config.data or ("each run's own held-out text" if folders else f"{DATA}, its test part")
+    models = (
+        f"your runs: {', '.join(folders)}; distances are in tokens of each run's own tokenizer"
+        if folders
+        else f"{', '.join(config.models)}: width {config.d_model}, the n-gram of order {N_ORDER} (it sees "
+        f"{N_ORDER - 1} words), the window of {N_WINDOW}; each trained for {config.n_steps} updates of {N_BATCH} x "
+        f"{config.max_distance} tokens by `regard train`, learning rate {RATE:g}; a word is one of "
+        f"{VOCAB_SIZE} tokens of BPE"
+    )
+    return (
+        ("Models", models),
+        ("Text", f"{text}; {found[0].n_texts} stretches drawn at random"),
+        (
+            "Effect",
+            "KL(prediction with the true word ‖ prediction with the other), mean over stretches. The other word is "
+            "drawn from the text, as often as it occurs there",
+        ),
+        ("Reach", f"the farthest distance whose effect is at least {100 * config.threshold:g}% of the nearest word's"),
+        ("Seed", str(config.seed)),
+    )

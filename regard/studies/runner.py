@@ -1,0 +1,103 @@
+"""One study from its name to its page.
+
+OUT/report.html   the figure, the numbers, how they were measured, the sentence; one file that loads nothing
+OUT/figure.png    the figure alone
+OUT/numbers.json  everything that was measured
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.comparison.machine import hardware, versions
+from regard.config import with_settings
+from regard.errors import InterruptedRunError, RegardError
+from regard.files import write_atomically
+from regard.run import Run, load
+from regard.studies.finding import Study
+from regard.studies.table import study_config, study_entry
+
+if TYPE_CHECKING:
+    from regard.text.learning import Progress
+
+
+def run_study(
+    name: str, *, runs: Sequence[str | Path] = (), settings: Sequence[str] = (), out: Path, tell: Progress | None = None
+) -> Study:
+    """Run the study called `name` and write its files into `out`; nothing is written before all is measured."""
+    entry = study_entry(name)
+    config = study_config(name, with_settings({}, settings))
+    if runs and not entry.takes_runs:
+        raise RegardError(
+            f"The study '{name}' makes its own models and takes no --run. "
+            "Studies that do: gradients, recency; `regard compare` and `regard eval` score runs."
+        )
+    _check_place(out, name)
+    loaded = [load(run) for run in runs]
+    began = time.monotonic()
+    try:
+        finding = entry.measure(config, loaded, tell or _silent)
+    except (KeyboardInterrupt, InterruptedRunError):
+        raise InterruptedRunError(f"Interrupted: the study '{name}' wrote nothing. Start it again.") from None
+    study = Study(
+        name=name,
+        finding=finding,
+        command=_command(name, loaded, settings, out),
+        settings=config.to_dict(),
+        hardware=hardware(),
+        versions=versions(),
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        seconds=time.monotonic() - began,
+    )
+    _write(study, out)
+    return study
+
+
+def _write(study: Study, out: Path) -> None:
+    from regard.studies.page import render_study
+    from regard.studies.picture import write_picture
+
+    page = render_study(study).encode("utf-8")
+    write_atomically(out / "numbers.json", study.to_json())
+    write_atomically(out / "figure.png", lambda aside: write_picture(study, aside))
+    write_atomically(out / "report.html", page)
+
+
+def _check_place(out: Path, name: str) -> None:
+    """Refuse a folder that holds anything but an earlier page of the same study."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise RegardError(f"'{out}' is a file; give --out a folder.")
+    held = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
+    if held and _study_in(out) != name:
+        raise RegardError(
+            f"'{out}' is not empty (it holds {held[0]}) and holds no page of the study '{name}'; choose another --out."
+        )
+
+
+def _study_in(out: Path) -> str | None:
+    try:
+        found = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found.get("study") if isinstance(found, dict) else None
+
+
+def _command(name: str, runs: Sequence[Run], settings: Sequence[str], out: Path) -> str:
+    words = ["regard", "study", name]
+    for run in runs:
+        words += ["--run", str(run.folder)]
+    for assignment in settings:
+        words += ["--set", assignment]
+    return shlex.join([*words, "--out", str(out)])
+
+
+def _silent(what: str, done: int, total: int | None) -> None:
+    """No progress is shown."""

@@ -1,0 +1,89 @@
+"""The one dict of studies. It imports no torch: listing them is instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError, nearest
+from regard.settings import Settings
+from regard.studies.config import ABConfig, CostConfig, GradientsConfig, RecencyConfig
+
+if TYPE_CHECKING:
+    from regard.run import Run
+    from regard.studies.finding import Finding
+    from regard.text.learning import Progress
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """A study by name: its settings, what it shows, and whether it can be made on runs of the user's."""
+
+    config: type[Settings]
+    measure: Callable[[Any, Sequence[Run], Progress], Finding]
+    summary: str
+    takes_runs: bool
+
+
+def _gradients(config: GradientsConfig, runs: Sequence[Run], tell: Progress) -> Finding:
+    from regard.studies.gradients import study_gradients
+
+    return study_gradients(config, runs, tell)
+
+
+def _ab(config: ABConfig, runs: Sequence[Run], tell: Progress) -> Finding:
+    from regard.studies.ab import study_ab
+
+    return study_ab(config, tell)
+
+
+def _cost(config: CostConfig, runs: Sequence[Run], tell: Progress) -> Finding:
+    from regard.studies.cost import study_cost
+
+    return study_cost(config, tell)
+
+
+def _recency(config: RecencyConfig, runs: Sequence[Run], tell: Progress) -> Finding:
+    from regard.studies.recency import study_recency
+
+    return study_recency(config, runs, tell)
+
+
+STUDIES: dict[str, StudyEntry] = {
+    "gradients": StudyEntry(
+        config=GradientsConfig,
+        measure=_gradients,
+        summary="how the gradient of a prediction fades with distance: RNN, LSTM, attention",
+        takes_runs=True,
+    ),
+    "ab": StudyEntry(
+        config=ABConfig,
+        measure=_ab,
+        summary="was there any B? accuracy by length up to 1,000: bag, RNN, LSTM, attention",
+        takes_runs=False,
+    ),
+    "cost": StudyEntry(
+        config=CostConfig,
+        measure=_cost,
+        summary="time and memory of one layer by length and by width, with fitted exponents",
+        takes_runs=False,
+    ),
+    "recency": StudyEntry(
+        config=RecencyConfig,
+        measure=_recency,
+        summary="how far back a word can be and still change the prediction",
+        takes_runs=True,
+    ),
+}
+
+
+def study_entry(name: str) -> StudyEntry:
+    if name not in STUDIES:
+        raise RegardError(f"There is no study '{name}'.{nearest(name, STUDIES)} There are: {', '.join(STUDIES)}.")
+    return STUDIES[name]
+
+
+def study_config(name: str, given: Mapping[str, Any]) -> Settings:
+    """The settings of the study called `name`; what is left out takes its default."""
+    return study_entry(name).config.from_dict(given)
