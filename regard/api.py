@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from regard import __version__
 from regard import folder as run_folder
@@ -35,6 +36,7 @@ from regard.training.memory import MemoryEstimate, check_memory
 from regard.training.memory import estimate as estimate_memory
 from regard.training.progress import Reporter, Silent
 from regard.training.reading import batches_for, context_of
+from regard.training.weights import load_weights
 
 if TYPE_CHECKING:
     from regard.comparison.result import Comparison
@@ -120,10 +122,11 @@ def train(
         else:
             prepared = prepare(config.data, config.tokenizer, progress=draw)
     facts = _rehearsed(config, prepared, start)
+    first_weights = None if start is None else start.weights()
     with run_folder.alone_in(folder):
         if not is_begun:
             run_folder.begin(folder, config, prepared.tokenizer, facts)
-        _fit(config, prepared, folder, resume, reporter, start)
+        _fit(config, prepared, folder, resume, reporter, first_weights)
         return _finished(config, prepared, folder, is_tested)
 
 
@@ -157,7 +160,12 @@ def _start_of(folder: Path, config: RunConfig) -> Start | None:
 
 
 def _fit(
-    config: RunConfig, prepared: Prepared, folder: Path, resume: bool, reporter: Reporter, start: Start | None
+    config: RunConfig,
+    prepared: Prepared,
+    folder: Path,
+    resume: bool,
+    reporter: Reporter,
+    first_weights: dict[str, Tensor] | None,
 ) -> None:
     """Count or descend, whichever the model does."""
     if isinstance(config.model, NgramConfig):
@@ -165,8 +173,9 @@ def _fit(
         return
     torch.manual_seed(config.seed)
     network = build_language_model(config.model_name, config.model, prepared.tokenizer.vocab_size)
-    if start is not None:
-        start.load_into(network)
+    if first_weights is not None:
+        load_weights(network, first_weights)
+        first_weights.clear()  # so much memory is not needed twice
     result = train_gradient(
         network,
         prepared,

@@ -60,18 +60,21 @@ class Start:
         return digest.hexdigest()
 
     def weights(self) -> dict[str, Tensor]:
-        """By our names, in float32."""
-        from regard.training.weights import read_tensors
+        """By our names, in float32; what does not fit the model is refused."""
+        from regard.training.weights import load_weights, read_tensors
 
-        if self.is_run:
-            return read_tensors(self.files[0])
-        assert isinstance(self.model, GPT2Config)
-        return hugging_face.read_weights(self.path, self.model, self.tokenizer.vocab_size)
+        if not self.is_run:
+            assert isinstance(self.model, GPT2Config)
+            return hugging_face.read_weights(self.path, self.model, self.tokenizer.vocab_size)
+        weights = read_tensors(self.files[0])
+        load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares
+        return weights
 
-    def load_into(self, model: GradientModel) -> None:
-        from regard.training.weights import load_weights
+    def outline(self) -> GradientModel:
+        """The model with shapes and no memory."""
+        from regard.comparison.shapes import shape_of
 
-        load_weights(model, self.weights(), self.path)
+        return shape_of(self.model_name, self.model, self.tokenizer.vocab_size)
 
     def __str__(self) -> str:
         form = "a run" if self.is_run else "a Hugging Face folder"
@@ -140,17 +143,14 @@ def _fine_tuning(start: Start, train: Mapping[str, Any]) -> dict[str, dict[str, 
 
 
 def _usual_rate(start: Start) -> float:
-    from regard.comparison.shapes import shape_of
     from regard.training.config import OptimizerConfig
     from regard.training.optimizer import highest_rate
 
-    outline = shape_of(start.model_name, start.model, start.tokenizer.vocab_size)
-    return highest_rate(OptimizerConfig(), outline.mixer.carries_state)
+    return highest_rate(OptimizerConfig(), start.outline().mixer.carries_state)
 
 
 def begin_as(path: Path, folder: Path) -> Path:
     """Make a run folder of a Hugging Face folder: the same model, not trained any further."""
-    from regard.comparison.shapes import shape_of
     from regard.training.weights import write_weights
 
     run_folder.check_free(folder)
@@ -158,8 +158,7 @@ def begin_as(path: Path, folder: Path) -> Path:
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
     start = start_at(path)
-    weights = start.weights()
-    outline = shape_of(start.model_name, start.model, start.tokenizer.vocab_size)
+    weights, outline = start.weights(), start.outline()
     config = RunConfig.from_dict(
         {
             "start_from": str(path),

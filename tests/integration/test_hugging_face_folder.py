@@ -1,0 +1,218 @@
+"""Hugging Face folders that are missing something, broken or of another kind: each is refused in one sentence."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_gpt2 import write_hf_folder, write_hf_tokenizer
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hub") / "gpt2"
+    write_hf_folder(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy to break."""
+    return shutil.copytree(whole, tmp_path / "gpt2")
+
+
+@pytest.fixture
+def refused(regard: Callable[..., Any], tmp_path: Path) -> Callable[..., None]:
+    """`refused(source, "part", ...)`: neither `import` nor `train --from` takes it, and nothing is written."""
+
+    def check(source: Path, *parts: str) -> None:
+        (tmp_path / "some.txt").write_text("the cat sat on the mat\n" * 200)
+        for words in (["import", source], ["train", "--from", source, "--data", tmp_path / "some.txt"]):
+            done = regard(*words, "--out", tmp_path / "run")
+            assert done.code == 2, done
+            assert "Traceback" not in done.err
+            sentence = " ".join(done.err.split())
+            for part in parts:
+                assert part in sentence, sentence
+            assert not (tmp_path / "run" / "config.yaml").exists()
+
+    return check
+
+
+def changed(folder: Path, **changes: Any) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+def rewritten(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> Path:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors")
+    return folder
+
+
+def test_missing_tensors_are_named(folder: Path, refused: Callable[..., None]) -> None:
+    rewritten(folder, lambda w: [w.pop(f"transformer.h.1.{name}.bias") for name in ("ln_1", "mlp.c_fc")])
+    refused(folder, "lacks tensors that its config.json calls for: 'h.1.ln_1.bias', 'h.1.mlp.c_fc.bias'.")
+
+
+def test_extra_tensors_are_named(folder: Path, refused: Callable[..., None]) -> None:
+    rewritten(folder, lambda w: w.update({"transformer.h.2.ln_1.bias": torch.ones(12), "score.weight": torch.ones(2)}))
+    refused(folder, "has tensors that a GPT-2 of its config.json has not: 'transformer.h.2.ln_1.bias', 'score.weight'")
+
+
+def test_a_wrong_shape_is_given_with_the_right_one(folder: Path, refused: Callable[..., None]) -> None:
+    rewritten(folder, lambda w: w.update({"transformer.h.0.mlp.c_fc.weight": torch.ones(48, 12)}))
+    refused(folder, "'transformer.h.0.mlp.c_fc.weight'", "is (48, 12), and by config.json it must be (12, 48).")
+
+
+def test_numbers_that_are_not_floating_point(folder: Path, refused: Callable[..., None]) -> None:
+    rewritten(folder, lambda w: w.update({"transformer.ln_f.bias": torch.ones(12, dtype=torch.int8)}))
+    refused(folder, "'transformer.ln_f.bias'", "torch.int8, not floating point")
+
+
+def test_a_head_that_is_not_the_embedding_though_tied(folder: Path, refused: Callable[..., None]) -> None:
+    rewritten(folder, lambda w: w.update({"lm_head.weight": w["transformer.wte.weight"] + 1}))
+    refused(folder, "lm_head.weight", "differs from wte.weight", "Set tie_word_embeddings to false")
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "model.pth", "last.ckpt"])
+def test_a_pickle_is_refused_with_the_command_that_converts_it(
+    folder: Path, refused: Callable[..., None], name: str
+) -> None:
+    (folder / "model.safetensors").rename(folder / name)
+    sentences = (
+        "is a pickle",
+        "Regard reads safetensors alone",
+        "python -c",
+        "AutoModelForCausalLM",
+        "save_pretrained",
+    )
+    refused(folder, name, *sentences)
+    refused(folder / name, name, *sentences)
+
+
+def test_the_converting_command_is_one_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shlex
+
+    from regard.errors import RegardError
+    from regard.weights.hugging_face import weight_files
+
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").touch()
+    with pytest.raises(RegardError) as error:
+        weight_files(folder)
+    words = shlex.split(str(error.value).partition("transformers: ")[2])
+    assert words[:2] == ["python", "-c"]
+    monkeypatch.chdir(folder.parent)
+    write_hf_folder(folder)  # there is something to convert now, if only from safetensors
+    exec(compile(words[2], "the command", "exec"), {})
+    assert (folder.parent / "gpt2-safetensors" / "model.safetensors").exists()
+    assert (folder.parent / "gpt2-safetensors" / "tokenizer.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "given"),
+    [
+        ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}, "LlamaForCausalLM"),
+        ({"architectures": ["GPT2ForSequenceClassification"]}, "GPT2ForSequenceClassification"),
+        ({"model_type": "bert", "architectures": None}, "model_type bert"),
+    ],
+)
+def test_another_architecture_is_told_which_are_supported(
+    folder: Path, refused: Callable[..., None], changes: dict[str, Any], given: str
+) -> None:
+    refused(changed(folder, **changes), given, "Supported are GPT2LMHeadModel and GPT2Model, of model_type gpt2.")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("scale_attn_weights", False),
+        ("scale_attn_by_inverse_layer_idx", True),
+        ("reorder_and_upcast_attn", True),
+        ("add_cross_attention", True),
+    ],
+)
+def test_what_is_not_computed_here_is_named(folder: Path, refused: Callable[..., None], key: str, value: bool) -> None:
+    refused(changed(folder, **{key: value}), f"sets {key} to {value}", "Regard does not compute")
+
+
+def test_an_unknown_activation(folder: Path, refused: Callable[..., None]) -> None:
+    refused(changed(folder, activation_function="silu"), "activation 'silu'", "gelu_new, gelu_pytorch_tanh")
+
+
+def test_a_config_that_no_model_can_have(folder: Path, refused: Callable[..., None]) -> None:
+    refused(changed(folder, n_head=5), "describes no GPT-2 that can be built: d_model 12 cannot be shared by n_heads 5")
+    refused(changed(folder, n_head=3, n_layer="two"), "n_layers must be a whole number")
+
+
+def test_broken_json(folder: Path, refused: Callable[..., None]) -> None:
+    text = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(text[: len(text) // 2])
+    refused(folder, "config.json is not valid JSON", "cut short")
+    (folder / "config.json").unlink()
+    refused(folder, "config.json is missing")
+
+
+def test_no_tokenizer(folder: Path, refused: Callable[..., None]) -> None:
+    (folder / "tokenizer.json").unlink()
+    refused(folder, "has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt")
+
+
+def test_a_tokenizer_larger_than_the_model(folder: Path, refused: Callable[..., None]) -> None:
+    write_hf_tokenizer(folder, n_tokens=310)
+    refused(folder, "has 310 tokens and the model 307 rows")
+
+
+def test_a_folder_that_is_not_there_names_the_nearest(folder: Path, refused: Callable[..., None]) -> None:
+    refused(folder.with_name("gtp2"), "There is no folder", "Did you mean 'gpt2'?")
+
+
+def test_a_truncated_weights_file(folder: Path, refused: Callable[..., None]) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:2000])
+    refused(folder, "model.safetensors (2000 bytes) is no whole safetensors file")
+
+
+def test_no_weights_and_missing_shards(folder: Path, refused: Callable[..., None]) -> None:
+    (folder / "model.safetensors").unlink()
+    refused(folder, "has no weights: neither model.safetensors nor model.safetensors.index.json")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"wte.weight": "model-00001-of-00002.safetensors"}}))
+    refused(folder, "lacks model-00001-of-00002.safetensors, which model.safetensors.index.json names")
+    index.write_text(json.dumps({"weight_map": {"wte.weight": "../other.safetensors"}}))
+    refused(folder, "must have a weight_map from tensors to names of files in the same folder")
+
+
+def test_a_single_file_of_the_folder(folder: Path, refused: Callable[..., None]) -> None:
+    refused(folder / "model.safetensors", "is a file; give the folder that holds config.json")
+
+
+def test_a_run_is_not_imported_again(regard: Callable[..., Any], lstm_run: Path, tmp_path: Path) -> None:
+    done = regard("import", lstm_run, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "is a run already" in done.err
+
+
+def test_exports_that_cannot_be_said_are_refused(
+    regard: Callable[..., Any], lstm_run: Path, transformer_run: Path, text: Path, tmp_path: Path
+) -> None:
+    assert "is a lstm. Regard writes gpt2 runs" in regard("export", lstm_run, tmp_path / "out").err
+    (tmp_path / "there").mkdir()
+    assert "is there already" in regard("export", transformer_run, tmp_path / "there").err
+    copy = shutil.copytree(transformer_run, tmp_path / "copy")
+    config = (copy / "config.yaml").read_text()
+    (copy / "config.yaml").write_text(config.replace("norm: pre", "norm: post"))
+    weights = load_file(copy / "model.safetensors")
+    save_file({k: w for k, w in weights.items() if "mixer.norm." not in k}, copy / "model.safetensors")
+    done = regard("export", copy, tmp_path / "out")
+    assert "model.norm = post, which Hugging Face's GPT-2 cannot say: it has pre alone" in done.err
+    assert not (tmp_path / "out").exists()
