@@ -61,7 +61,7 @@ def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
         # cuBLAS is deterministic only with a workspace of its own; this is read when the first handle is made.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-    if runtime.precision == "tf32":
+    if runtime.precision == "tf32" and device_type(runtime.device) == "cuda":
         torch.set_float32_matmul_precision("high")
     seed_everything(seed)
     try:

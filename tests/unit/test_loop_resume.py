@@ -9,7 +9,9 @@ import torch
 from tiny_training import SIZES, lasting_metrics, run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
+from regard.training import device
 from regard.training.checkpoint import checkpoint_folders
+from regard.training.config import RuntimeConfig
 from regard.training.evaluation import evaluate_slice
 from regard.training.state import TrainState
 from regard.training.weights import read_tensors
@@ -116,13 +118,14 @@ def test_once_triggered_the_average_is_what_is_evaluated_and_kept(tmp_path: Path
     assert evaluate_slice(model, tiny_text().valid, None, eos=0).nats_per_token == min(with_average)
 
 
-def test_a_run_in_tf32_leaves_the_switch_as_it_was(tmp_path: Path) -> None:
-    seen = []
-    run_tiny(
-        tmp_path, runtime={"precision": "tf32"}, on_step=lambda _: seen.append(torch.get_float32_matmul_precision())
-    )
-    assert set(seen) == {"high"}
-    assert torch.get_float32_matmul_precision() == "highest"
+def test_tf32_is_switched_on_for_the_time_of_a_run_on_a_gpu_and_never_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind, expected in (("cpu", "highest"), ("cuda", "high")):
+        monkeypatch.setattr(device, "device_type", lambda name, kind=kind: kind)
+        with device.session(RuntimeConfig(precision="tf32"), seed=0):
+            assert torch.get_float32_matmul_precision() == expected
+        assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_the_test_of_resuming_would_see_a_lost_random_state(tmp_path: Path) -> None:
