@@ -13,7 +13,7 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.mixers import mixer as mixers
 from regard.mixers.mixer import State
-from regard.models.captured_step import MIN_STEPS, CapturedStep, can_be_captured
+from regard.models.captured_step import MIN_STEPS, Borrowed, CapturedStep, CapturedSteps, can_be_captured
 from regard.models.gradient_model import GradientModel
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import EOS, context_length, greedy_steps
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     n: int
     """How many of the history's columns are filled."""
     head: Float[Tensor, "V D"]
-    captured: CapturedStep | None = None
+    captured: Borrowed | None = None
     """The step as a CUDA graph, which then holds the mixer's state."""
 
 
@@ -46,6 +46,7 @@ class GradientNextToken:
         self.vocab_size, self.max_context = model.vocab_size, model.mixer.max_context
         self.n_lanes, self.eos = n_lanes, eos
         self.stride = checked_stride(None, self.max_context)
+        self._steps = CapturedSteps()
 
     def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
         stride = checked_stride(stride, self.max_context)
@@ -94,23 +95,31 @@ class GradientNextToken:
         n_steps = 0 if capacity is None else capacity - T
         head = self._head(B, n_steps)
         if self.max_context is None:
-            return self._captured(*self._read(text, Reading(self.model.start(B, 1 + T), None, 0, head)), n_steps)
+            return self._begin(text, None, 0, 1 + T, head, n_steps)
         n = context_length(1 + T, self.max_context, self.stride)
         room = self.max_context if capacity is None else max(n, min(self.max_context, 1 + capacity))
         history = text.new_zeros(B, self.max_context)
         history[:, :n] = text[:, -n:]
-        reading = Reading(self.model.start(B, room), history, n, head)
-        return self._captured(*self._read(history[:, :n], reading), n_steps)
+        return self._begin(history[:, :n], history, n, room, head, n_steps)
 
-    def _captured(
-        self, log_probs: Float[Tensor, "B V"], state: Reading, n_steps: int
+    def _begin(
+        self, text: Int[Tensor, "B T"], history: Tensor | None, n: int, room: int, head: Tensor, n_steps: int
     ) -> tuple[Float[Tensor, "B V"], Reading]:
-        """The same, with the steps to come as a CUDA graph where that is possible and pays."""
+        """Read the prompt; the steps to come are a CUDA graph where that is possible and pays."""
+        B = len(text)
         if n_steps < MIN_STEPS or not can_be_captured(self.model):
-            return log_probs, state
+            return self._read(text, Reading(self.model.start(B, room), history, n, head))
         assert isinstance(self.model, LanguageModel)
-        captured = CapturedStep(self.model, state.head, state.mixer, len(log_probs))
-        return log_probs, state._replace(captured=captured)
+        key = self._steps.key(self.model, B, room if history is not None else 0)
+        step = self._steps.take(key)
+        before = self.model.start(B, room) if step is None else step.before(B, room)
+        log_probs, state = self._read(text, Reading(before, history, n, head))
+        if step is None:
+            step = CapturedStep(self.model, state.mixer, B)
+        else:
+            step.move_to(state.mixer)
+            step.refresh()
+        return log_probs, state._replace(mixer=None, captured=Borrowed(step, self._steps, key))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " B"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
@@ -123,18 +132,17 @@ class GradientNextToken:
         kept = n - self.stride
         history[:, :kept] = history[:, self.stride :].clone()
         history[:, kept] = tokens
-        if state.captured is not None:
-            log_probs, after = self._read(
-                history[:, : kept + 1], Reading(state.captured.from_start(), history, kept + 1, state.head)
-            )
-            state.captured.go_on_from(kept + 1)
-            return log_probs, after._replace(captured=state.captured)
-        fresh = self.model.start(len(tokens), n)
-        return self._read(history[:, : kept + 1], Reading(fresh, history, kept + 1, state.head))
+        captured = state.captured
+        fresh = self.model.start(len(tokens), n) if captured is None else captured.step.before(len(tokens), n)
+        log_probs, after = self._read(history[:, : kept + 1], Reading(fresh, history, kept + 1, state.head))
+        if captured is not None:
+            captured.step.move_to(after.mixer)
+            after = after._replace(mixer=None, captured=captured)
+        return log_probs, after
 
     @torch.inference_mode()
     def greedy(self, log_probs: Float[Tensor, "B V"], state: Reading, n_steps: int) -> Iterator[list[int]]:
-        captured = state.captured
+        captured = None if state.captured is None else state.captured.step
         if captured is None or (state.history is not None and state.n + n_steps > state.history.shape[1]):
             yield from greedy_steps(self, log_probs, state, n_steps)
             return
@@ -142,7 +150,7 @@ class GradientNextToken:
         for i in range(n_steps):
             # The step after this one is under way before Python waits for this one's tokens.
             seen = tokens.to("cpu", non_blocking=True)
-            is_seen = torch.cuda.Event()
+            is_seen = torch.cuda.Event()  # type: ignore[no-untyped-call]
             is_seen.record()
             if i + 1 < n_steps:
                 captured(tokens)
@@ -152,7 +160,7 @@ class GradientNextToken:
 
     def _read(self, ids: Int[Tensor, "B T"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
         if state.captured is not None:
-            return state.captured(ids[:, 0]).clone(), state
+            return state.captured.step(ids[:, 0]).clone(), state
         h, after = self.model.hidden(ids, state.mixer)
         last = mixers.positions(h, slice(-1, None))
         return self.model.log_probs(last, state.head), state._replace(mixer=after)
@@ -161,12 +169,9 @@ class GradientNextToken:
         """The output matrix; for a few long texts on a CPU, laid out by columns.
 
         The product with one vector then reads long rows: 0.2 ms instead of 0.6 for 8,192 x 256. The copy pays for
-        itself after about 20 steps. On a GPU it gets rows of zeros up to a multiple of eight, without which the product
-        for 64 texts and GPT-2's 50,257 words takes 155 µs instead of 30.
+        itself after about 20 steps.
         """
         weight = self.model.output_weight
-        if weight.device.type == "cuda" and n_steps >= MIN_STEPS and isinstance(self.model, LanguageModel):
-            return functional.pad(weight, (0, 0, 0, -len(weight) % 8))
         is_worth_it = weight.device.type == "cpu" and B <= 4 and n_steps >= 32
         return weight.t().contiguous().t() if is_worth_it else weight
 
@@ -174,7 +179,7 @@ class GradientNextToken:
         rows = rows.to(self._device)
         mixer, captured = state.mixer, state.captured
         if captured is not None:  # a graph's memory cannot change its rows: go on without it
-            mixer = captured.without_graph(state.n)
+            mixer = captured.step.without_graph(state.n)
         reordered = mixers.reorder(mixer, rows)
         return state._replace(mixer=reordered, history=mixers.reorder(state.history, rows), captured=None)
 

@@ -54,6 +54,35 @@ class Uploaded(NamedTuple):
     is_fresh: bool
 
 
+class Launched:
+    """An update that a GPU may still be computing."""
+
+    def __init__(self, numbers: Tensor, n_tokens: int, began: float, is_timed: bool) -> None:
+        """`numbers` are the nats and the gradient's norm, on the device."""
+        self.n_tokens, self.began, self.is_timed = n_tokens, began, is_timed
+        self.numbers = numbers.to("cpu", non_blocking=True)
+        self.is_there = torch.cuda.Event() if numbers.is_cuda else None  # type: ignore[no-untyped-call]
+        if self.is_there is not None:
+            self.is_there.record()
+
+    def checked(self) -> tuple[float, float]:
+        """Nats and the gradient's norm; DivergedError where one is not finite."""
+        if self.is_there is not None:
+            self.is_there.synchronize()
+        total, grad_norm = self.numbers.tolist()
+        if not math.isfinite(total):
+            raise DivergedError(f"the loss is {total / self.n_tokens}")
+        if not math.isfinite(grad_norm):
+            raise DivergedError(f"the loss is {total / self.n_tokens:.4g} and the gradient's norm is {grad_norm}")
+        return total, grad_norm
+
+    def wait(self, since: float = 0.0) -> Update:
+        """What the update saw. Its seconds are those since it began, or since `since` where that is later."""
+        total, grad_norm = self.checked()
+        seconds = time.perf_counter() - max(self.began, since) if self.is_timed else 0.0
+        return Update(total, self.n_tokens, grad_norm, seconds)
+
+
 class DivergedError(Exception):
     """The loss or the gradient is not a number any more; the weights are still those of the update before."""
 
@@ -80,6 +109,7 @@ class Learner:
         self.carried: list[Any] = [None] * train.n_accumulate
         self.is_guarded = self.device.type == "cuda" and optimizer.is_fused
         self.ahead: Uploaded | None = None
+        self.has_failed = torch.zeros((), device=self.device)
         self.is_compiling = runtime.is_compiled
         # Only the body is compiled. With the chunked loss inside, torch 2.11 on a GPU compiled a step whose gradient
         # was zero: the loss stayed at ln V and nothing said so.
@@ -87,6 +117,14 @@ class Learner:
 
     def update(self, index: int, lr: float) -> Update:
         """Learn from batch `index`. Raises DivergedError, with the weights untouched, where a number is not finite."""
+        return self.launch(index, lr).wait()
+
+    def launch(self, index: int, lr: float) -> Launched:
+        """Begin to learn from batch `index`, and do not wait for a GPU to have done so.
+
+        Where a number is not finite the fused kernels leave the weights alone, then and in every later update: what is
+        launched before anybody has looked does no harm.
+        """
         began = time.perf_counter()
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
@@ -95,22 +133,18 @@ class Learner:
         numbers = torch.stack([nats.double(), norm.double()])
         set_rate(self.optimizer, lr)
         if self.is_guarded:
-            # The update waits for nobody: where a number is not finite, the fused kernels leave the weights alone.
-            self.optimizer.found_inf = (~numbers.isfinite()).any().float()[None]  # type: ignore[attr-defined]
-            self.optimizer.step()
-            self.ahead = self._uploaded(index + 1)
-        total, grad_norm = numbers.tolist()  # the one wait for the device
-        if not math.isfinite(total):
-            raise DivergedError(f"the loss is {total / n_tokens}")
-        if not math.isfinite(grad_norm):
-            raise DivergedError(f"the loss is {total / n_tokens:.4g} and the gradient's norm is {grad_norm}")
+            self.has_failed = torch.maximum(self.has_failed, (~numbers.isfinite()).any().float())
+            self.optimizer.found_inf = self.has_failed  # type: ignore[attr-defined]
+        launched = Launched(numbers, n_tokens, began, is_timed=not self.is_compiling)
+        self.is_compiling = False  # the first call compiles, which is no training time
         if not self.is_guarded:
-            self.optimizer.step()
+            launched.checked()
+        self.optimizer.step()
         if self.average is not None:
             self.average.update(index + 1)
-        seconds = 0.0 if self.is_compiling else time.perf_counter() - began
-        self.is_compiling = False  # the first call compiles, which is no training time
-        return Update(total, n_tokens, grad_norm, seconds)
+        if self.is_guarded:
+            self.ahead = self._uploaded(index + 1)
+        return launched
 
     def _accumulate_gradient(self, index: int) -> tuple[Tensor, int]:
         batch = self.ahead if self.ahead is not None and self.ahead.number == index else self._uploaded(index)

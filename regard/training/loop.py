@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from regard.training import checkpoint as checkpoints
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.device import pick_device, session
 from regard.training.evaluation import evaluate_slice
-from regard.training.learner import DivergedError, Learner
+from regard.training.learner import DivergedError, Launched, Learner
 from regard.training.memory import check_memory, estimate
 from regard.training.metrics import Metrics
 from regard.training.optimizer import highest_rate
@@ -77,13 +78,15 @@ def train_gradient(
         reporter.start(f"{model.n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
         try:
             while (reason := run.end()) is None:
-                run.update()
+                run.update(is_watched=on_step is not None or interrupt.is_asked)
+                reporter.show(run.status())
+                if run.pending is not None:
+                    continue
                 is_last = run.end() is not None
                 if is_last or run.state.step % checkpoint.log_every == 0:
                     run.log()
                 if is_last or run.state.step % train.eval_every == 0:
                     run.evaluate()
-                reporter.show(run.status())
                 is_stopped = interrupt.is_asked or (on_step is not None and on_step(run.state))
                 if is_stopped or run.end() is not None or run.is_save_due():
                     run.save()
@@ -130,6 +133,8 @@ class _Run:
         self.lr = self.grad_norm = self.nats_per_token = 0.0
         self.tokens_per_second: float | None = None
         self.saved_at = time.monotonic()
+        self.pending: Launched | None = None
+        self.taken_in_at = 0.0
         if latest is not None:
             self._restore(latest)
         else:  # a run that died before its first checkpoint may have left weights, which are none of this one's
@@ -143,14 +148,50 @@ class _Run:
             return "patience"
         return self.limits.reached(self.state)
 
-    def update(self) -> None:
-        state = self.state
+    def update(self, is_watched: bool) -> None:
+        """Launch the next update, and take in the one before it, so that a GPU need not wait for Python.
+
+        This one is taken in too, and nothing is pending after it, where somebody will look at the weights or the
+        counters now: to log, to evaluate, to save, to end, or because it `is_watched`. A CPU is always waited for.
+        """
+        state = self._with_pending()
         factor = learning_factor(self.schedule, state.step, self.limits.progress(state), state.n_drops)
         self.lr = self.highest_lr * factor * self.learner.batches.rate_factor(state.step)
         try:
-            update = self.learner.update(state.step, self.lr)
+            launched = self.learner.launch(state.step, self.lr)
         except DivergedError as error:
             raise self._diverged(str(error), state.step + 1) from None
+        self._settle()
+        self.pending = launched
+        if is_watched or self._is_looked_at(self._with_pending()):
+            self._settle()
+
+    def _with_pending(self) -> TrainState:
+        """The counters as they will be when the pending update is taken in."""
+        if self.pending is None:
+            return self.state
+        tokens = self.state.tokens + self.pending.n_tokens
+        return replace(self.state, step=self.state.step + 1, tokens=tokens)
+
+    def _is_looked_at(self, state: TrainState) -> bool:
+        if not self.learner.is_guarded or self.limits.reached(state) is not None:
+            return True
+        every = (self.config.log_every, self.train.eval_every, self.config.every_steps)
+        return any(n is not None and state.step % n == 0 for n in every) or self.is_save_due()
+
+    def _settle(self) -> None:
+        """Take in the pending update, if there is one."""
+        launched, self.pending = self.pending, None
+        if launched is not None:
+            self._take_in(launched)
+
+    def _take_in(self, launched: Launched) -> None:
+        state = self.state
+        try:
+            update = launched.wait(since=self.taken_in_at)
+        except DivergedError as error:
+            raise self._diverged(str(error), state.step + 1) from None
+        self.taken_in_at = time.perf_counter()
         state.step += 1
         state.tokens += update.n_tokens
         state.flops += self.flops_per_token * update.n_tokens
