@@ -26,7 +26,9 @@ class TokenizerConfig(Settings):
     max_bytes: int | None = setting(
         100_000_000, "learn from at most so many bytes, spread over the training split (bpe, wordpiece)", low=1
     )
-    path: str | None = setting(None, "a tokenizer.json or a run folder to reuse instead of learning a new one")
+    path: str | None = setting(
+        None, "a tokenizer.json, a run folder or a folder with GPT-2's tokenizer to reuse instead of learning a new one"
+    )
 
     def check(self) -> None:
         if self.path is not None:

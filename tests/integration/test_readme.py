@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny_gpt2 import write_hf_folder
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
@@ -31,10 +32,12 @@ def test_readme_commands_work_in_the_order_they_are_shown(
     shutil.copy(text, "my.txt")
     shutil.copy(text, "other.txt")
     shutil.copytree(ROOT / "recipes", "recipes")
+    write_hf_folder(tmp_path / "gpt2")
     assert {command.split()[1] for command in COMMANDS} >= {"compare", "train", "generate", "score", "eval"}
     for command in COMMANDS:
         words = shlex.split(command)[1:]
         quick = QUICK.get(words[0], []) if "--resume" not in words else []
+        quick = quick[:2] if "--from" in words else quick  # its model and tokenizer are given
         if "--budget" in quick and "--budget" in words:
             del words[words.index("--budget") : words.index("--budget") + 2]
         done = regard(*words, *quick)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tiny_gpt2 import write_hf_folder
 
 from regard import api
 from regard.comparison.plan import comparison_plan
@@ -10,10 +11,12 @@ from regard.config import load_config, read_yaml
 from regard.models.table import MODELS
 
 FOLDER = Path(__file__).parents[2] / "recipes"
-RECIPES = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" not in read_yaml(p))
-COMPARISONS = sorted(set(FOLDER.glob("*.yaml")) - set(RECIPES))
-QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1"]
-SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2}
+COMPARISONS = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" in read_yaml(p))
+STARTED = sorted(p for p in FOLDER.glob("*.yaml") if "start_from" in read_yaml(p))
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED))
+QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
+         "train.n_accumulate=1", "runtime.is_compiled=false"]  # fmt: skip
+SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 2}
 
 
 def test_every_model_has_a_recipe() -> None:
@@ -29,6 +32,23 @@ def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
     run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
     assert run.test_result().bits_per_byte > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
+
+
+@pytest.mark.parametrize("recipe", STARTED, ids=lambda p: p.stem)
+def test_a_recipe_that_starts_from_weights_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    write_hf_folder(tmp_path / "gpt2")
+    assert load_config(recipe).start_from == "gpt2"
+    quick = [setting for setting in QUICK if "vocab_size" not in setting]
+    run = api.train(recipe, data=str(text), start_from=tmp_path / "gpt2", settings=quick, out=tmp_path / "run")
+    assert run.test_result().bits_per_byte > 0
+
+
+def test_the_fine_tuning_recipe_says_what_the_one_command_does(text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    write_hf_folder(tmp_path / "gpt2")
+    start = {"data": str(text), "start_from": tmp_path / "gpt2"}
+    assert api.resolve(FOLDER / "gpt2-finetune.yaml", **start) == api.resolve(None, **start)
 
 
 @pytest.mark.parametrize("recipe", COMPARISONS, ids=lambda p: p.stem)
