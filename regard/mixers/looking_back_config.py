@@ -12,6 +12,7 @@ SCORES = ("dot", "bilinear", "mlp", "scaled-dot")
 MIXES = ("fixed", "learned", "sentinel")
 COPIES = ("word", "next")
 
+_EMBEDDING = "share of word types left out of a whole batch (Gal & Ghahramani 2016)"
 _CELL = "the recurrent layer"
 _SCORE = "how a state is matched with an earlier one: q·k, qᵀWk, w·tanh(W[q; k]) or q·k/√d"
 
@@ -26,6 +27,7 @@ class RecurrentAttentionConfig(Settings):
     score: str = setting("scaled-dot", _SCORE, choices=SCORES)
     max_memory: int = setting(128, "how many past states are looked at, at most", low=1)
     p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    p_embedding: float = setting(0.0, _EMBEDDING, low=0.0, high=0.95)
     is_variational: bool = setting(
         False, "one dropout mask for all steps of a window (Gal & Ghahramani 2016), not one a step"
     )
@@ -48,6 +50,7 @@ class PointerConfig(Settings):
     mix: str = setting("sentinel", "how vocabulary and copies are weighed", choices=MIXES)
     p_vocabulary: float = setting(0.8, "the vocabulary's share where mix is fixed", low=0.01, high=0.99)
     p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    p_embedding: float = setting(0.0, _EMBEDDING, low=0.0, high=0.95)
     is_variational: bool = setting(
         False, "one dropout mask for all steps of a window (Gal & Ghahramani 2016), not one a step"
     )

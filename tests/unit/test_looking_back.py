@@ -1,0 +1,77 @@
+"""Recurrent models that look back: the same recurrent network underneath, and where they look."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.config import load_config
+from regard.layers.record import Record
+from regard.mixers.recurrent_attention import RecurrentAttention
+from regard.models.language_model import LanguageModel
+from regard.models.pointer import PointerModel
+from regard.models.table import build_language_model
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_the_pointers_language_model_is_the_one_of_the_table(tiny_config: Callable, cell: str) -> None:
+    torch.manual_seed(0)
+    pointer = build_language_model("pointer", tiny_config("pointer", cell=cell), 11)
+    plain = build_language_model(cell, tiny_config(cell, d_hidden=None), 11)
+    assert isinstance(pointer, PointerModel)
+    shapes = {name: tensor.shape for name, tensor in plain.state_dict().items()}
+    assert {name: tensor.shape for name, tensor in pointer.language_model.state_dict().items()} == shapes
+
+
+def test_the_wikitext2_recipes_differ_by_the_copying_alone() -> None:
+    plain, copying = (load_config(RECIPES / f"wikitext2-{name}.yaml").to_dict() for name in ("lstm", "pointer"))
+    model, shared = copying.pop("model"), plain.pop("model")
+    assert copying == plain
+    assert {key: model[key] for key in model if key in shared and key != "name"} == {
+        key: shared[key] for key in shared if key in model and key != "name"
+    }
+    left_out = {key: value for key, value in shared.items() if key not in model}
+    assert set(left_out.values()) <= {None, 0.0}, "what the pointer has no setting for is not used"
+
+
+def test_dropout_settings_reach_the_recurrent_network(tiny_config: Callable) -> None:
+    changes = {"p_dropout": 0.3, "is_variational": True, "p_embedding": 0.2}
+    for name in ("rnn-attention", "pointer"):
+        model = build_language_model(name, tiny_config(name, **changes), 11)
+        below = model.language_model if isinstance(model, PointerModel) else model
+        assert (below.regularization.p_output, below.regularization.p_embedding) == (0.3, 0.2)
+        assert below.regularization.is_variational
+
+
+def test_without_a_past_the_context_is_zero_and_attention_starts_as_no_attention(tiny_config: Callable) -> None:
+    torch.manual_seed(0)
+    model = build_language_model("rnn-attention", tiny_config("rnn-attention"), 11).double()
+    assert isinstance(model, LanguageModel)
+    assert isinstance(model.mixer, RecurrentAttention)
+    ids = torch.tensor([[3]])
+    record = Record()
+    y, _ = model.hidden(ids, None, record)
+    torch.testing.assert_close(y, record["layers.1.hidden"], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["rnn-attention", "pointer"])
+def test_the_map_is_square_and_only_the_past_is_seen(tiny_model: Callable, name: str) -> None:
+    record = Record()
+    tiny_model(name, max_memory=3)(torch.randint(11, (2, 6)), None, record)
+    weights = record["layers.2.attention"]
+    assert weights.shape == (2, 1, 6, 6)
+    is_seen = torch.ones(6, 6).tril(-1).triu(-3).bool()
+    assert (weights[:, 0, is_seen] > 0).all()
+    assert (weights[:, 0, ~is_seen] == 0).all()
+
+
+def test_with_a_state_the_map_shows_the_memory_too(tiny_model: Callable) -> None:
+    model, record = tiny_model("rnn-attention", max_memory=3), Record()
+    _, state = model(torch.randint(11, (1, 5)))
+    model(torch.randint(11, (1, 2)), state, record)
+    weights = record["layers.2.attention"][0, 0]
+    assert weights.shape == (2, 3 + 2)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, dtype=torch.float64))
