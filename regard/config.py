@@ -21,6 +21,7 @@ import yaml
 
 from regard.data.config import DataConfig
 from regard.errors import RegardError, nearest
+from regard.mixers.looking_back_config import PointerConfig
 from regard.models.table import MODELS, model_config
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
@@ -73,6 +74,7 @@ class RunConfig:
         if not isinstance(model_name, str):
             raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
         chosen = model_config(model_name, model)
+        _check_unknown_words(chosen, sections["tokenizer"])
         return cls(seed=seed, start_from=start_from, model_name=model_name, model=chosen, **sections)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,6 +101,17 @@ def start_of(given: Mapping[str, Any]) -> str | None:
             f"'start_from' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {start_from!r}."
         )
     return start_from
+
+
+def _check_unknown_words(model: Settings, tokenizer: Settings) -> None:
+    """Words that a model leaves out are read as <unk>, so there must be one."""
+    assert isinstance(tokenizer, TokenizerConfig)
+    n_vocab = model.n_vocab if isinstance(model, PointerConfig) else None
+    if n_vocab is not None and tokenizer.path is None and tokenizer.kind != "word":
+        raise RegardError(
+            f"model.n_vocab {n_vocab} leaves words out that are read as <unk>, and only the word tokenizer has <unk>; "
+            f"tokenizer.kind is {tokenizer.kind}. Leave out model.n_vocab, or set tokenizer.kind to word."
+        )
 
 
 def load_config(path: Path) -> RunConfig:
