@@ -32,7 +32,10 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
         ({"seed": -1}, r"'seed' must be a whole number from 0 to 2\^63 - 1, not -1"),
         ({"seed": True}, r"'seed' must be a whole number"),
         ({"data": {}}, r"'data.train' is required"),
-        ({"model": {"name": "pointer", "n_vocab": 9}, "tokenizer": {"kind": "bpe"}}, r"tokenizer.kind is bpe. Leave out"),
+        (
+            {"model": {"name": "pointer", "n_vocab": 9}, "tokenizer": {"kind": "bpe"}},
+            r"tokenizer.kind is bpe. Leave out",
+        ),
     ],
 )
 def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, object], message: str) -> None:
