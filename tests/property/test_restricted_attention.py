@@ -42,7 +42,8 @@ def test_it_equals_masked_full_attention_in_value_and_gradient(seed: int, T: int
         torch.testing.assert_close(ours, full, **EXACT)
 
 
-@given(seed=seeds, r=st.integers(1, 20), cuts=st.lists(st.integers(1, 30), min_size=1, max_size=5))
+@given(seed=seeds, r=st.integers(1, 20), cuts=st.lists(st.just(1) | st.integers(2, 30), min_size=1, max_size=9))
+@example(seed=0, r=3, cuts=[5, 1, 1, 1, 1])  # a prompt, then token by token round the cache
 @pytest.mark.parametrize("is_plain", [False, True], ids=["blocks", "plain"])
 def test_through_the_rolling_cache_pieces_equal_the_whole(is_plain: bool, seed: int, r: int, cuts: list[int]) -> None:
     torch.manual_seed(seed)
