@@ -15,7 +15,7 @@ COMPARISONS = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" in read_ya
 STARTED = sorted(p for p in FOLDER.glob("*.yaml") if "start_from" in read_yaml(p))
 RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED))
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
-         "train.n_accumulate=1", "runtime.is_compiled=false"]  # fmt: skip
+         "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
 SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 2}
 
 
@@ -27,8 +27,7 @@ def test_every_model_has_a_recipe() -> None:
 def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
     keys = load_config(recipe).model.to_dict()
     small = [f"model.{key}={value}" for key, value in SMALL.items() if key in keys]
-    context = [] if "max_context" in keys else ["train.n_context=16"]
-    settings = [*QUICK, *small, *context]
+    settings = [*QUICK, *small, "train.n_context=16"]
     run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
     assert run.test_result().bits_per_byte > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
