@@ -1,0 +1,69 @@
+"""docs/lineage.md names files that are there and commands that can be given."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+from click import Context
+
+from regard.cli import app
+from regard.config import RunConfig, read_yaml, with_settings
+from regard.models.table import MODELS
+from regard.studies.table import STUDIES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "lineage.md").read_text()
+NAMED = re.findall(r"`([^`\n]+)`", PAGE)
+FILES = sorted({name for name in NAMED if re.fullmatch(r"(regard|recipes|tests|docs)/\S+", name)})
+COMMANDS = [name for name in NAMED if len(name.split()) > 2 and name.startswith("regard ") and "NAME" not in name]
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith(("| idea", "| layer"))]
+
+
+def parsed(command: str) -> tuple[str, dict[str, object]]:
+    """The verb, and what its words mean to the command line."""
+    verb, *words = shlex.split(command)[1:]
+    group = typer.main.get_command(app)
+    found = group.get_command(Context(group), verb)  # type: ignore[attr-defined]
+    assert found is not None, f"there is no verb {verb}"
+    return verb, found.make_context(verb, words).params
+
+
+def test_the_page_has_a_row_for_every_model() -> None:
+    trained = {RunConfig.from_dict(read_yaml(ROOT / f)).model_name for f in recipes_in(COMMANDS)}
+    assert trained == set(MODELS)
+    assert {f"regard study {name}" for name in STUDIES} <= set(COMMANDS)
+
+
+def recipes_in(commands: list[str]) -> list[str]:
+    return [word for command in commands for word in command.split() if word.startswith("recipes/")]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_named_is_there(name: str) -> None:
+    assert (ROOT / name).is_file()
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.count("|") == 5])
+def test_a_row_has_its_file_and_its_command_or_says_that_there_is_none(row: str) -> None:
+    _, _, sentence, file, command, _ = (cell.strip() for cell in row.split("|"))
+    assert sentence.endswith(".")
+    if file == "not in Regard yet":
+        assert not command
+    else:
+        assert file.strip("`") in FILES
+        assert command.strip("`") in COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_can_be_given(command: str) -> None:
+    verb, given = parsed(command)
+    if verb == "train" and given["recipe"] is not None:
+        settings = given["settings"] or []
+        assert isinstance(settings, list)
+        RunConfig.from_dict(with_settings(read_yaml(ROOT / str(given["recipe"])), settings))
+    elif verb == "study":
+        assert given["name"] in STUDIES
+    elif verb == "compare":
+        assert set(given["contenders"]) <= set(MODELS)  # type: ignore[call-overload]
