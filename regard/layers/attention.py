@@ -59,8 +59,7 @@ class MultiHeadAttention(nn.Module):
         heads = (part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
         q, k, v = heads  # each (B, N, T, K)
         if cache is not None and isinstance(cache[2], Tensor):
-            keys, values, n = cache
-            y = step_attention(q, k, v, keys, values, n)
+            y = step_attention(q, k, v, cache[0], cache[1], cache[2])
             return self.out(y.transpose(1, 2).reshape(B, T, D)), cache
         if cache is not None:
             k, v, cache = extend(cache, k, v)  # (B, N, S, K)

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.layers.low_precision import is_lowered
+
 LayerWeights = tuple[Tensor, Tensor, Tensor, Tensor]
 """W (G, I), U (G, H), b (G,), b' (G,), with G = 4 H for an LSTM, 3 H for a GRU, H for an Elman layer."""
 
@@ -23,19 +25,26 @@ def fused_recurrence(
 
     `kernel` is "lstm", "gru" or "rnn". A single call lets cuDNN work on step t of layer l and step t+1 of layer l-1 at
     the same time, which one call a layer cannot.
+
+    Under autocast on a GPU the kernels compute in its type, and the state is handed on in its own. Left to itself,
+    autocast gives cuDNN's recurrent kernels float16 whatever it was asked for, where gradients of a mean over many
+    tokens vanish.
     """
+    dtype = torch.get_autocast_dtype("cuda") if is_lowered(x) else x.dtype
     if x.is_cuda:
-        layers = in_one_buffer(layers)
+        layers = in_one_buffer(layers, dtype)
     weights = [weight for layer in layers for weight in layer]
     settings = (True, len(layers), p_dropout, is_training, False, True)  # biases, ..., bidirectional, batch first
-    if kernel == "lstm":
-        y, h, c = torch.lstm(x, list(state), weights, *settings)
-        return y, (h, c)
-    y, h = (torch.gru if kernel == "gru" else torch.rnn_tanh)(x, state[0], weights, *settings)
-    return y, (h,)
+    with torch.autocast(x.device.type, enabled=False):
+        before = [part.to(dtype) for part in state]
+        if kernel == "lstm":
+            y, *after = torch.lstm(x.to(dtype), before, weights, *settings)
+        else:
+            y, *after = (torch.gru if kernel == "gru" else torch.rnn_tanh)(x.to(dtype), before[0], weights, *settings)
+    return y, tuple(new.to(old.dtype) for new, old in zip(after, state, strict=True))
 
 
-def in_one_buffer(layers: Sequence[LayerWeights]) -> list[LayerWeights]:
+def in_one_buffer(layers: Sequence[LayerWeights], dtype: torch.dtype) -> list[LayerWeights]:
     """The same weights as views of one new piece of memory: the matrices of all layers, then all biases.
 
     This is the order in which cuDNN reads them. Given any other it warns and puts them so itself, at each call. The
@@ -44,7 +53,7 @@ def in_one_buffer(layers: Sequence[LayerWeights]) -> list[LayerWeights]:
     matrices = [weight for layer in layers for weight in layer[:2]]
     biases = [weight for layer in layers for weight in layer[2:]]
     whole = matrices + biases
-    flat = torch.cat([weight.reshape(-1) for weight in whole])
+    flat = torch.cat([weight.reshape(-1) for weight in whole]).to(dtype)
     parts = [part.view_as(w) for part, w in zip(torch.split(flat, [w.numel() for w in whole]), whole, strict=True)]
     n = len(matrices)
     return [(parts[i], parts[i + 1], parts[n + i], parts[n + i + 1]) for i in range(0, n, 2)]

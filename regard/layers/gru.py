@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.fused_recurrence import LayerWeights, fused_recurrence
+from regard.layers.low_precision import is_lowered
 from regard.layers.record import Record
 from regard.layers.weight_drop import weight_drop
 
@@ -51,7 +52,7 @@ class GRU(nn.Module):
         self, x: Float[Tensor, "B T I"], state: Hidden, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T H"], Hidden]:
         if record is None:
-            if self.training and self.p_weight:
+            if (self.training and self.p_weight) or is_lowered(x):
                 y, (h,) = fused_recurrence(self.fused, x, (state[0][None],), [self.weights()])
             else:
                 y, h = self.kernel(x, state[0][None])

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.fused_recurrence import LayerWeights, fused_recurrence
+from regard.layers.low_precision import is_lowered
 from regard.layers.record import Record
 from regard.layers.weight_drop import weight_drop
 
@@ -55,7 +56,7 @@ class LSTM(nn.Module):
     ) -> tuple[Float[Tensor, "B T H"], HiddenAndCell]:
         if record is None:
             before = state[0][None], state[1][None]  # (1, B, H) each
-            if self.training and self.p_weight:
+            if (self.training and self.p_weight) or is_lowered(x):
                 y, (h, c) = fused_recurrence(self.fused, x, before, [self.weights()])
             else:
                 y, (h, c) = self.kernel(x, before)

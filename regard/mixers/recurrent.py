@@ -53,7 +53,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         if state is None:
             state = self.start(x.shape[0], x.shape[1], x)
-        with full_precision(x):
+        with full_precision(x, is_fused=record is None):
             if record is None and self._gains_by_one_call(x):
                 y, after = self.at_once(x, state)
             else:
@@ -100,14 +100,13 @@ class Recurrent(nn.Module):
         return sum(layer.flops_per_token() for layer in self.layers)
 
 
-def full_precision(x: Tensor) -> AbstractContextManager[None]:
-    """Autocast off: a state that is read and written at every step wants its digits.
+def full_precision(x: Tensor, is_fused: bool) -> AbstractContextManager[None]:
+    """Autocast off, but for the fused kernels of a GPU, which see to it themselves (`fused_recurrence`).
 
-    Many CPUs have no bfloat16 LSTM ("could not create a primitive descriptor"); and whatever autocast is asked for,
-    on a GPU it gives cuDNN's recurrent kernels float16, where gradients of a mean over many tokens vanish.
+    Many CPUs have no bfloat16 LSTM ("could not create a primitive descriptor").
     """
     kind = x.device.type
-    is_low = kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind)
+    is_low = kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind) and not (kind == "cuda" and is_fused)
     return torch.autocast(kind, enabled=False) if is_low else nullcontext()
 
 

@@ -81,7 +81,7 @@ def test_nothing_is_dropped_in_evaluation(kind: Any) -> None:
 def test_one_buffer_holds_all_matrices_and_then_all_biases_and_passes_gradients_on() -> None:
     layers = [LSTM(D, H), LSTM(H, H)]
     given = [layer.weights() for layer in layers]
-    flat = in_one_buffer(given)
+    flat = in_one_buffer(given, given[0][0].dtype)
     order = [flat[0][0], flat[0][1], flat[1][0], flat[1][1], flat[0][2], flat[0][3], flat[1][2], flat[1][3]]
     place = 0
     for part in order:
