@@ -113,7 +113,7 @@ def _trained(name: str, length: int, rate: float, config: ABConfig) -> tuple[Gra
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        n_low = n_low + 1 if float(loss) < SOLVED_NATS else 0
+        n_low = n_low + 1 if loss.item() < SOLVED_NATS else 0
         n_steps += 1
     return model.eval(), n_steps
 
@@ -203,17 +203,18 @@ def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
         sentence=ab_sentence(found),
         charts=(
             Chart(
-                "Right answers by length", "length of the sequence", "% right; guessing is right in 50%", lines,
+                "Right answers by length", "length of the sequence", "% right", lines,
                 is_x_log=True, is_y_log=False, y_limits=(38.0, 103.0),
                 note="Sequences of A, half of them with one B somewhere; after the last token the model says whether "
-                "there was one. Each point is a model trained on that length alone; bands are 95% intervals.",
+                "there was one. Each point is a model trained on that length alone; bands are 95% intervals. "
+                "Who guesses is right in 50%.",
             ),
         ),
         summary=Numbers("Right answers", ("model", *(f"n = {n:,}" for n in config.lengths)), tuple(rows)),
         tables=(
             _example_table(),
             Numbers("Every training", ("model", "length", "right", "95% interval", "updates", "learning rate"),
-                    tuple(steps)),
+                    tuple(steps), is_folded=True),
         ),
         method=_method(config),
         numbers={
@@ -237,7 +238,9 @@ def ab_sentence(found: Sequence[Attempt]) -> str:
     longest = max(a.length for a in found)
     names = list(dict.fromkeys(a.model for a in found))
     ends = [a for name in names for a in found if a.model == name and a.length == longest]
-    parts = [f"{a.model} is right in {short_percent(a.accuracy)}" for a in ends]
+    first, *others = ends
+    parts = [f"{first.model} is right in {percent(first.accuracy)} of the sequences"]
+    parts += [f"{a.model} in {percent(a.accuracy)}" for a in others]
     solved = []
     for end in ends:
         if end.accuracy >= RIGHT:
@@ -245,14 +248,17 @@ def ab_sentence(found: Sequence[Attempt]) -> str:
         lengths = [a.length for a in found if a.model == end.model and a.accuracy >= RIGHT]
         solved.append(f"{end.model} {f'{max(lengths):,}' if lengths else 'none'}")
     rest = f"; the longest that was learned: {listed(solved)}" if solved else ""
-    return f"At length {longest:,} {listed(parts)} of the sequences{rest}."
+    return f"At length {longest:,} {listed(parts)}{rest}."
 
 
-def short_percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share for a sentence; 100% is said only of all.
+
+    >>> percent(1.0), percent(0.507), percent(0.998)
+    ('100%', '51%', '99.8%')
     """
-    >>> short_percent(1.0), short_percent(0.507)
-    ('100%', '51%')
-    """
+    if 0.99 < share < 1:
+        return f"{100 * share:.1f}%"
     return f"{100 * share:.0f}%"
 
 

@@ -232,11 +232,13 @@ def exponents(layer: str, by_n: Sequence[Point], by_d: Sequence[Point], n_larges
 
 def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: torch.device) -> Finding:
     fitted = [exponents(layer.name, by_n, by_d, config.n_largest) for layer in LAYERS]
-    rows = []
+    rows, beside = [], []
     for layer, e in zip(LAYERS, fitted, strict=True):
-        by_length = str(layer.by_n), f"{e.flops_by_n:.2f}", f"{e.time_by_n:.2f}", f"{e.memory_by_n:.2f}"
-        by_width = str(layer.by_d), f"{e.flops_by_d:.2f}", f"{e.time_by_d:.2f}", f"{e.memory_by_d:.2f}"
-        rows.append((layer.name, layer.formula, *by_length, *by_width, layer.n_sequential, layer.path))
+        by_length = str(layer.by_n), f"{e.time_by_n:.2f}", f"{e.memory_by_n:.2f}"
+        by_width = str(layer.by_d), f"{e.time_by_d:.2f}", f"{e.memory_by_d:.2f}"
+        rows.append((layer.name, layer.formula, *by_length, *by_width))
+        counted = f"{e.flops_by_n:.2f}", f"{e.flops_by_d:.2f}"
+        beside.append((layer.name, layer.formula, *counted, layer.n_sequential, layer.path))
     n, d = f"at width d = {config.d_fixed}", f"at length n = {config.n_fixed:,}"
     kept = "memory at its highest, MB" if device.type == "cuda" else "memory kept for the way back, MB"
     return Finding(
@@ -249,14 +251,24 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
             _chart("Memory by width", "width d", kept, by_d, "d", 2**-20, "n_bytes", d),
         ),
         summary=Numbers(
-            "Exponents: predicted, counted and measured",
-            ("layer", "cost", "n: table", "FLOPs", "time", "memory", "d: table", "FLOPs", "time", "memory",
-             "steps in turn", "longest path"),
+            "Exponents: predicted and measured",
+            ("layer", "cost", "n^", "time", "memory", "d^", "time", "memory"),
             tuple(rows),
-            note=f"Cost grows as n to the power of the first group and as d to the power of the second. Fitted to the "
-            f"{config.n_largest} largest sizes. k = {config.n_kernel}, r = {config.n_window}.",
+            note="Cost grows as n to the power in the first group and as d to the power in the second: what the "
+            f"lectures' table says, then what was fitted to the {config.n_largest} largest sizes. "
+            f"k = {config.n_kernel}, r = {config.n_window}.",
         ),
-        tables=(_every(by_n, "By length", n), _every(by_d, "By width", d)),
+        tables=(
+            Numbers(
+                "The rest of the lectures' table",
+                ("layer", "cost", "FLOPs, n^", "FLOPs, d^", "steps one after the other", "longest path"),
+                tuple(beside),
+                note="Exponents of the counted operations at the same sizes; how many steps have to wait for each "
+                "other; and over how many steps two positions can be connected.",
+            ),
+            _every(by_n, "By length", n),
+            _every(by_d, "By width", d),
+        ),
         method=_method(config, device),
         numbers={
             "exponents": [vars(e) for e in fitted],

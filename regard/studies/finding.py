@@ -37,12 +37,13 @@ class Chart:
 
 @dataclass(frozen=True)
 class Numbers:
-    """One table."""
+    """One table; a long one is folded until someone asks."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)

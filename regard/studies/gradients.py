@@ -150,12 +150,13 @@ def input_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tens
 def state_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tensor, "B T"]:
     """‖∂L_T/∂h_s‖ for s = 1 ... T, h_s being all that the model carries from step s to the next.
 
-    The text is read token by token, so that every state is a tensor of its own that all later ones come from.
+    The text is read token by token, so that every state is a tensor of its own that all later ones come from; by the
+    plain path, where what the head reads is made from the state itself.
     """
     h: Any = None
     state, kept = None, []
     for token in torch.split(windows[:, :-1], 1, dim=1):
-        h, state = model.hidden(token, state)
+        h, state = model.hidden(token, state, Record())
         kept.append([s for s in mixers.tensors_of(state) if s.requires_grad])
     loss = model.nats_each(h, windows[:, -1:]).sum()
     flat = torch.autograd.grad(loss, [s for step in kept for s in step], allow_unused=True)

@@ -133,7 +133,8 @@ def _table(table: Numbers) -> str:
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(cell_text(cell))}</td>" for cell in row) + "</tr>" for row in table.rows
     )
-    return f'<div class="numbers"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    whole = f'<div class="numbers"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return f"<details><summary>{len(table.rows)} rows</summary>{whole}</details>" if table.is_folded else whole
 
 
 def cell_text(cell: Cell) -> str:

@@ -76,8 +76,10 @@ def line_chart(
     `y_text` writes a value on a logarithmic y-axis and in a tip; None: three decimals.
     """
     limits = x_limits or x_range(series)
-    frame = Frame(width, height, *limits, *y_range, is_x_log=is_x_log, is_y_log=is_y_log)
     write = y_text or (lambda y: f"{y:.3f}")
+    ticks = y_ticks(*y_range, is_y_log, write)
+    left = max(52, 30 + 7 * max((len(text) for _, text in ticks), default=0))  # the axis' label stands before them
+    frame = Frame(width, height, *limits, *y_range, left=left, is_x_log=is_x_log, is_y_log=is_y_log)
     clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -85,7 +87,7 @@ def line_chart(
         f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
         f'width="{width - frame.left - frame.right + 4}" '
         f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
-        _axes(frame, x_label, y_label, x_text, write),
+        _axes(frame, x_label, y_label, x_text, ticks),
         f'<g clip-path="url(#{clip})">',
         *(_drawn(s, frame, write) for s in series),
         "</g>",
@@ -152,15 +154,22 @@ def decimals(ticks: Sequence[float]) -> int:
     return next((n for n in (1, 2, 3) if all(abs(t - round(t, n)) < 1e-9 for t in ticks)), 4)
 
 
+def y_ticks(low: float, high: float, is_log: bool, y_text: Callable[[float], str]) -> list[tuple[float, str]]:
+    """Where the y-axis is marked, and with what."""
+    if is_log:
+        return [(tick, y_text(tick)) for tick in log_ticks(low, high, 7)]
+    ticks = linear_ticks(low, high, 6)
+    digits = decimals(ticks)
+    return [(tick, f"{tick:.{digits}f}") for tick in ticks]
+
+
 def _axes(
-    frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str], y_text: Callable[[float], str]
+    frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str], ticks: Sequence[tuple[float, str]]
 ) -> str:
     bottom, right = frame.height - frame.bottom, frame.width - frame.right
-    y_ticks = log_ticks(frame.y_low, frame.y_high, 7) if frame.is_y_log else linear_ticks(frame.y_low, frame.y_high, 6)
-    digits = decimals(y_ticks)
     parts = []
-    for tick in y_ticks:
-        y, text = frame.y(tick), y_text(tick) if frame.is_y_log else f"{tick:.{digits}f}"
+    for tick, text in ticks:
+        y = frame.y(tick)
         parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>')
     most = max(4, (right - frame.left) // 75)

@@ -1,0 +1,139 @@
+"""`regard study`, end to end at a tiny size, through the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard as package
+
+TINY = {
+    "gradients": ["n_steps=2", "d_model=8", "max_distance=6", "n_texts=4"],
+    "ab": ["lengths=[4, 6]", "n_steps=3", "d_model=4", "n_test=10", "n_batch=4"],
+    "cost": ["lengths=[16, 32]", "widths=[4, 8]", "n_fixed=16", "d_fixed=4", "n_window=4", "n_repeats=1", "n_largest=2",
+             "device=cpu"],
+    "recency": ["n_steps=2", "d_model=8", "max_distance=10", "n_texts=4"],
+}  # fmt: skip
+Command = Callable[..., Any]
+
+
+def with_settings(settings: list[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_every_study_prints_its_sentence_and_writes_its_page(
+    regard: Command, text: Path, tmp_path: Path, name: str
+) -> None:
+    data = [f"data={text}"] if name in ("gradients", "recency") else []
+    out = tmp_path / name
+    done = regard("study", name, "--out", out, *with_settings(TINY[name] + data))
+    assert done.code == 0, done.err
+    found = json.loads((out / "numbers.json").read_text())
+    printed = " ".join(done.out.split())
+    assert found["sentence"] in printed
+    assert str(out / "report.html") in done.out
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") >= 2
+    assert found["question"] in page
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(p.name for p in out.iterdir()) == ["figure.png", "numbers.json", "report.html"]
+
+
+def test_the_same_study_gives_the_same_numbers(text: Path, tmp_path: Path) -> None:
+    settings = [*TINY["recency"], f"data={text}"]
+    first = package.study("recency", settings=settings, out=tmp_path / "a")
+    again = package.study("recency", settings=settings, out=tmp_path / "a")  # over the first page
+    assert first.numbers == again.numbers
+
+
+def test_recency_looks_at_runs_of_every_kind(
+    regard: Command, ngram_run: Path, lstm_run: Path, transformer_run: Path, tmp_path: Path
+) -> None:
+    runs = [word for run in (ngram_run, lstm_run, transformer_run) for word in ("--run", run)]
+    small = with_settings(["max_distance=30", "n_texts=20"])
+    done = regard("study", "recency", *runs, "--out", tmp_path / "r", *small)
+    assert done.code == 0, done.err
+    curves = json.loads((tmp_path / "r" / "numbers.json").read_text())["numbers"]["curves"]
+    by_name = {curve["model"]: curve for curve in curves}
+    ngram = by_name["ngram"]
+    assert all(n == 0 for d, n in zip(ngram["distances"], ngram["nats"], strict=True) if d > 2)  # of order 3
+    assert ngram["nats"][0] > 0
+    assert by_name["lstm"]["distances"][-1] == 30
+    assert by_name["transformer"]["distances"][-1] == 15  # it sees 16 tokens, one of them the start
+
+
+def test_gradients_looks_at_runs_with_a_gradient_and_refuses_the_others(
+    regard: Command, ngram_run: Path, lstm_run: Path, tmp_path: Path
+) -> None:
+    small = with_settings(["max_distance=10", "n_texts=8"])
+    done = regard("study", "gradients", "--run", lstm_run, "--out", tmp_path / "g", *small)
+    assert done.code == 0, done.err
+    (curve,) = json.loads((tmp_path / "g" / "numbers.json").read_text())["numbers"]["curves"]
+    assert len(curve["inputs"]) == len(curve["state"]) == 11
+    assert min(curve["state"]) > 0
+    refused = regard("study", "gradients", "--run", ngram_run, "--out", tmp_path / "n")
+    assert refused.code == 2
+    assert "no gradient flows through it" in refused.err
+    assert "regard study recency" in refused.err
+    assert not (tmp_path / "n").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("gradient",), "Did you mean 'gradients'?"),
+        (("ab", "--set", "lenghts=[3]"), "Did you mean 'lengths'?"),
+        (("ab", "--set", "lengths=[1]"), "lengths must be at least 2"),
+        (("ab", "--set", "d_model=6"), "multiple of 4"),
+        (("ab", "--set", "models=[ngram]"), "is counted"),
+        (("ab", "--set", "models=[lsmt]"), "Did you mean 'lstm'?"),
+        (("cost", "--set", "lengths=[64, 32]"), "each larger than the one before"),
+        (("gradients", "--run", "nowhere"), "There is no run folder 'nowhere'"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(
+    regard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = regard("study", *words)
+    assert done.code == 2
+    assert said in done.err
+    assert not (tmp_path / "study").exists()
+
+
+def test_runs_are_refused_where_a_study_makes_its_own_models(regard: Command, lstm_run: Path, tmp_path: Path) -> None:
+    done = regard("study", "ab", "--run", lstm_run, "--out", tmp_path / "x")
+    assert done.code == 2
+    assert "takes no --run" in done.err
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(regard: Command, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    done = regard("study", "ab", "--out", tmp_path, *with_settings(TINY["ab"]))
+    assert done.code == 2
+    assert "choose another --out" in done.err
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+def test_without_a_name_studies_and_their_settings_are_listed(regard: Command) -> None:
+    done = regard("study")
+    assert done.code == 0
+    for name in TINY:
+        assert name in done.out
+    assert "max_distance" in done.out
+
+
+def test_an_interrupted_study_writes_nothing(regard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.studies import ab
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ab, "_best_attempt", interrupt)
+    done = regard("study", "ab", "--out", tmp_path / "ab", *with_settings(TINY["ab"]))
+    assert done.code == 130
+    assert "wrote nothing" in done.err
+    assert not (tmp_path / "ab").exists()

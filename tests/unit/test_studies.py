@@ -1,0 +1,285 @@
+"""Fits, sentences and measurements of the studies, on cases small enough to work out by hand."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from made_up_study import made_up_study
+
+from regard.count.config import NgramConfig
+from regard.count.ngram import NgramModel
+from regard.errors import RegardError
+from regard.layers.attention import plain_attention
+from regard.layers.record import Record
+from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
+from regard.models.language_model import LanguageModel
+from regard.models.next_token import as_next_token
+from regard.models.table import build_language_model
+from regard.studies import cost
+from regard.studies.ab import Attempt, ab_sentence, sequences, study_ab, worked_example
+from regard.studies.config import ABConfig, CostConfig
+from regard.studies.cost import LAYERS, Exponents, Point, bytes_kept, cost_sentence, exponents
+from regard.studies.fits import exponent, half_life, reach, wilson
+from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
+from regard.studies.page import render_study, y_limits
+from regard.studies.recency import Effects, divergence, recency_sentence, replaced, spread
+from regard.studies.table import STUDIES, study_config, study_entry
+
+# Fits
+
+
+def test_an_exponent_is_the_slope_in_log_log_over_the_largest_sizes() -> None:
+    sizes = [10, 100, 1000, 10_000]
+    values = [50.0, 50.0, 5_000.0, 500_000.0]  # flat at first, then quadratic
+    assert exponent(sizes, values, n_largest=3) == pytest.approx(2.0)
+    # log10 is 0, 0, 2, 4 at -1.5, -0.5, 0.5, 1.5 around the mean: (0.5 x 2 + 1.5 x 4) / 5
+    assert exponent(sizes, values) == pytest.approx(1.4)
+
+
+def test_a_half_life_is_how_long_halving_takes_and_none_where_nothing_falls() -> None:
+    assert half_life([1, 3, 5], [1.0, 0.5, 0.25]) == pytest.approx(2.0)
+    assert half_life([1, 2, 3], [1.0, 1.5, 2.0]) is None
+    assert half_life([1, 2, 3], [1.0, 0.25, 0.0]) == pytest.approx(0.5)  # a zero has no logarithm
+
+
+def test_reach_is_the_farthest_effect_above_the_threshold_even_behind_a_gap() -> None:
+    assert reach([1, 2, 4, 8], [1.0, 0.005, 0.02, 0.001], 0.01) == 4
+    assert reach([1, 2], [0.0, 0.0], 0.01) is None
+
+
+def test_wilsons_interval_by_hand() -> None:
+    """For 1 of 4 and z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
+    n, p, z = 4, 0.25, 1.959964
+    middle, half = p + z * z / 8, z * math.sqrt(p * 0.75 / n + z * z / (4 * n * n))
+    assert wilson(1, 4) == pytest.approx(((middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)))
+
+
+# Sentences
+
+
+def test_the_sentence_on_gradients_says_what_the_numbers_say() -> None:
+    rnn = Fading("rnn", "trained", tuple(2.0**-k for k in range(22)), None)
+    level = Fading("attention", "trained", (9.0, *[0.5] * 21), None)
+    assert gradients_sentence([rnn, level]) == (
+        "After 20 steps the gradient is 1.9e-6 of what it is after one in rnn and 1.0 in attention; "
+        "it halves every 1.0 steps in rnn, and does not fall in attention."
+    )
+
+
+def test_the_sentence_on_ab_names_the_longest_length_that_each_learned() -> None:
+    found = [
+        Attempt("rnn", 10, 100, 100, 50, 0.01),
+        Attempt("rnn", 1000, 52, 100, 150, 0.01),
+        Attempt("attention", 10, 100, 100, 30, 0.01),
+        Attempt("attention", 1000, 100, 100, 30, 0.01),
+    ]
+    assert ab_sentence(found) == (
+        "At length 1,000 rnn is right in 52% of the sequences and attention in 100%; the longest that was learned: "
+        "rnn 10."
+    )
+
+
+def test_the_sentence_on_recency_names_reach_and_where_sight_ends() -> None:
+    found = [
+        Effects("ngram", (1, 2, 3, 4), (2.0, 0.5, 0.0, 0.0), (0.5, 0.2, 0.0, 0.0), 10),
+        Effects("lstm", (1, 2, 3, 4), (2.0, 1.0, 0.5, 0.2), (0.5, 0.4, 0.3, 0.2), 10),
+    ]
+    assert recency_sentence(found, 0.01) == (
+        "A replaced word keeps at least 1% of the last word's effect up to distance 2 in ngram and 4 or more in lstm; "
+        "ngram sees nothing beyond 2."
+    )
+
+
+def test_the_sentence_on_cost_holds_the_fitted_exponents() -> None:
+    fitted = [Exponents(layer.name, 1.96, 1.04, 2.0, 0.3, 2.0, 1.0) for layer in LAYERS]
+    text = cost_sentence(fitted, CostConfig())
+    assert text.startswith("Time grew as attention n^2.0 d^1.0, ")
+    assert text.endswith("memory with n as n^2.0 in plain attention and n^2.0 in fused.")
+
+
+# Gradients
+
+
+def one_dimensional_rnn(w: float, v: float) -> LanguageModel:
+    """h_t = tanh(w x_t + v h_{t-1}), logits of two words (2 h, -h), embeddings 1 and -0.5."""
+    model = build_language_model("rnn", RNNConfig(d_model=1, n_layers=1, tie_embeddings=False), 2).double()
+    values = {"embedding": [[1.0], [-0.5]], "head": [[2.0], [-1.0]], "weight_ih": [[w]], "weight_hh": [[v]]}
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            value = next((value for key, value in values.items() if key in name), None)
+            parameter.copy_(torch.zeros_like(parameter) if value is None else torch.tensor(value, dtype=torch.float64))
+    return model.eval()
+
+
+def test_gradients_of_a_one_dimensional_rnn_are_the_product_of_its_jacobians() -> None:
+    w, v, words, target = 0.7, 0.9, [0, 1, 0, 0], 1
+    model = one_dimensional_rnn(w, v)
+    h, hs = 0.0, []
+    for word in words:
+        h = math.tanh(w * (1.0, -0.5)[word] + v * h)
+        hs.append(h)
+    p_first = 1 / (1 + math.exp(-3 * h))  # of logits 2h and -h
+    reached = abs(2 * p_first - (1 - p_first) + 1)  # dL/dh_T = Σ (p - target) W = 2 p_0 - (p_1 - 1)
+    by_state, by_input = [], []
+    for s in reversed(range(4)):
+        by_state.insert(0, reached)
+        by_input.insert(0, reached * (1 - hs[s] ** 2) * w)
+        reached *= (1 - hs[s] ** 2) * v  # dh_s/dh_{s-1}
+    windows = torch.tensor([[*words, target]])
+    assert state_norms(model, windows)[0].tolist() == pytest.approx(by_state, abs=1e-12)
+    assert input_norms(model, windows)[0].tolist() == pytest.approx(by_input, abs=1e-12)
+
+
+def test_the_state_of_an_lstm_is_its_cell_too() -> None:
+    """With the output gate shut h is lost at every step, and what reaches back can only have gone through c."""
+    torch.manual_seed(0)
+    model = build_language_model("lstm", LSTMConfig(d_model=4, n_layers=1), 5).double().eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "weight_hh" in name:
+                parameter.zero_()
+    norms = state_norms(model, torch.randint(0, 5, (3, 9)))
+    assert (norms > 0).all()
+
+
+# A/B
+
+
+def test_half_of_the_sequences_have_one_b_and_places_are_even() -> None:
+    tokens, has_b = sequences(4000, 10, torch.Generator().manual_seed(0))
+    assert has_b.sum() == 2000
+    assert (tokens.sum(1) == has_b.long()).all()
+    counts = tokens[has_b].sum(0)
+    assert counts.min() > 150  # 200 expected
+    assert counts.max() < 250
+
+
+def test_the_worked_example_of_the_lecture_comes_out() -> None:
+    average, as_three, plain, sharp = worked_example()
+    assert average[1].tolist() == [0.25] * 4
+    assert average[2].tolist() == [0.75, 0.25]
+    assert as_three[1].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 2, 1 / 6], abs=1e-15)
+    assert as_three[2].tolist() == pytest.approx([1 / 2, 1 / 2], abs=1e-15)
+    assert plain[1].tolist() == pytest.approx([x / (3 + math.e) for x in (1, 1, math.e, 1)], abs=1e-15)
+    assert sharp[1][2] > 0.999
+
+
+def test_a_bag_learns_short_sequences_and_one_learning_rate_is_enough_then() -> None:
+    config = ABConfig(models=("bag",), lengths=(4,), n_test=50, n_steps=100, rates=(0.01, 0.5))
+    found = study_ab(config, lambda *_: None).numbers["attempts"]
+    assert [(a["accuracy"], a["rate"]) for a in found] == [(1.0, 0.01)]
+
+
+# Recency
+
+
+def small_ngram(order: int) -> NgramModel:
+    ids = np.random.default_rng(0).integers(1, 8, 400)
+    ids[::40] = 0
+    return NgramModel.fit(NgramConfig(order=order), ids, vocab_size=9, unk=None)
+
+
+@pytest.mark.parametrize("name", ["ngram", "window"])
+def test_beyond_what_a_model_sees_a_replaced_word_changes_exactly_nothing(name: str) -> None:
+    sight = 3
+    torch.manual_seed(0)
+    model = (
+        small_ngram(order=sight + 1)
+        if name == "ngram"
+        else build_language_model("window", WindowConfig(d_model=6, d_hidden=9, n_window=sight), 9)
+    )
+    draws = np.random.default_rng(1)
+    texts = draws.integers(1, 8, (40, 12))
+    others = texts % 7 + 1
+    nats, changed = replaced(as_next_token(model), texts, others, range(1, 13))
+    assert (nats[:, sight:] == 0).all()
+    assert not changed[:, sight:].any()
+    assert (nats[:, :sight].mean(0) > 0).all()
+
+
+def test_divergence_by_hand() -> None:
+    p, q = torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([[0.25, 0.5, 0.25]])
+    assert divergence(p.log(), q.log()).item() == pytest.approx(0.5 * math.log(2))
+    assert divergence(q.log(), p.log()).item() == math.inf
+
+
+def test_distances_are_dense_near_by_and_end_at_the_farthest() -> None:
+    assert spread(3) == (1, 2, 3)
+    assert spread(64)[-4:] == (40, 48, 56, 64)
+    assert spread(65)[-1] == 65
+
+
+# Cost
+
+
+def test_plain_attention_keeps_its_weights_and_the_fused_one_does_not() -> None:
+    n, d = 640, 8  # longer than what the blocked path is taken for
+    config, cpu = CostConfig(), torch.device("cpu")
+    by_name = {layer.name: layer for layer in LAYERS}
+    x = torch.randn(1, n, d, requires_grad=True)
+    plain = bytes_kept(*_swapped(by_name["attention"].make(d, config, cpu), x))
+    fused = bytes_kept(*_swapped(by_name["attention, fused"].make(d, config, cpu), x))
+    assert plain >= 4 * n * n
+    assert fused < 4 * n * n / 8
+
+
+def _swapped(made: tuple[cost.Forward, list[torch.nn.Parameter]], x: torch.Tensor) -> tuple[object, ...]:
+    return made[0], x, made[1]
+
+
+def test_exponents_of_made_up_times_are_found_by_layer() -> None:
+    by_n = [Point("recurrent", n, 4, 1e-3 * n, 8 * n, 10 * n) for n in (10, 20, 40)]
+    by_d = [Point("recurrent", 8, d, 1e-6 * d**2, 8 * d, 10 * d**2) for d in (10, 20, 40)]
+    found = exponents("recurrent", by_n, by_d, n_largest=3)
+    assert [found.time_by_n, found.time_by_d, found.memory_by_n, found.memory_by_d, found.flops_by_d] == pytest.approx(
+        [1, 2, 1, 1, 2]
+    )
+
+
+def test_what_is_timed_is_the_causal_attention_of_the_models() -> None:
+    x = torch.randn(1, 6, 4)
+    forward, _ = LAYERS[1].make(4, CostConfig(), torch.device("cpu"))
+    expected = plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Record())
+    assert torch.allclose(forward(x), expected, rtol=0, atol=1e-6)
+
+
+# The page
+
+
+def test_the_page_escapes_everything_and_loads_nothing() -> None:
+    html = render_study(made_up_study(name="<script>alert(1)</script>"))
+    assert "<script>alert(1)" not in html
+    assert "Lines &lt;fall&gt; &amp; stay." in html
+    assert not re.search(r"""(?:src|href)=|@import|https?://(?!www\.w3\.org)""", html)
+    assert html.count("<svg") == 2  # for a screen and for a phone
+
+
+def test_a_zero_on_a_logarithmic_axis_falls_out_of_the_picture() -> None:
+    chart = made_up_study().finding.charts[0]
+    low, high = y_limits(chart)
+    assert 0 < low < 0.1
+    assert high > 1
+    html = render_study(made_up_study())
+    heights = [float(y) for y in re.findall(r'class="line" points="[^"]*,([\d.]+)" stroke="#0072b2"', html)]
+    assert heights[0] > 440  # below the frame, where the clip path hides it
+
+
+def test_numbers_json_holds_the_sentence_the_settings_and_the_numbers() -> None:
+    found = json.loads(made_up_study().to_json())
+    assert (found["study"], found["settings"], found["numbers"]) == ("gradients", {"seed": 0}, {"x": [1, 2]})
+    assert found["sentence"] == "Lines <fall> & stay."
+
+
+def test_unknown_names_are_refused_with_the_nearest_one() -> None:
+    with pytest.raises(RegardError, match=r"There is no study 'gradient'\. Did you mean 'gradients'\?"):
+        study_entry("gradient")
+    with pytest.raises(RegardError, match=r"Unknown key 'n_step'\. Did you mean 'n_steps'\?"):
+        study_config("ab", {"n_step": 3})
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_setting_of_a_study_is_documented(name: str) -> None:
+    assert all(line.doc for line in STUDIES[name].config.help())
