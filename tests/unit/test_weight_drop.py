@@ -75,7 +75,8 @@ def test_dropped_weights_get_no_gradient(kind: Any) -> None:
 def test_nothing_is_dropped_in_evaluation(kind: Any) -> None:
     layer, x, state = made(kind, 0.4)
     plain, _, _ = made(kind, 0.0)
-    assert torch.equal(layer.eval()(x, state)[0], plain.eval()(x, state)[0])
+    for record in (None, Record()):
+        assert torch.equal(layer.eval()(x, state, record)[0], plain.eval()(x, state, record)[0])
 
 
 def test_one_buffer_holds_all_matrices_and_then_all_biases_and_passes_gradients_on() -> None:
