@@ -162,4 +162,4 @@ def test_an_ngram_run_goes_out_as_arpa_and_comes_back(
 def test_only_ngram_models_go_out_as_arpa(regard: Callable[..., object], lstm_run: Path, tmp_path: Path) -> None:
     done = regard("export", lstm_run, tmp_path / "x.arpa")
     assert done.code == 2
-    assert "ARPA files hold n-gram models" in done.err
+    assert "n-gram runs as ARPA files" in done.err
