@@ -1,6 +1,7 @@
 """The fused recurrent kernels as functions: for several layers at once, and for weights that are no parameters."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 from jaxtyping import Float
@@ -35,7 +36,7 @@ def fused_recurrence(
         layers = in_one_buffer(layers, dtype)
     weights = [weight for layer in layers for weight in layer]
     settings = (True, len(layers), p_dropout, is_training, False, True)  # biases, ..., bidirectional, batch first
-    with torch.autocast(x.device.type, enabled=False):
+    with torch.autocast("cuda", enabled=False) if x.is_cuda else nullcontext():
         before = [part.to(dtype) for part in state]
         if kernel == "lstm":
             y, *after = torch.lstm(x.to(dtype), before, weights, *settings)

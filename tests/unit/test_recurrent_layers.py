@@ -101,3 +101,12 @@ def test_taps_are_the_gates_of_the_equations() -> None:
 def test_layers_hold_only_the_kernels_weights() -> None:
     for layer, kernel in ((Elman(3, 4), nn.RNN(3, 4)), (GRU(3, 4), nn.GRU(3, 4)), (LSTM(3, 4), nn.LSTM(3, 4))):
         assert [tuple(p.shape) for p in layer.parameters()] == [tuple(p.shape) for p in kernel.parameters()]
+
+
+@pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
+def test_a_layer_has_a_shape_where_there_is_no_memory(kind: type[Elman] | type[GRU] | type[LSTM]) -> None:
+    """The size of a run is estimated on the meta device; dropped weights go another way than whole ones."""
+    layer = kind(3, 4, p_weight=0.5).to("meta")
+    x = torch.zeros(2, 5, 3, device="meta")
+    y, _ = layer(x, layer.start(2, x))
+    assert y.shape == (2, 5, 4)
