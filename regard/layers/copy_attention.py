@@ -28,11 +28,11 @@ class CopyAttention(nn.Module):
     sentinel   [a; g] = softmax([z; q_t·s])
 
     learned: See et al. 2017; sentinel: Merity et al. 2016, whose q this is in all three. Where there is nothing to copy
-    from, g = 1. At the start g is about GATE_AT_START: β is, and s lies so along tanh(b), that a young network predicts
-    from its vocabulary first and learns to copy, where from s = 0 it would copy 99 words of 100 blindly.
+    from, g = 1. At the start g is about GATE_AT_START, by β, or by where s lies along tanh(b): from s = 0 a young
+    network would copy 99 words of 100 blindly, and from 0.9 it learned to copy later (figures in docs/LOG.md).
     """
 
-    GATE_AT_START = 0.9
+    GATE_AT_START = 0.5
 
     def __init__(self, d_model: int, score: str, max_memory: int, mix: str, g: float = 0.8) -> None:
         """`g` is the constant of the fixed mixture."""

@@ -7,7 +7,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.activation_penalty import Activations
 from regard.layers.copy_attention import CopyAttention
 from regard.layers.copying import log_copied, log_mixed
 from regard.layers.past_attention import off_band, past_windows
@@ -26,8 +25,8 @@ LanguageModelAndMemory = tuple[Any, Float[Tensor, "B M D"], Int[Tensor, "B M"]]
 class Pointed(NamedTuple):
     """What the probabilities of every position are made of."""
 
-    h: Float[Tensor, "B T D"] | Activations
-    """What the language model's `hidden` gave."""
+    h: Float[Tensor, "B T D"]
+    """What the head reads."""
     log_g: Float[Tensor, "B T"]
     """The vocabulary's share."""
     log_a: Float[Tensor, "B T M"]
@@ -54,6 +53,8 @@ class PointerModel(nn.Module):
         self.language_model, self.copy = language_model, copy
         self.vocab_size, self.n_vocab = vocab_size, language_model.vocab_size
         self.d_model, self.copies = language_model.d_model, copies
+        # The head reads states with dropout, the copying those without: WikiText-2's words, small, 99.6 against 101.4.
+        self.output_dropout, language_model.output_dropout = language_model.output_dropout, nn.Identity()
 
     def hidden(
         self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, record: Record | None = None
@@ -62,8 +63,8 @@ class PointerModel(nn.Module):
         T, M = ids.shape[1], self.copy.max_memory
         is_start = state is None
         before, memory, words = self.start(len(ids), T) if state is None else state
-        below, after = self.language_model.hidden(ids.where(ids < self.n_vocab, UNK), before, record)
-        h = read_by_head(below)
+        found, after = self.language_model.hidden(ids.where(ids < self.n_vocab, UNK), before, record)
+        h = read_by_head(found)
         keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
         words = torch.cat([words, ids], dim=1)  # (B, M+T)
         is_there = past_windows(words >= 0, M)  # (B, T, M)
@@ -75,7 +76,7 @@ class PointerModel(nn.Module):
             scope = record.scope(f"layers.{n_layers}")
             scope.keep("attention", off_band(shares.log_a.exp())[:, None, :, M if is_start else 0 :])  # (B, 1, T, S)
             scope.keep("gates.vocabulary", shares.log_g.exp()[..., None])  # (B, T, 1)
-        return Pointed(below, shares.log_g, shares.log_a, copied), (after, keys[:, T:], words[:, T:])
+        return Pointed(self.output_dropout(h), shares.log_g, shares.log_a, copied), (after, keys[:, T:], words[:, T:])
 
     def forward(
         self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, record: Record | None = None
@@ -112,7 +113,7 @@ class PointerModel(nn.Module):
         targets = targets.where(~is_outside | is_in_memory, UNK)
         from_memory = log_copied(h.log_a, h.words, targets)
         rows, answers = (
-            read_by_head(h.h).reshape(-1, self.d_model),
+            h.h.reshape(-1, self.d_model),
             targets.where(targets < self.n_vocab, UNK).reshape(-1),
         )
         weight, bias = self.output_weight, self.language_model.bias
@@ -125,14 +126,14 @@ class PointerModel(nn.Module):
         return self._log_mixture(h, self.output_weight if weight is None else weight)[:, 0]
 
     def _log_mixture(self, h: Pointed, weight: Float[Tensor, "V D"]) -> Float[Tensor, "B T W"]:
-        log_p = functional.linear(read_by_head(h.h), weight, self.language_model.bias).log_softmax(dim=-1)  # (B, T, V)
+        log_p = functional.linear(h.h, weight, self.language_model.bias).log_softmax(dim=-1)  # (B, T, V)
         n_words = max(self.vocab_size, int(h.words.max()) + 1)
         log_p = functional.pad(log_p, (0, n_words - self.n_vocab), value=-torch.inf)  # (B, T, W)
         return log_mixed((h.log_g[..., None] + log_p).to(h.log_a.dtype), h.log_a, h.words)
 
     def penalty_of(self, h: Pointed, mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""] | None:
-        """What the language model adds to the summed nats while training; None: nothing."""
-        return self.language_model.penalty_of(h.h, mask)
+        """What is added to the summed nats while training and is no part of any score; None: nothing."""
+        return None
 
     def start(self, B: int, capacity: int) -> LanguageModelAndMemory:
         """The state before the first token of B texts."""

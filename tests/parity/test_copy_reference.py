@@ -142,11 +142,11 @@ def test_by_hand_half_vocabulary_half_copies(tiny_model: Tiny) -> None:
     torch.testing.assert_close(probs, torch.tensor([0.1, 0.1, *[0.1 + 1 / 6] * 3], dtype=torch.float64), **EXACT)
 
 
-def test_a_young_network_gives_nine_tenths_to_its_vocabulary(tiny_config: Callable) -> None:
+def test_a_young_network_gives_about_half_to_its_vocabulary(tiny_config: Callable) -> None:
     from regard.models.table import build_language_model
 
     for mix in ("learned", "sentinel"):
         torch.manual_seed(0)
         model = build_language_model("pointer", tiny_config("pointer", mix=mix, d_model=64, max_memory=20), 50)
         h, _ = model.hidden(torch.randint(50, (4, 40)))
-        assert 0.8 < h.log_g[:, 20:].exp().mean() < 0.97
+        assert 0.4 < h.log_g[:, 20:].exp().mean() < 0.6

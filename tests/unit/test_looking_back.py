@@ -75,3 +75,12 @@ def test_with_a_state_the_map_shows_the_memory_too(tiny_model: Callable) -> None
     weights = record["layers.2.attention"][0, 0]
     assert weights.shape == (2, 3 + 2)
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, dtype=torch.float64))
+
+
+def test_the_head_reads_states_with_dropout_and_the_memory_keeps_those_without(tiny_config: Callable) -> None:
+    torch.manual_seed(0)
+    model = build_language_model("pointer", tiny_config("pointer", p_dropout=0.5, n_layers=1), 11).train()
+    h, (_, memory, _) = model.hidden(torch.randint(11, (3, 4)))
+    is_dropped = h.h == 0
+    assert 0 < is_dropped.float().mean() < 1
+    torch.testing.assert_close(h.h, 2 * memory.masked_fill(is_dropped, 0))
