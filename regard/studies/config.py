@@ -80,7 +80,7 @@ class CostConfig(Settings):
     n_window: int = setting(64, "r: tokens that restricted attention sees", low=1)
     n_kernel: int = setting(3, "k: tokens that the convolution sees", low=1)
     n_largest: int = setting(3, "exponents are fitted to so many of the largest sizes", low=2)
-    n_repeats: int = setting(3, "measurements of each size, in turns; the shortest counts", low=1)
+    n_repeats: int = setting(6, "measurements of each size, in turns; the shortest counts", low=1)
     has_projections: bool = setting(False, "measure attention with the d x d products that make q, k, v and output")
     device: str = setting("auto", _DEVICE)
 

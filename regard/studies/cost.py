@@ -103,7 +103,7 @@ def _projected(n: int, d: int, config: CostConfig) -> int:
 
 LAYERS: tuple[Layer, ...] = (
     Layer("attention", _plain, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
-    Layer("attention, fused", _fused, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
+    Layer("fused", _fused, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
     Layer("recurrent", _recurrent, "n d²", 1, 2, "n", "n", lambda n, d, c: 4 * n * d * d),
     Layer("convolution", _convolution, "k n d²", 1, 2, "1", "log_k n", lambda n, d, c: 2 * c.n_kernel * n * d * d),
     Layer("restricted", _restricted, "r n d", 1, 1, "1", "n / r",
@@ -308,7 +308,7 @@ def cost_sentence(fitted: Sequence[Exponents], config: CostConfig) -> str:
     parts = [f"{e.layer} n^{e.time_by_n:.1f} d^{e.time_by_d:.1f}" for e in fitted]
     largest = f"n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
     by_name = {e.layer: e for e in fitted}
-    plain, fused = by_name["attention"], by_name["attention, fused"]
+    plain, fused = by_name["attention"], by_name["fused"]
     return (
         f"Time grew as {listed(parts)} ({largest}), and memory with n as n^{plain.memory_by_n:.1f} in plain attention "
         f"and n^{fused.memory_by_n:.1f} in fused."

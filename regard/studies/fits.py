@@ -87,6 +87,15 @@ def short(value: float | None) -> str:
     return f"{value:.2g}" if size < 0.0995 else f"{value:.1f}" if size >= 0.995 else f"{value:.2f}"
 
 
+def tick_text(value: float) -> str:
+    """A round number beside an axis.
+
+    >>> [tick_text(v) for v in (1.0, 0.1, 0.001, 1e-4, 300.0)]
+    ['1', '0.1', '0.001', '1e-4', '300']
+    """
+    return f"{value:g}" if 1e-3 <= abs(value) < 1e6 else short(value).replace(".0e", "e")
+
+
 def listed(parts: Sequence[str]) -> str:
     """Several things in a sentence.
 

@@ -15,7 +15,7 @@ from regard.lens.page.chart import Series, line_chart
 from regard.lens.page.curves import WIDTHS
 from regard.lens.page.palette import colour_of, dash_of
 from regard.studies.finding import Cell, Chart, Finding, Line, Numbers, Study
-from regard.studies.fits import short
+from regard.studies.fits import short, tick_text
 
 
 def render_study(study: Study) -> str:
@@ -90,6 +90,7 @@ def _figure(chart: Chart) -> str:
             is_x_log=chart.is_x_log,
             is_y_log=chart.is_y_log,
             y_text=short,
+            tick_text=tick_text,
             x_limits=x_limits(chart),
         )
         + "</div>"

@@ -9,7 +9,7 @@ from typing import Any
 from regard.comparison.budget import count_text
 from regard.lens.page.palette import colour_of
 from regard.studies.finding import Chart, Study
-from regard.studies.fits import short
+from regard.studies.fits import tick_text
 from regard.studies.page import x_limits, y_limits
 
 INK, SOFT, LINE = "#1c1e21", "#5d6470", "#e3e5e8"
@@ -51,7 +51,7 @@ def _draw(axes: Any, chart: Chart) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: count_text(x))
     axes.xaxis.set_minor_formatter(lambda *_: "")
     if chart.is_y_log:
-        axes.yaxis.set_major_formatter(lambda y, _: short(y))
+        axes.yaxis.set_major_formatter(lambda y, _: tick_text(y))
         axes.yaxis.set_minor_formatter(lambda *_: "")
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

@@ -221,7 +221,7 @@ def test_plain_attention_keeps_its_weights_and_the_fused_one_does_not() -> None:
     by_name = {layer.name: layer for layer in LAYERS}
     x = torch.randn(1, n, d, requires_grad=True)
     plain = bytes_kept(*_swapped(by_name["attention"].make(d, config, cpu), x))
-    fused = bytes_kept(*_swapped(by_name["attention, fused"].make(d, config, cpu), x))
+    fused = bytes_kept(*_swapped(by_name["fused"].make(d, config, cpu), x))
     assert plain >= 4 * n * n
     assert fused < 4 * n * n / 8
 

@@ -69,15 +69,16 @@ def line_chart(
     is_x_log: bool = True,
     is_y_log: bool = False,
     y_text: Callable[[float], str] | None = None,
+    tick_text: Callable[[float], str] | None = None,
     x_limits: tuple[float, float] | None = None,
 ) -> str:
     """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed.
 
-    `y_text` writes a value on a logarithmic y-axis and in a tip; None: three decimals.
+    `y_text` writes a value in a tip (None: three decimals), `tick_text` one beside a logarithmic y-axis.
     """
     limits = x_limits or x_range(series)
     write = y_text or (lambda y: f"{y:.3f}")
-    ticks = y_ticks(*y_range, is_y_log, write)
+    ticks = y_ticks(*y_range, is_y_log, tick_text or write)
     left = max(52, 30 + 7 * max((len(text) for _, text in ticks), default=0))  # the axis' label stands before them
     frame = Frame(width, height, *limits, *y_range, left=left, is_x_log=is_x_log, is_y_log=is_y_log)
     clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
@@ -238,7 +239,8 @@ def _end_labels(series: Sequence[Series], frame: Frame) -> str:
         last = [x for x, _ in s.points if x > 0 or not frame.is_x_log][-1:]
         start = frame.x(last[0]) + 5 if last else frame.width - frame.right
         edge = frame.width - frame.right + 10
-        parts.append(f'<path d="M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}" class="leader" stroke="{s.colour}"/>')
+        if frame.y(s.points[-1][1]) <= floor + 1:  # no leader from below the picture
+            parts.append(f'<path d="M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}" class="leader" stroke="{s.colour}"/>')
         name = s.name if len(s.name) <= 14 else s.name[:13] + "…"
         parts.append(f'<text x="{edge + 2}" y="{place + 4:.1f}" class="end" fill="{s.colour}">{escape(name)}</text>')
     return "\n".join(parts)
