@@ -14,6 +14,7 @@ from tiny_gpt2 import write_hf_folder
 
 import regard as package
 from regard.errors import InterruptedRunError, RegardError
+from regard.training.metrics import read_metrics
 
 pytest.importorskip("transformers")
 QUICK = ["train.max_steps=4", "train.n_batch=2", "train.n_context=16", "train.eval_every=2",
@@ -62,6 +63,14 @@ def test_the_weights_are_those_of_the_folder_until_they_are_trained(gpt2: Path, 
     layer = model.mixer.layers[1].feed_forward.up.weight.data
     torch.testing.assert_close(layer, theirs["transformer.h.1.mlp.c_fc.weight"].t(), rtol=0, atol=0)
     assert run.facts.started_weights == hashlib.sha256((gpt2 / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_validation_while_training_begins_texts_with_the_tokenizers_own_end_mark(
+    gpt2: Path, text: Path, tmp_path: Path
+) -> None:
+    run = package.train(start_from=gpt2, data=str(text), settings=[*QUICK, "train.max_steps=1"], out=tmp_path / "run")
+    scores = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "valid"]
+    assert scores[-1]["nats_per_token"] == pytest.approx(run.evaluate(split="valid").nats_per_token, rel=1e-12)
 
 
 def test_fine_tuning_defaults_are_small_steps_and_few_passes(gpt2: Path, text: Path) -> None:
