@@ -6,8 +6,8 @@ Activations are not guessed: the forward pass of one sequence is run and what au
 added up, then multiplied by the sequences a part of a batch has; weights that were dropped for the pass are there once.
 A model that will be trained where it is runs there, by the kernels it will be trained with. Any other is run on torch's
 `meta` device, which has shapes and no memory, so that a model far too large for the machine can be asked too; kernels
-of their own, such as the fused LSTM of a CPU, may keep up to three times as much as that shows. The loss holds the logits of one chunk and the gradient of the output
-weights, twice while it is scaled.
+of their own, such as the fused LSTM of a CPU, may keep up to three times as much as that shows. The loss holds the
+logits of one chunk and the gradient of the output weights, twice while it is scaled.
 """
 
 from __future__ import annotations
