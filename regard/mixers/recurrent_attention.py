@@ -25,7 +25,7 @@ class RecurrentAttention(nn.Module):
     The query is the current state and the keys are the earlier ones (Bahdanau et al. 2015 and Luong et al. 2015, with
     the model's own past for a source; Daniluk et al. 2017). Luong's y is tanh(W_c [c_t; h_t]). Here it is linear, and
     W_c starts as h_t plus a little of c_t: the network begins as the one without attention, and the head, which with
-    tied embeddings is D wide, reads values that no second tanh has squeezed. docs/LOG.md has the figures.
+    tied embeddings is D wide, reads values of the same kind. The tanh changed nothing (figures in docs/LOG.md).
 
     The last M outputs are carried on, with the states, from window to window.
     """
