@@ -27,7 +27,7 @@ VARIANTS = [(name, {}) for name in GRADIENT] + [
     ("attention", {"heads": "averaged", "n_heads": 3}),
     ("rnn-attention", {"cell": "rnn", "score": "bilinear", "max_memory": 1}),
     ("rnn-attention", {"cell": "gru", "score": "mlp", "max_memory": 64}),
-    ("pointer", {"copies": "word", "mix": "learned", "score": "scaled-dot"}),
+    ("pointer", {"copies": "next", "mix": "sentinel", "score": "scaled-dot"}),
     ("pointer", {"cell": "gru", "mix": "fixed", "score": "bilinear", "max_memory": 1}),
 ]
 EACH = pytest.mark.parametrize(("name", "changes"), VARIANTS)
