@@ -43,7 +43,8 @@ class Elman(nn.Module):
     ) -> tuple[Float[Tensor, "B T H"], Hidden]:
         if record is None:
             if (self.training and self.p_weight) or is_lowered(x):
-                y, (h,) = fused_recurrence(self.fused, x, (state[0][None],), [self.weights()])
+                weights = [self.weights()]
+                y, (h,) = fused_recurrence(self.fused, x, (state[0][None],), weights, is_training=self.training)
             else:
                 y, h = self.kernel(x, state[0][None])
             return y, (h[0],)

@@ -57,7 +57,7 @@ class LSTM(nn.Module):
         if record is None:
             before = state[0][None], state[1][None]  # (1, B, H) each
             if (self.training and self.p_weight) or is_lowered(x):
-                y, (h, c) = fused_recurrence(self.fused, x, before, [self.weights()])
+                y, (h, c) = fused_recurrence(self.fused, x, before, [self.weights()], is_training=self.training)
             else:
                 y, (h, c) = self.kernel(x, before)
             return y, (h[0], c[0])
