@@ -53,8 +53,8 @@ class GRU(nn.Module):
     ) -> tuple[Float[Tensor, "B T H"], Hidden]:
         if record is None:
             if (self.training and self.p_weight) or is_lowered(x):
-                weights = [self.weights()]
-                y, (h,) = fused_recurrence(self.fused, x, (state[0][None],), weights, is_training=self.training)
+                before = (state[0][None],)
+                y, (h,) = fused_recurrence(self.fused, x, before, [self.weights()], is_training=self.training)
             else:
                 y, h = self.kernel(x, state[0][None])
             return y, (h[0],)
