@@ -56,16 +56,27 @@ class MultiHeadAttention(nn.Module):
         self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
         B, T, D = x.shape
-        heads = (part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
-        q, k, v = heads  # each (B, N, T, K)
+        qkv = self.qkv(x)  # (B, T, 3 D)
         if cache is not None and isinstance(cache[2], Tensor):
-            y = step_attention(q, k, v, cache[0], cache[1], cache[2])
-            return self.out(y.transpose(1, 2).reshape(B, T, D)), cache
+            return self.out(self.step(qkv[:, 0], cache))[:, None], cache
+        q, k, v = self.heads(qkv)
         if cache is not None:
             k, v, cache = extend(cache, k, v)  # (B, N, S, K)
         p_dropout = self.p_dropout if self.training else 0.0
         y = fused_attention(q, k, v, p_dropout) if record is None else plain_attention(q, k, v, p_dropout, record)
         return self.out(y.transpose(1, 2).reshape(B, T, D)), cache
+
+    def heads(self, qkv: Float[Tensor, "B T P"]) -> list[Float[Tensor, "B N T K"]]:
+        """q, k and v, head by head."""
+        B, T, _ = qkv.shape
+        return [part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in qkv.chunk(3, dim=-1)]
+
+    def step(self, qkv: Float[Tensor, "B P"], cache: KeysAndValues) -> Float[Tensor, "B D"]:
+        """[head_1; ...; head_N] of one new position, over a cache that counts on the device."""
+        q, k, v = self.heads(qkv[:, None])
+        keys, values, n = cache
+        assert isinstance(n, Tensor), "a number of Python's goes to `forward`"
+        return step_attention(q, k, v, keys, values, n).reshape(len(qkv), -1)
 
     def start(self, B: int, capacity: int, like: Tensor) -> KeysAndValues:
         """An empty cache for `capacity` positions."""

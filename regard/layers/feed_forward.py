@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
         super().__init__()
-        self.activate = ACTIVATIONS[activation]  # φ
+        self.activation, self.activate = activation, ACTIVATIONS[activation]  # φ
         self.up = nn.Linear(d_model, d_ff)  # W_1, b_1
         self.out = nn.Linear(d_ff, d_model)  # W_2, b_2
 

@@ -7,6 +7,7 @@ from regard.layers.attention import MultiHeadAttention
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import positions
 from regard.layers.record import Record
+from regard.layers.step_linear import step_linear
 from regard.mixers.attention import AttentionStack, initialise
 from regard.mixers.config import TransformerConfig
 from regard.mixers.mixer import State
@@ -31,6 +32,8 @@ class TransformerBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
+        if self.is_pre_norm and cache is not None and isinstance(cache[2], Tensor):
+            return self.step(x[:, 0], cache)[:, None], cache
         if self.is_pre_norm:
             y, cache = self.attention(self.norm_attention(x), cache, record)
             x = x + self.dropout(y)
@@ -38,6 +41,16 @@ class TransformerBlock(nn.Module):
         y, cache = self.attention(x, cache, record)
         x = self.norm_attention(x + self.dropout(y))
         return self.norm_feed_forward(x + self.dropout(self.feed_forward(x))), cache
+
+    def step(self, x: Float[Tensor, "B D"], cache: State) -> Float[Tensor, "B D"]:
+        """The same for one new position, over a cache that counts on the device; norm before the sums."""
+        attention, feed_forward = self.attention, self.feed_forward
+        qkv = step_linear(x, attention.qkv.weight, attention.qkv.bias, norm=self.norm_attention)  # (B, 3 D)
+        y = attention.step(qkv, cache)
+        x = step_linear(y, attention.out.weight, attention.out.bias, residual=x)
+        up, out, norm = feed_forward.up, feed_forward.out, self.norm_feed_forward
+        a = step_linear(x, up.weight, up.bias, norm=norm, activation=feed_forward.activation)  # (B, F)
+        return step_linear(a, out.weight, out.bias, residual=x)
 
     def flops_per_token(self, n_context: int) -> int:
         return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()

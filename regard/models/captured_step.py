@@ -10,6 +10,7 @@ same shape is read with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from regard.mixers.attention import AttentionStack
 from regard.mixers.mixer import State
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
-from regard.models.language_model import LanguageModel
+from regard.models.language_model import LanguageModel, read_by_head
 
 MIN_STEPS = 16  # for fewer, recording does not pay
 ROWS_MULTIPLE = 8  # without it the product for 64 texts and GPT-2's 50,257 words takes 155 µs instead of 30
@@ -31,7 +32,10 @@ MAX_KEPT = 4  # steps kept for later, each with the memory of its caches
 
 
 class CapturedStep:
-    """log P(next | token, state) -> the same memory each time, with the state moved on."""
+    """log P(next | token, state), or the likeliest token alone, in the same memory each time, with the state moved on.
+
+    The two are graphs of their own: a softmax over 50,000 words that nobody reads takes a tenth of a step's time.
+    """
 
     def __init__(self, model: LanguageModel, state: State, B: int) -> None:
         """`state` is the model's after a prompt; its memory is this step's from now on."""
@@ -40,28 +44,42 @@ class CapturedStep:
         self.head = functional.pad(model.output_weight, (0, 0, 0, -model.vocab_size % ROWS_MULTIPLE))
         self.tokens = torch.zeros(B, 1, dtype=torch.int64, device=device)
         self.state = with_counts_on_device(state, device)
-        self._graph = torch.cuda.CUDAGraph()
+        self._log_probs: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+        self._likeliest: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+
+    def log_probs(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        """Valid until the next step."""
+        if self._log_probs is None:
+            self._log_probs = self._captured(lambda h: self.model.log_probs(h, self.head))
+        return self._replayed(self._log_probs, tokens)
+
+    def likeliest(self, tokens: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+        """Valid until the next step."""
+        if self._likeliest is None:
+            self._likeliest = self._captured(lambda h: self.model.step_logits(h, self.head).argmax(dim=-1))
+        return self._replayed(self._likeliest, tokens)
+
+    def _replayed(self, recorded: tuple[torch.cuda.CUDAGraph, Tensor], tokens: Int[Tensor, " B"]) -> Tensor:
+        graph, result = recorded
+        self.tokens.copy_(tokens[:, None])
+        graph.replay()
+        return result
+
+    def _captured(self, read: Callable[[Tensor], Tensor]) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        """A step that ends with what `read` makes of the hidden state, recorded; the state is where it was."""
+        graph = torch.cuda.CUDAGraph()
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(2):  # kernels are compiled and their workspaces taken before anything is recorded
                 # What attention writes here, at the next free position, the first real step writes again.
-                self._compute()
+                read(read_by_head(self.model.hidden(self.tokens, self.state)[0]))
         torch.cuda.current_stream().wait_stream(aside)
-        with torch.cuda.graph(self._graph):
-            self.log_probs, after = self._compute()
-            self.likeliest = self.log_probs.argmax(dim=-1)
+        with torch.cuda.graph(graph):
+            h, after = self.model.hidden(self.tokens, self.state)
+            result = read(read_by_head(h))
             self.move_to(after)
-
-    def _compute(self) -> tuple[Tensor, State]:
-        h, after = self.model.hidden(self.tokens, self.state)
-        return self.model.log_probs(h, self.head), after  # type: ignore[arg-type]
-
-    def __call__(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
-        """Valid until the next call."""
-        self.tokens.copy_(tokens[:, None])
-        self._graph.replay()
-        return self.log_probs
+        return graph, result
 
     def before(self, B: int, capacity: int) -> State:
         """The state before the first token, for reading a prompt: in this step's memory where that is large."""

@@ -153,14 +153,13 @@ class GradientNextToken:
             is_seen = torch.cuda.Event()  # type: ignore[no-untyped-call]
             is_seen.record()
             if i + 1 < n_steps:
-                captured(tokens)
-                tokens = captured.likeliest
+                tokens = captured.likeliest(tokens)
             is_seen.synchronize()
             yield seen.tolist()
 
     def _read(self, ids: Int[Tensor, "B T"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
         if state.captured is not None:
-            return state.captured.step(ids[:, 0]).clone(), state
+            return state.captured.step.log_probs(ids[:, 0]).clone(), state
         h, after = self.model.hidden(ids, state.mixer)
         last = mixers.positions(h, slice(-1, None))
         return self.model.log_probs(last, state.head), state._replace(mixer=after)

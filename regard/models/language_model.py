@@ -13,6 +13,7 @@ from regard.layers.cross_entropy import chunked_cross_entropy
 from regard.layers.embedding_dropout import embed_dropping_words
 from regard.layers.locked_dropout import sequence_dropout
 from regard.layers.record import Record
+from regard.layers.step_linear import step_linear
 from regard.mixers.mixer import Mixer, State
 
 MAX_LOGITS = 2**23  # logits held at once while scoring: 32 MB in float32
@@ -158,17 +159,21 @@ class LanguageModel(nn.Module):
         return torch.cat(parts).view(targets.shape)
 
     def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"] | None = None) -> Float[Tensor, "B V"]:
-        """log P of every next token after one position, in float32 at least.
+        """log P of every next token after one position, in float32 at least; `weight` is as for `step_logits`."""
+        return at_least_float32(self.step_logits(h, weight)).log_softmax(dim=-1)
+
+    def step_logits(
+        self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"] | None = None
+    ) -> Float[Tensor, "B V"]:
+        """Logits of every next token after one position.
 
         `weight` is the output matrix, in another layout if need be, or with rows added that stand for no token.
         """
         weight = self.output_weight if weight is None else weight
         if len(weight) == self.vocab_size:
-            logits = functional.linear(h[:, 0], weight, self.bias)
-        else:
-            logits = functional.linear(h[:, 0], weight)[:, : self.vocab_size]
-            logits = logits if self.bias is None else logits + self.bias
-        return at_least_float32(logits).log_softmax(dim=-1)
+            return functional.linear(h[:, 0], weight, self.bias)
+        logits = step_linear(h[:, 0], weight)[:, : self.vocab_size]
+        return logits if self.bias is None else logits + self.bias
 
     def start(self, B: int, capacity: int) -> State:
         """The state before the first token of B texts, with room for `capacity` tokens."""

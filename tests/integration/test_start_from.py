@@ -124,17 +124,17 @@ def test_resuming_needs_the_folder_no_more(
     whole = package.train(start_from=folder, data=str(text), settings=QUICK, out=tmp_path / "whole")
     from regard.training import loop
 
-    learner_update = loop.Learner.update
+    learner_launch = loop.Learner.launch
     steps: list[int] = []
 
     def stopped(self: Any, step: int, lr: float) -> Any:
         if len(steps) == 2:
             raise KeyboardInterrupt
         steps.append(step)
-        return learner_update(self, step, lr)
+        return learner_launch(self, step, lr)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop.Learner, "update", stopped)
+        patch.setattr(loop.Learner, "launch", stopped)
         with pytest.raises((KeyboardInterrupt, InterruptedRunError)):
             package.train(
                 start_from=folder, data=str(text), settings=[*QUICK, "checkpoint.every_steps=1"], out=tmp_path / "run"

@@ -1,0 +1,76 @@
+"""Each kernel equals the plain path beside it. These run where there is a GPU."""
+
+import pytest
+import torch
+from torch import nn
+
+from regard.decode.config import SamplingConfig
+from regard.decode.generate import generate_all
+from regard.layers.cross_entropy import chunked_cross_entropy, plain_cross_entropy
+from regard.layers.step_attention import plain_step_attention, step_attention
+from regard.layers.step_linear import plain_step_linear, step_linear
+from regard.mixers.config import LSTMConfig, TransformerConfig
+from regard.models.gradient_next_token import GradientNextToken
+from regard.models.table import build_language_model
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+GPU = torch.device("cuda")
+
+
+@pytest.mark.parametrize("vocab_size", [11, 5000, 50257])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_the_loss_and_its_gradients_equal_the_plain_ones(vocab_size: int, has_bias: bool) -> None:
+    torch.manual_seed(0)
+    h, W = torch.randn(300, 32, device=GPU), torch.randn(vocab_size, 32, device=GPU)
+    b = torch.randn(vocab_size, device=GPU) if has_bias else None
+    targets, mask = torch.randint(vocab_size, (300,), device=GPU), torch.rand(300, device=GPU) > 0.3
+    found = []
+    for loss in (chunked_cross_entropy, plain_cross_entropy):
+        leaves = [None if x is None else x.clone().requires_grad_() for x in (h, W, b)]
+        nats, count = loss(leaves[0], leaves[1], leaves[2], targets, mask)  # type: ignore[arg-type]
+        (nats / 7).backward()  # type: ignore[no-untyped-call]
+        found.append([nats, count, *(x.grad for x in leaves if x is not None)])
+    for ours, plain in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [0, 1, 127, 128, 300])
+def test_attention_of_one_step_equals_the_plain_one(n: int) -> None:
+    torch.manual_seed(0)
+    q, k, v = (part.view(2, 1, 3, 64).transpose(1, 2) for part in torch.randn(2, 1, 576, device=GPU).chunk(3, dim=-1))
+    keys, values, count = (
+        torch.randn(2, 3, 512, 64, device=GPU),
+        torch.randn(2, 3, 512, 64, device=GPU),
+        torch.tensor([n]),
+    )
+    there = keys.clone(), values.clone()
+    ours = step_attention(q, k, v, keys, values, count)
+    torch.testing.assert_close(ours, plain_step_attention(q, k, v, *there, count), rtol=0, atol=1e-5)
+    assert torch.equal(keys, there[0])
+    assert torch.equal(values, there[1])
+
+
+@pytest.mark.parametrize("activation", [None, "gelu", "gelu_erf", "relu"])
+@pytest.mark.parametrize(("d_in", "d_out"), [(48, 5), (768, 2304), (3072, 768), (1600, 16)])
+@torch.no_grad()
+def test_a_linear_step_equals_the_plain_one(d_in: int, d_out: int, activation: str | None) -> None:
+    torch.manual_seed(0)
+    x, W, b = (torch.randn(*shape, device=GPU) for shape in ((2, d_in), (d_out, d_in), (d_out,)))
+    norm, residual = nn.LayerNorm(d_in, device=GPU), torch.randn(2, d_out, device=GPU)
+    W /= d_in**0.5
+    ours = step_linear(x, W, b, norm, activation, residual)
+    torch.testing.assert_close(ours, plain_step_linear(x, W, b, norm, activation, residual), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["transformer", "lstm"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_captured_step_writes_the_same_texts(name: str, temperature: float) -> None:
+    """Twice with each model: the second text is read with the step that the first one left."""
+    torch.manual_seed(0)
+    config = TransformerConfig(d_model=64, max_context=48) if name == "transformer" else LSTMConfig(d_model=64)
+    model = build_language_model(name, config, 50).double()
+    sampling = SamplingConfig(max_tokens=100, temperature=temperature)
+    prompts = torch.randint(1, 50, (2, 3, 5))
+    on_cpu = [generate_all(GradientNextToken(model), prompt, sampling) for prompt in prompts]
+    on_gpu = GradientNextToken(model.to(GPU))
+    assert [generate_all(on_gpu, prompt, sampling) for prompt in prompts] == on_cpu
