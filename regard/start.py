@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 MAY_DIFFER = ("p_dropout",)
 LIMITS = ("max_steps", "max_tokens", "max_seconds", "max_epochs")
+KEPT = (
+    "n_batch", "n_context", "varies_context", "n_accumulate", "order", "average", "average_decay", "average_patience",
+)  # fmt: skip
+"""What of a run's `train` section says how it is trained, and not for how long."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,10 @@ class Start:
     model: Settings
     tokenizer: Tokenizer
     tokenizer_settings: dict[str, Any]
-    reading: dict[str, Any]
-    """The part of a run's `train` section that says how it reads text."""
+    trained: dict[str, dict[str, Any]]
+    """How a run was trained, in sections of a config; none of it where the weights come from elsewhere."""
+    has_small_rate: bool = False
+    """Whether these weights were fine-tuned before, so that the rate in `trained` is one for fine-tuning."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -90,7 +96,7 @@ def start_at(path: Path) -> Start:
         config, tokenizer = hugging_face.read_config(path)
         settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
         return Start(path, False, "gpt2", config, tokenizer, settings.to_dict(), {})
-    run, _, tokenizer = run_folder.open_folder(path)
+    run, facts, tokenizer = run_folder.open_folder(path)
     if model_entry(run.model_name).kind == "count":
         raise RegardError(
             f"'{path}' is a {run.model_name}: counts are no weights to start from. Give a run of another model, or "
@@ -99,7 +105,9 @@ def start_at(path: Path) -> Start:
     if not (path / "model.safetensors").is_file():
         raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
     settings = run.tokenizer.replace(path=str(path))
-    return Start(path, True, run.model_name, run.model, tokenizer, settings.to_dict(), _reading(run))
+    trained = {} if facts.data == run_folder.IMPORTED else _trained(run)
+    is_tuned = run.start_from is not None
+    return Start(path, True, run.model_name, run.model, tokenizer, settings.to_dict(), trained, is_tuned)
 
 
 def started_at(folder: Path) -> Start:
@@ -107,12 +115,16 @@ def started_at(folder: Path) -> Start:
     config, _, tokenizer = run_folder.open_folder(folder)
     assert config.start_from is not None
     settings, path = config.tokenizer.to_dict(), Path(config.start_from)
-    return Start(path, True, config.model_name, config.model, tokenizer, settings, _reading(config))
+    return Start(path, True, config.model_name, config.model, tokenizer, settings, _trained(config), True)
 
 
-def _reading(run: RunConfig) -> dict[str, Any]:
+def _trained(run: RunConfig) -> dict[str, dict[str, Any]]:
     own = run.train.to_dict()
-    return {name: own[name] for name in ("n_batch", "n_context", "n_accumulate", "order")}
+    return {
+        "train": {name: own[name] for name in KEPT},
+        "optimizer": run.optimizer.to_dict(),
+        "schedule": run.schedule.to_dict(),
+    }
 
 
 def starting_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
@@ -122,7 +134,7 @@ def starting_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
     _check_agree("model", own_model, model, start, "Only model.p_dropout may differ.")
     tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
     _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")
-    tuned = _fine_tuning(start, mapping(given, "train"))
+    tuned = _fine_tuning(start, given)
     sections = {name: {**tuned[name], **mapping(given, name)} for name in tuned}
     return {**given, **sections, "model": {**model, **own_model}, "tokenizer": {**tokenizer, **own_tokenizer}}
 
@@ -136,16 +148,17 @@ def _check_agree(section: str, own: Mapping[str, Any], found: Mapping[str, Any],
             )
 
 
-def _fine_tuning(start: Start, train: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _fine_tuning(start: Start, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What suits weights that know much already; everything else keeps its own default.
 
-    For GPT-2 a rate of 5e-5, 8 sequences an update and 3 passes over the text, as in Hugging Face's own example; the
-    sequences one after the other, since 8 x 1,024 tokens at once take 21 GB for the smallest. Other runs are trained as
-    they were, at a tenth of the rate.
+    For a GPT-2 that was not trained here a rate of 5e-5, 8 sequences an update and 3 passes over the text, as in
+    Hugging Face's own example; the sequences one after the other, since 8 x 1,024 tokens at once take 21 GB for the
+    smallest. Runs are trained as they were, at a tenth of the rate; the second time at the rate of the first.
     """
-    sections: dict[str, dict[str, Any]] = {"train": {**start.reading, "eval_every": 50}}
-    sections["optimizer"] = {"lr": 5e-5 if start.model_name == "gpt2" else 0.1 * _usual_rate(start)}
-    if start.model_name == "gpt2":
+    train = mapping(given, "train")
+    sections: dict[str, dict[str, Any]] = {**start.trained, "optimizer": _optimizer(start, mapping(given, "optimizer"))}
+    sections["train"] = {**start.trained.get("train", {}), "eval_every": 50}
+    if not start.trained:
         n_batch = train.get("n_batch", 8)
         sections["train"] |= {"n_batch": n_batch, "n_accumulate": min(8, n_batch) if isinstance(n_batch, int) else 1}
     if not any(train.get(name) is not None for name in LIMITS):
@@ -153,11 +166,19 @@ def _fine_tuning(start: Start, train: Mapping[str, Any]) -> dict[str, dict[str, 
     return sections
 
 
-def _usual_rate(start: Start) -> float:
+def _optimizer(start: Start, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's own optimizer section; of another update rule the defaults, since a rate or decay is for one rule."""
     from regard.training.config import OptimizerConfig
     from regard.training.optimizer import highest_rate
 
-    return highest_rate(OptimizerConfig(), start.outline().mixer.carries_state)
+    before = OptimizerConfig.from_dict(start.trained.get("optimizer", {}))
+    name = OptimizerConfig.from_dict(given, "optimizer").name if "name" in given else before.name
+    is_same_rule = name == before.name
+    if is_same_rule and not start.trained:
+        return {"lr": 5e-5}
+    base = before if is_same_rule else OptimizerConfig(name=name)
+    share = 1.0 if is_same_rule and start.has_small_rate else 0.1
+    return base.to_dict() | {"lr": share * highest_rate(base, start.outline().mixer.carries_state)}
 
 
 def begin_as(path: Path, folder: Path) -> Path:

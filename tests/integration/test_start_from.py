@@ -103,6 +103,63 @@ def test_any_run_can_be_trained_further(lstm_run: Path, text: Path, tmp_path: Pa
     assert again.facts.started_from == str(tmp_path / "more")
 
 
+AWD = {
+    "optimizer": {"name": "sgd", "lr": 30.0, "weight_decay": 1.2e-6, "max_grad_norm": 0.25, "decays_vectors": True},
+    "schedule": {"name": "constant"},
+    "train": {"max_steps": 2, "n_batch": 2, "n_context": 16, "varies_context": True, "average": "nt-asgd",
+              "average_patience": 7},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sgd_run(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    given = {"tokenizer": {"kind": "char"}, "model": {"name": "lstm", "d_model": 8, "n_layers": 1}, **AWD}
+    settings = ["checkpoint.has_tensorboard=false"]
+    return package.train(given, data=str(text), settings=settings, out=tmp_path_factory.mktemp("sgd") / "run").folder
+
+
+def test_a_run_is_trained_further_as_it_was_at_a_tenth_of_its_rate(sgd_run: Path, text: Path) -> None:
+    from regard import api
+
+    config = api.resolve(None, data=str(text), start_from=sgd_run)
+    assert config.optimizer.to_dict() == api.load(sgd_run).config.optimizer.to_dict() | {"lr": pytest.approx(3.0)}
+    assert config.schedule.name == "constant"
+    own = config.train
+    assert (own.varies_context, own.average, own.average_patience, own.n_batch) == (True, "nt-asgd", 7, 2)
+    assert (own.max_steps, own.max_epochs) == (None, 3.0)
+
+
+def test_what_is_given_wins_over_how_the_run_was_trained(sgd_run: Path, text: Path) -> None:
+    from regard import api
+
+    given = {"optimizer": {"max_grad_norm": 1.0}, "train": {"average": "none"}}
+    config = api.resolve(given, data=str(text), start_from=sgd_run)
+    assert (config.optimizer.max_grad_norm, config.optimizer.weight_decay) == (1.0, 1.2e-6)
+    assert config.train.average == "none"
+    named = api.resolve({"optimizer": {"lr": 0.5}}, data=str(text), start_from=sgd_run)
+    assert named.optimizer.lr == 0.5
+
+
+def test_another_update_rule_comes_with_its_own_rate_and_decay(sgd_run: Path, gpt2: Path, text: Path) -> None:
+    """A rate and a decay mean nothing under another rule: a tenth of what the rule itself would take."""
+    from regard import api
+
+    config = api.resolve({"optimizer": {"name": "adamw"}}, data=str(text), start_from=sgd_run)
+    assert (config.optimizer.lr, config.optimizer.weight_decay) == (pytest.approx(5e-4), None)
+    config = api.resolve({"optimizer": {"name": "sgd"}}, data=str(text), start_from=gpt2)
+    assert config.optimizer.lr == pytest.approx(0.05)
+
+
+def test_a_run_that_was_fine_tuned_keeps_its_rate(sgd_run: Path, text: Path, tmp_path: Path) -> None:
+    from regard import api
+
+    settings = ["train.max_steps=1", "train.max_epochs=null", "checkpoint.has_tensorboard=false"]
+    package.train(start_from=sgd_run, data=str(text), settings=settings, out=tmp_path / "second")
+    assert api.resolve(None, data=str(text), start_from=tmp_path / "second").optimizer.lr == pytest.approx(3.0)
+    again = {"start_from": sgd_run, "data": str(text), "settings": settings}
+    package.train(**again, out=tmp_path / "second", resume=True)  # the same config, so it is not refused
+
+
 def test_imported_runs_can_be_trained_further(
     gpt2: Path, text: Path, tmp_path: Path, regard: Callable[..., Any]
 ) -> None:
