@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields
 
 import jaxtyping
+import torch
 
 # Configs check themselves, in our own words; imported before the hook, they stay out of its reach.
 import regard.decode.config
@@ -11,14 +12,18 @@ import regard.mixers.config
 import regard.mixers.convolution_config
 import regard.mixers.looking_back_config
 import regard.mixers.restricted_config
-import regard.models.gpt2_config  # noqa: F401
+import regard.models.gpt2_config
+
+if torch.cuda.is_available():  # Triton reads the source of its kernels, which the hook would wrap
+    import regard.layers.cross_entropy_cuda
+    import regard.layers.step_attention_cuda
+    import regard.layers.step_linear_cuda  # noqa: F401
 
 CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode"]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
-import torch  # noqa: E402
 
 from regard.models.language_model import LanguageModel  # noqa: E402
 from regard.models.table import MODELS, build_language_model  # noqa: E402

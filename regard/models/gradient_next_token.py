@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from regard.errors import RegardError
+from regard.layers.on_device import on_device
 from regard.mixers import mixer as mixers
 from regard.mixers.mixer import State
 from regard.models.captured_step import MIN_STEPS, Borrowed, CapturedStep, CapturedSteps, can_be_captured
@@ -90,6 +91,10 @@ class GradientNextToken:
 
     @torch.inference_mode()
     def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Reading]:
+        with on_device(self._device):  # kernels and graphs run on its card, whichever is current
+            return self._start(prompts, capacity)
+
+    def _start(self, prompts: Int[Tensor, "B T"], capacity: int | None) -> tuple[Float[Tensor, "B V"], Reading]:
         B, T = prompts.shape
         text = functional.pad(prompts.to(self._device), (1, 0), value=self.eos)  # (B, 1+T)
         n_steps = 0 if capacity is None else capacity - T
@@ -123,6 +128,10 @@ class GradientNextToken:
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " B"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
+        with on_device(self._device):
+            return self._step(tokens, state)
+
+    def _step(self, tokens: Int[Tensor, " B"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
         history, n = state.history, state.n
         if history is None:
             return self._read(tokens[:, None].to(self._device), state)
@@ -149,11 +158,12 @@ class GradientNextToken:
         tokens = log_probs.argmax(dim=-1)
         for i in range(n_steps):
             # The step after this one is under way before Python waits for this one's tokens.
-            seen = tokens.to("cpu", non_blocking=True)
-            is_seen = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            is_seen.record()
-            if i + 1 < n_steps:
-                tokens = captured.likeliest(tokens)
+            with on_device(self._device):
+                seen = tokens.to("cpu", non_blocking=True)
+                is_seen = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                is_seen.record()
+                if i + 1 < n_steps:
+                    tokens = captured.likeliest(tokens)
             is_seen.synchronize()
             yield seen.tolist()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
+from regard.layers.on_device import on_device
 from regard.models.gradient_model import GradientModel
 from regard.training import checkpoint as checkpoints
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
@@ -68,7 +69,7 @@ def train_gradient(
     if latest is not None and not resume:
         raise RegardError(f"{folder} already holds a run, saved at {latest.name}. Resume it or choose another folder.")
     device = pick_device(runtime.device)
-    with session(runtime, seed), Interrupt() as interrupt:
+    with on_device(device), session(runtime, seed), Interrupt() as interrupt:
         check_memory(estimate(model, train, optimizer, runtime), runtime, device)
         checkpoints.clean_run_folder(folder)
         batches = batches_for(model, prepared.train, train, seed)

@@ -1,0 +1,88 @@
+"""An update that is launched before the one before it is read. On a GPU that is the rule; here a CPU is told so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_training import lasting_metrics, run_tiny, same_runs, tiny_model, tiny_text
+
+from regard.errors import RegardError
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.learner import DivergedError, Learner
+from regard.training.reading import batches_for
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every learner launches ahead; which updates were, in order."""
+    numbers: list[int] = []
+    begin, launch = Learner.__init__, Learner.launch
+
+    def guarded(self: Learner, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        self.is_guarded = True
+
+    def noted(self: Learner, index: int, lr: float) -> Any:
+        numbers.append(index)
+        return launch(self, index, lr)
+
+    monkeypatch.setattr(Learner, "__init__", guarded)
+    monkeypatch.setattr(Learner, "launch", noted)
+    return numbers
+
+
+@pytest.mark.parametrize("changes", [{}, {"train": {"average": "ema"}}, {"checkpoint": {"log_every": 1}},
+                                     {"train": {"max_steps": None, "max_tokens": 352}}])  # fmt: skip
+def test_a_run_that_launches_ahead_is_the_run_that_waits(
+    tmp_path: Path, request: pytest.FixtureRequest, changes: dict[str, Any]
+) -> None:
+    run_tiny(tmp_path / "waits", **changes)
+    request.getfixturevalue("launched")
+    run_tiny(tmp_path / "ahead", **changes)
+    assert lasting_metrics(tmp_path / "ahead") == lasting_metrics(tmp_path / "waits")
+    assert same_runs(tmp_path / "ahead", tmp_path / "waits")
+
+
+def test_no_update_is_launched_beyond_the_last(tmp_path: Path, launched: list[int]) -> None:
+    result = run_tiny(tmp_path)
+    assert (launched, result.step) == (list(range(12)), 12)
+
+
+def test_a_loss_that_is_not_a_number_is_noticed_one_update_later(
+    tmp_path: Path, launched: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, launch = tiny_model(), Learner.launch
+
+    def spoilt(self: Learner, index: int, lr: float) -> Any:
+        if index == 6:
+            with torch.no_grad():
+                model.embedding.mul_(float("nan"))
+        return launch(self, index, lr)
+
+    monkeypatch.setattr(Learner, "launch", spoilt)
+    with pytest.raises(RegardError, match=r"stopped at step 7: the loss is nan .* last good checkpoint is .*00000004"):
+        run_tiny(tmp_path, model, checkpoint={"every_steps": 4, "log_every": 100}, train={"eval_every": 100})
+    assert launched == list(range(8))
+
+
+def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) -> None:
+    model, text = tiny_model(), tiny_text()
+    train = TrainConfig(n_batch=4, n_context=8)
+    learner = Learner(
+        model, batches_for(model, text.train, train, seed=0), train=train, optimizer=OptimizerConfig(),
+        runtime=RuntimeConfig(device="cpu"),
+    )  # fmt: skip
+    learner.launch(0, 0.1).wait()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    kept = model.embedding.detach().clone()
+    model.embedding.data.fill_(float("inf"))
+    bad = learner.launch(1, 0.1)
+    model.embedding.data.copy_(kept)
+    learner.launch(2, 0.1)
+    with pytest.raises(DivergedError, match="the loss is nan"):
+        bad.wait()
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name]), name
