@@ -15,7 +15,7 @@ from torch import Tensor
 from regard import __version__
 from regard import folder as run_folder
 from regard.card import write_card
-from regard.config import RunConfig, load_config, mapping, read_yaml, start_of, with_settings
+from regard.config import RunConfig, check_unknown_words, load_config, mapping, read_yaml, start_of, with_settings
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
@@ -268,6 +268,7 @@ def plan(
         prepared = prepare(config.data, config.tokenizer, progress=draw)
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
     tokenizer = prepared.tokenizer
+    check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
     if model_entry(config.model_name).kind == "count":
         check_end_mark(tokenizer)
         beginning = tokenizer.decode(prepared.train[:256])
@@ -341,6 +342,7 @@ def study_folder(name: str) -> Path:
 def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> run_folder.RunFacts:
     """All that can be refused is refused here, with no weights allocated and before anything is written."""
     tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
+    check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
     if model_entry(config.model_name).kind == "count":
         check_end_mark(tokenizer)
     if model_entry(config.model_name).kind == "gradient":

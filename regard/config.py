@@ -24,7 +24,7 @@ from regard.errors import RegardError, nearest
 from regard.mixers.looking_back_config import PointerConfig
 from regard.models.table import MODELS, model_config
 from regard.settings import Settings
-from regard.text.config import TokenizerConfig
+from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -74,7 +74,10 @@ class RunConfig:
         if not isinstance(model_name, str):
             raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
         chosen = model_config(model_name, model)
-        _check_unknown_words(chosen, sections["tokenizer"])
+        tokenizer = sections["tokenizer"]
+        assert isinstance(tokenizer, TokenizerConfig)
+        if tokenizer.path is None:  # what a file holds is checked once it is read
+            check_unknown_words(chosen, tokenizer.kind)
         return cls(seed=seed, start_from=start_from, model_name=model_name, model=chosen, **sections)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,14 +106,13 @@ def start_of(given: Mapping[str, Any]) -> str | None:
     return start_from
 
 
-def _check_unknown_words(model: Settings, tokenizer: Settings) -> None:
-    """Words that a model leaves out are read as <unk>, so there must be one."""
-    assert isinstance(tokenizer, TokenizerConfig)
+def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:
+    """Words that a model leaves out are read as <unk>, so the tokenizer must be of a kind that has it."""
     n_vocab = model.n_vocab if isinstance(model, PointerConfig) else None
-    if n_vocab is not None and tokenizer.path is None and tokenizer.kind != "word":
+    if n_vocab is not None and kind not in KINDS_WITH_UNK:
         raise RegardError(
-            f"model.n_vocab {n_vocab} leaves words out that are read as <unk>, and only the word tokenizer has <unk>; "
-            f"tokenizer.kind is {tokenizer.kind}. Leave out model.n_vocab, or set tokenizer.kind to word."
+            f"model.n_vocab {n_vocab} leaves tokens out that are read as <unk>, and only {' and '.join(KINDS_WITH_UNK)}"
+            f" tokenizers have <unk>; {where} is {kind}. Leave out model.n_vocab, or take one of these tokenizers."
         )
 
 

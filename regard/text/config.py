@@ -8,6 +8,8 @@ from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 KINDS = ("char", "byte", "word", "bpe", "wordpiece")
+KINDS_WITH_UNK = ("word", "wordpiece")
+"""The others spell what they do not have in bytes."""
 
 # Byte-level BPE starts from <eos> and the 256 bytes; merges come on top.
 SMALLEST_BPE = 257

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
+from regard.text.config import KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, encoder_for
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, json_of_vocab_and_merges, with_nothing_searched_for
@@ -52,7 +53,7 @@ class Tokenizer:
         self.vocab_size: int = max(vocab.values()) + 1  # GPT-2's may have holes
         self.end_mark = EOS if vocab.get(EOS) == 0 else END_OF_TEXT
         self.eos: int = vocab[self.end_mark]
-        self.unk: int | None = 1 if self.kind in ("word", "wordpiece") else None
+        self.unk: int | None = 1 if self.kind in KINDS_WITH_UNK else None
         # Unknown characters fall back to their bytes, if the vocabulary has them all; others' may not.
         self.is_lossless = self.unk is None and (self.kind != "bpe" or set(byte_characters()) <= vocab.keys())
         canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

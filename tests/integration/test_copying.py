@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import regard
+from regard import api
+from regard.errors import RegardError
 from regard.run import Run
 
 G = 0.01  # the vocabulary's share
@@ -52,3 +54,26 @@ def test_other_runs_know_no_such_words(text: Path, tmp_path: Path) -> None:
     given = {"tokenizer": {"kind": "word"}, "model": {"name": "ngram", "order": 2}}
     run = regard.train(given, data=str(text), out=tmp_path / "run")
     assert run.score("wug wug").tokens[1].nats == run.score("wug blick").tokens[1].nats
+
+
+POINTER = {"name": "pointer", "d_model": 4, "n_layers": 1, "n_vocab": 9}
+BRIEF = {"train": {"max_steps": 1, "n_batch": 4, "n_context": 16}, "checkpoint": {"has_tensorboard": False}}
+
+
+def test_a_tokenizer_from_a_file_must_have_unk_where_tokens_are_left_out(
+    text: Path, lstm_run: Path, tmp_path: Path
+) -> None:
+    """The tokenizer here is one of characters: id 1 is some character, which would be read for all that are rare."""
+    given = {"tokenizer": {"path": str(lstm_run)}, "model": POINTER, **BRIEF}
+    sentence = r"model\.n_vocab 9 leaves tokens out .* the one at tokenizer\.path is char\. Leave out model\.n_vocab"
+    with pytest.raises(RegardError, match=sentence):
+        regard.train(given, data=str(text), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(RegardError, match=sentence):
+        api.plan(given, data=str(text))
+
+
+def test_word_pieces_have_an_unk_too(text: Path, tmp_path: Path) -> None:
+    given = {"tokenizer": {"kind": "wordpiece", "vocab_size": 80}, "model": POINTER, **BRIEF}
+    run = regard.train(given, data=str(text), out=tmp_path / "run")
+    assert run.tokenizer.id_of("<unk>") == run.tokenizer.unk == 1

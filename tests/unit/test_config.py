@@ -34,7 +34,7 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
         ({"data": {}}, r"'data.train' is required"),
         (
             {"model": {"name": "pointer", "n_vocab": 9}, "tokenizer": {"kind": "bpe"}},
-            r"tokenizer.kind is bpe. Leave out",
+            r"only word and wordpiece tokenizers have <unk>; tokenizer.kind is bpe. Leave out model.n_vocab, or take",
         ),
     ],
 )
