@@ -24,6 +24,9 @@ def generate(
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam search of this width; no sampling.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")] = 0,
     stop: Annotated[list[str] | None, typer.Option("--stop", help="Stop before this text (repeatable).")] = None,
+    precision: Annotated[
+        str, typer.Option("--precision", help="float32 or bf16: half the memory, and faster on a GPU.")
+    ] = "float32",
 ) -> None:
     """Write text with a trained model, as it is made.
 
@@ -37,7 +40,7 @@ def generate(
     """
     from regard import api, terminal
 
-    loaded = api.load(run)
+    loaded = api.load(run, precision=precision)
     pieces = loaded.stream(
         prompt,
         n=n,

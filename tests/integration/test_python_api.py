@@ -128,3 +128,17 @@ def test_resuming_on_changed_text_is_refused(text: Path, tmp_path: Path, monkeyp
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "other-cache"))
     with pytest.raises(regard.RegardError, match=r"is not the one that .* was begun with"):
         regard.train(given, out=tmp_path / "run", resume=True)
+
+
+def test_a_run_loads_in_bfloat16_and_scores_about_the_same(run: "regard.api.Run") -> None:
+    low = regard.load(run.folder, precision="bf16")
+    if isinstance(low.model, torch.nn.Module):
+        assert {p.dtype for p in low.model.parameters()} == {torch.bfloat16}
+    text = "the cat sat on the moon."
+    assert low.score(text).bits_per_byte == pytest.approx(run.score(text).bits_per_byte, rel=0.02)
+    assert low.generate("the cat", max_tokens=5).startswith("the cat")
+
+
+def test_a_precision_that_is_none_is_refused(lstm_run: Path) -> None:
+    with pytest.raises(regard.RegardError, match="precision must be one of float32, bf16, not 'fp8'"):
+        regard.load(lstm_run, precision="fp8")
