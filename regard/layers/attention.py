@@ -93,7 +93,8 @@ def extend(cache: KeysAndValues, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, 
     """Write the new keys and values behind those there are; return all that are filled, and the cache."""
     keys, values, n = cache
     assert isinstance(n, int), "a number on the device goes to step_attention"
-    S = n + k.shape[2]
+    S, capacity = n + k.shape[2], keys.shape[2]
+    assert capacity >= S, f"{S} positions in a cache with room for {capacity}"
     keys[:, :, n:S] = k
     values[:, :, n:S] = v
     return keys[:, :, :S], values[:, :, :S], (keys, values, S)

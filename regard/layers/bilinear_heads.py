@@ -44,7 +44,8 @@ class BilinearHeads(nn.Module):
         q = x[:, None] @ self.W  # (B, N, T, D)
         if cache is not None:
             inputs, n = cache
-            S = n + x.shape[1]
+            S, capacity = n + x.shape[1], inputs.shape[1]
+            assert capacity >= S, f"{S} positions in a cache with room for {capacity}"
             inputs[:, n:S] = x
             x, cache = inputs[:, :S], (inputs, S)
         p_dropout = self.p_dropout if self.training else 0.0

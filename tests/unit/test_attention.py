@@ -2,10 +2,12 @@
 
 import math
 
+import pytest
 import torch
 from torch import Tensor
 
 from regard.layers.attention import MultiHeadAttention, attention_weights, causal_mask
+from regard.layers.bilinear_heads import BilinearHeads
 from regard.layers.record import Record
 from regard.mixers.attention import AttentionBlock
 from regard.mixers.config import TransformerConfig
@@ -98,3 +100,12 @@ def test_a_block_whose_attention_is_silent_passes_its_input_on() -> None:
                 torch.nn.init.zeros_(parameter)
         x = torch.randn(2, 3, 4)
         assert torch.equal(block(x)[0], x)
+
+
+@pytest.mark.parametrize("kind", [MultiHeadAttention, BilinearHeads])
+def test_a_step_past_the_cache_is_refused(kind: type[MultiHeadAttention | BilinearHeads]) -> None:
+    """A slice that begins past the end is empty, so one more position would be written nowhere, and not be seen."""
+    layer, x = kind(4, 1), torch.randn(2, 3, 4)
+    _, cache = layer(x, layer.start(2, 3, x))
+    with pytest.raises(AssertionError, match="4 positions in a cache with room for 3"):
+        layer(x[:, :1], cache)
