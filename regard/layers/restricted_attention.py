@@ -39,7 +39,7 @@ class RestrictedAttention(nn.Module):
         heads = (part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
         q, k, v = heads  # each (B, N, T, K)
         if cache is not None:
-            k, v, cache = roll(cache, k, v, self.n_window)  # (B, N, P+T, K)
+            k, v, cache = roll(cache, k, v, self.n_window, is_ordered=record is not None)  # (B, N, P+T, K)
         p_dropout = self.p_dropout if self.training else 0.0
         if record is None:
             y = restricted_attention(q, k, v, self.n_window, p_dropout)
@@ -96,16 +96,16 @@ def neighbours(blocks: Float[Tensor, "BN M1 C K"]) -> Float[Tensor, "BN M C2 K"]
     return torch.cat([blocks[:, :-1], blocks[:, 1:]], dim=2)
 
 
-def roll(cache: Rolling, k: Tensor, v: Tensor, r: int) -> tuple[Tensor, Tensor, Rolling]:
+def roll(cache: Rolling, k: Tensor, v: Tensor, r: int, is_ordered: bool = False) -> tuple[Tensor, Tensor, Rolling]:
     """The keys and values that T new queries may see, oldest first but for T = 1; and the cache with the new ones.
 
     Position n takes the place of n - R. A single query then sees all that is left, and the order of keys means nothing
-    to it, so none is copied.
+    to it, so none is copied unless `is_ordered`.
     """
     keys, values, n = cache
     T, R = k.shape[2], keys.shape[2]
     assert r == R or n + T <= R, f"{n + T} positions in a cache with room for {R}"
-    if T == 1:
+    if T == 1 and not is_ordered:
         keys[:, :, n % R], values[:, :, n % R] = k[:, :, 0], v[:, :, 0]
         n += 1
         return keys[:, :, : min(n, R)], values[:, :, : min(n, R)], (keys, values, n)

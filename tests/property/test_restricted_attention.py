@@ -60,6 +60,21 @@ def test_through_the_rolling_cache_pieces_equal_the_whole(is_plain: bool, seed: 
     torch.testing.assert_close(torch.cat(pieces, dim=1), expected.detach(), **EXACT)
 
 
+def test_recorded_weights_are_in_the_order_of_the_text_after_the_cache_has_wrapped_too() -> None:
+    torch.manual_seed(0)
+    layer, x = RestrictedAttention(6, 2, 3).double(), torch.randn(B, 8, 6, dtype=torch.float64)
+    whole = Record()
+    layer(x, None, whole)
+    cache = layer.start(B, 8, x)
+    with torch.no_grad():
+        _, cache = layer(x[:, :4], cache)
+        for t in range(4, 8):
+            record = Record()
+            _, cache = layer(x[:, t : t + 1], cache, record)
+            expected = whole["attention"][:, :, t : t + 1, t - 2 : t + 1].detach()
+            torch.testing.assert_close(record["attention"], expected, **EXACT)
+
+
 @pytest.mark.parametrize("T", [100, 1000])
 def test_nothing_of_the_size_of_a_square_is_made(T: int) -> None:
     """Every tensor that a training pass makes grows with T r, none with T²."""
