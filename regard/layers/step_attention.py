@@ -24,7 +24,7 @@ def step_attention(
     n: Int[Tensor, " one"],
 ) -> Float[Tensor, "B N 1 K"]:
     """y, with k and v written into `keys` and `values` at position n, by whatever is fastest."""
-    if q.device.type == "cuda" and q.dtype != torch.float64 and is_power_of_two(q.shape[-1]):
+    if q.device.type == "cuda" and q.dtype != torch.float64 and fits_kernel(q.shape[-1]):
         from regard.layers.step_attention_cuda import fused_step_attention
 
         return fused_step_attention(q, k, v, keys, values, n)
@@ -46,5 +46,6 @@ def plain_step_attention(
     return scores.masked_fill(~is_past, -math.inf).softmax(dim=-1) @ values
 
 
-def is_power_of_two(n: int) -> bool:
-    return n >= 16 and n & (n - 1) == 0
+def fits_kernel(K: int) -> bool:
+    """The kernel takes channels as a power of two, all at once; narrower heads are left to the plain path."""
+    return K >= 16 and K & (K - 1) == 0

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.layers.attention import MultiHeadAttention
-from regard.layers.step_attention import is_power_of_two
+from regard.layers.step_attention import fits_kernel
 from regard.mixers import mixer as mixers
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.captured_step import with_counts, with_counts_on_device
@@ -67,4 +67,4 @@ def test_a_recurrent_state_has_no_counts() -> None:
 
 
 def test_head_widths_that_the_kernel_takes() -> None:
-    assert [k for k in range(1, 130) if is_power_of_two(k)] == [16, 32, 64, 128]
+    assert [k for k in range(1, 130) if fits_kernel(k)] == [16, 32, 64, 128]
