@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from regard.comparison.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
@@ -42,7 +44,8 @@ def run_study(
     loaded = [load(run) for run in runs]
     began = time.monotonic()
     try:
-        finding = entry.measure(config, loaded, tell or _silent)
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
+            finding = entry.measure(config, loaded, tell or _silent)
     except (KeyboardInterrupt, InterruptedRunError):
         raise InterruptedRunError(f"Interrupted: the study '{name}' wrote nothing. Start it again.") from None
     study = Study(
