@@ -23,15 +23,15 @@ from regard.layers.attention import attention_weights
 from regard.mixers import mixer as mixers
 from regard.models.gradient_model import GradientModel
 from regard.models.table import build_language_model, model_config, model_entry
-from regard.studies.config import ABConfig
+from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import listed, wilson
+from regard.studies.small import small
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
 
 A, B = 0, 1
-N_HEADS = 4
 SOLVED_NATS, SOLVED_STEPS = 0.02, 10  # training ends early when the loss has been so low for so many updates
 RIGHT = 0.99  # accuracy from which a length counts as solved, and no other learning rate is tried
 
@@ -120,8 +120,6 @@ def _trained(name: str, length: int, rate: float, config: ABConfig) -> tuple[Gra
 
 def _small(name: str, length: int, config: ABConfig) -> dict[str, Any]:
     """One layer of each kind. Positions are left out: to look for a B nobody needs to know where it is."""
-    # What is unset by default follows from the rest, such as the width of an RNN's state.
-    known = {line.name for line in model_entry(name).config.help() if line.default is not None}
     wanted = {
         "d_model": config.d_model,
         "d_hidden": 2 * config.d_model,
@@ -130,7 +128,7 @@ def _small(name: str, length: int, config: ABConfig) -> dict[str, Any]:
         "positions": "none",
         "max_context": length,
     }
-    return {key: value for key, value in wanted.items() if key in known}
+    return small(name, wanted)
 
 
 def _answers(model: GradientModel, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n 2"]:

@@ -9,6 +9,8 @@ from regard.settings import Settings, setting
 
 _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
+N_HEADS = 4
+"""Attention heads of the models that a study makes."""
 _DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
 
 
@@ -43,8 +45,7 @@ class ABConfig(Settings):
     seed: int = setting(0, _SEED, low=0)
 
     def check(self) -> None:
-        if self.d_model % 4:
-            raise RegardError(f"d_model must be a multiple of 4, the number of attention heads, not {self.d_model}.")
+        _check_width(self.d_model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +66,7 @@ class RecencyConfig(Settings):
     seed: int = setting(0, _SEED, low=0)
 
     def check(self) -> None:
-        if self.d_model % 4:
-            raise RegardError(f"d_model must be a multiple of 4, the number of attention heads, not {self.d_model}.")
+        _check_width(self.d_model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,3 +89,8 @@ class CostConfig(Settings):
             sizes = getattr(self, name)
             if len(sizes) < 2 or list(sizes) != sorted(set(sizes)):
                 raise RegardError(f"{name} must be two or more sizes, each larger than the one before, not {sizes}.")
+
+
+def _check_width(d_model: int) -> None:
+    if d_model % N_HEADS:
+        raise RegardError(f"d_model must be a multiple of {N_HEADS}, the number of attention heads, not {d_model}.")

@@ -24,12 +24,13 @@ from regard.layers.record import Record
 from regard.mixers import mixer as mixers
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_language_model, model_config, model_entry
+from regard.models.table import build_language_model, model_entry
 from regard.run import Run
 from regard.studies.brief import DATA, N_BATCH, RATE, Subject, brief_runs, check_length, subjects
-from regard.studies.config import GradientsConfig
+from regard.studies.config import N_HEADS, GradientsConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import half_life, listed, short
+from regard.studies.small import small
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -48,10 +49,9 @@ class Fading:
     state: tuple[float, ...] | None
 
     @property
-    def at_far(self) -> tuple[int, float]:
-        """(k, g_k / g_1) for k = FAR, or the farthest there is."""
-        k = min(FAR, len(self.inputs) - 1)
-        return k, self.inputs[k] / self.inputs[1]
+    def looks_back(self) -> bool:
+        """Whether any gradient reaches beyond the token just read."""
+        return len(self.inputs) > 1 and self.inputs[1] > 0
 
     @property
     def half_life(self) -> float | None:
@@ -101,11 +101,8 @@ def _network(run: Run) -> GradientModel:
 
 def _small(name: str, config: GradientsConfig) -> dict[str, Any]:
     """The settings of a small model of any kind: width, layers and context, where it has them."""
-    known = {line.name for line in model_entry(name).config.help() if line.default is not None}
-    wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "max_context": _n_read(config)}
-    chosen = {key: value for key, value in wanted.items() if key in known}
-    model_config(name, chosen)
-    return chosen
+    wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS}
+    return small(name, {**wanted, "max_context": _n_read(config)})
 
 
 def _n_read(config: GradientsConfig) -> int:
@@ -169,6 +166,17 @@ def state_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tens
     return torch.stack(norms, dim=1)
 
 
+def shares(norms: Sequence[float]) -> tuple[float, ...]:
+    """g_k / g_1 for k = 1, 2, ...; zeros where nothing reaches one step back.
+
+    >>> shares([8.0, 4.0, 1.0]), shares([8.0])
+    ((1.0, 0.25), (0.0,))
+    """
+    if len(norms) < 2 or norms[1] == 0:
+        return (0.0,) * max(1, len(norms) - 1)
+    return tuple(g / norms[1] for g in norms[1:])
+
+
 def _finding(config: GradientsConfig, found: list[Fading], folders: list[str]) -> Finding:
     stages = list(dict.fromkeys(f.stage for f in found))
     names = list(dict.fromkeys(f.model for f in found))
@@ -182,9 +190,10 @@ def _finding(config: GradientsConfig, found: list[Fading], folders: list[str]) -
     columns = ("model", "stage", "norm at 1", *(f"at {k}, of that" for k in _columns(found)), "halves every")
     rows = []
     for f in found:
-        shares = [f.inputs[k] / f.inputs[1] if k < len(f.inputs) else None for k in _columns(found)]
-        halves = "never" if f.half_life is None else f"{short(f.half_life)} steps"
-        rows.append((f.model, f.stage, short(f.inputs[1]), *(short(s) for s in shares), halves))
+        at = dict(enumerate(shares(f.inputs), start=1))
+        halves = "–" if not f.looks_back else "never" if f.half_life is None else f"{short(f.half_life)} steps"
+        first = f.inputs[1] if f.looks_back else 0.0
+        rows.append((f.model, f.stage, short(first), *(short(at.get(k)) for k in _columns(found)), halves))
     return Finding(
         question="How far back does the gradient reach?",
         sentence=gradients_sentence([f for f in found if f.stage == stages[-1]]),
@@ -214,7 +223,7 @@ def _chart(title: str, found: Sequence[Fading], names: Sequence[str], what: str)
         norms = f.inputs if what == "inputs" else f.state
         assert norms is not None
         # From 1 on: at 0 there is nothing to remember.
-        points = tuple((float(k), g / norms[1]) for k, g in enumerate(norms) if k >= 1)
+        points = tuple((float(k), share) for k, share in enumerate(shares(norms), start=1))
         lines.append(Line(f.model, names.index(f.model), points))
     where = "an embedding" if what == "inputs" else "the state"
     note = {
@@ -228,17 +237,22 @@ def _chart(title: str, found: Sequence[Fading], names: Sequence[str], what: str)
 
 def gradients_sentence(found: Sequence[Fading]) -> str:
     """What the numbers say, in one sentence."""
-    k = min(f.at_far[0] for f in found)
-    shares = [
-        f"{short(f.inputs[k] / f.inputs[1])} {'of what it is after one' if i == 0 else ''}".strip() + f" in {f.model}"
-        for i, f in enumerate(found)
+    looking = [f for f in found if f.looks_back]
+    others = [f.model for f in found if not f.looks_back]
+    if not looking:
+        return f"No gradient reaches back beyond the token just read in {listed(others)}."
+    k = min(FAR, *(len(f.inputs) - 1 for f in looking))
+    parts = [
+        f"{short(shares(f.inputs)[k - 1])} {'of what it is after one' if i == 0 else ''}".strip() + f" in {f.model}"
+        for i, f in enumerate(looking)
     ]
-    halves = [f"{short(f.half_life)} steps in {f.model}" for f in found if f.half_life is not None]
-    rest = f"; it halves every {listed(halves)}" if halves else ""
-    level = [f.model for f in found if f.half_life is None]
-    return f"After {k} steps the gradient is {listed(shares)}{rest}" + (
-        f", and does not fall in {listed(level)}." if level else "."
+    halves = [f"{short(f.half_life)} steps in {f.model}" for f in looking if f.half_life is not None]
+    level = [f.model for f in looking if f.half_life is None]
+    text = f"After {k} steps the gradient is {listed(parts)}" + (
+        f"; it halves every {listed(halves)}" if halves else ""
     )
+    text += f", and does not fall in {listed(level)}" if level else ""
+    return text + (f"; none reaches back beyond the token just read in {listed(others)}." if others else ".")
 
 
 def _method(config: GradientsConfig, folders: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -41,10 +41,10 @@ def _draw(axes: Any, chart: Chart) -> None:
         if line.band:
             band = ([b[i] for b in line.band] for i in range(3))  # x, low, high
             axes.fill_between(*band, color=colour_of(line.colour), alpha=0.16, linewidth=0)
+    axes.set_xlim(*x_limits(chart))  # before the scales, which would look for limits of their own
+    axes.set_ylim(*y_limits(chart))
     axes.set_xscale("log" if chart.is_x_log else "linear")
     axes.set_yscale("log" if chart.is_y_log else "linear", **({"nonpositive": "clip"} if chart.is_y_log else {}))
-    axes.set_xlim(*x_limits(chart))
-    axes.set_ylim(*y_limits(chart))
     axes.set_title(chart.title, loc="left", fontsize=11, color=INK)
     axes.set_xlabel(chart.x_label, fontsize=9.5, color=SOFT)
     axes.set_ylabel(chart.y_label, fontsize=9.5, color=SOFT)

@@ -23,12 +23,13 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.models.next_token import NextToken
-from regard.models.table import model_entry
+from regard.models.pointer import UNK, PointerModel
 from regard.run import Run
 from regard.studies.brief import DATA, N_BATCH, RATE, VOCAB_SIZE, Subject, brief_runs, check_length, subjects
-from regard.studies.config import RecencyConfig
+from regard.studies.config import N_HEADS, RecencyConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import listed, reach, short
+from regard.studies.small import small
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -46,6 +47,8 @@ class Effects:
     nats: tuple[float, ...]
     top_changed: tuple[float, ...]
     n_texts: int
+    is_folded: bool = False
+    """Whether words that the model can only copy were counted as <unk>."""
 
     def reach(self, threshold: float) -> int | None:
         return reach(self.distances, self.nats, threshold)
@@ -70,17 +73,16 @@ def study_recency(config: RecencyConfig, runs: Sequence[Run], tell: Progress) ->
 
 
 def _small(name: str, config: RecencyConfig) -> dict[str, Any]:
-    # What is unset by default follows from the rest, such as the width of an RNN's state.
-    known = {line.name for line in model_entry(name).config.help() if line.default is not None}
     wanted = {
         "d_model": config.d_model,
         "d_hidden": 2 * config.d_model,
         "n_layers": 2,
+        "n_heads": N_HEADS,
         "max_context": config.max_distance + 1,  # and the mark that every text begins after
         "order": N_ORDER,
         "n_window": N_WINDOW,
     }
-    return {key: value for key, value in wanted.items() if key in known}
+    return small(name, wanted)
 
 
 def spread(farthest: int) -> tuple[int, ...]:
@@ -100,19 +102,21 @@ def spread(farthest: int) -> tuple[int, ...]:
 def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects:
     model = subject.run.next_token
     limit = model.max_context
-    T = config.max_distance if limit is None else min(config.max_distance, limit - 1)
+    # One of the tokens it sees is the start; where it sees one alone, that is the last word.
+    T = config.max_distance if limit is None else max(1, min(config.max_distance, limit - 1))
     check_length(subject, max(T, 2))
     draws = np.random.default_rng(config.seed)
     starts = draws.integers(0, len(subject.text) - T + 1, config.n_texts)
     texts = np.stack([subject.text[s : s + T] for s in starts.tolist()])  # (W, T)
     others = _others(texts, subject.text.tokens, draws)
     distances = spread(T)
+    n_known = _n_known(subject.run)
     nats, changed = [], []
     what = f"replacing words for {subject.name}"
     for at in range(0, len(texts), AT_ONCE):
         tell(what, at, len(texts))
         part = slice(at, at + AT_ONCE)
-        kl, top = replaced(model, texts[part], others[part], distances)
+        kl, top = replaced(model, texts[part], others[part], distances, n_known)
         nats.append(kl)
         changed.append(top)
     tell(what, len(texts), len(texts))
@@ -123,7 +127,14 @@ def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects
             "Use a smoothed model: model.smoothing=kneser-ney."
         )
     shares = torch.cat(changed).double().mean(dim=0)
-    return Effects(subject.name, distances, tuple(means.tolist()), tuple(shares.tolist()), len(texts))
+    effects = tuple(means.tolist()), tuple(shares.tolist())
+    return Effects(subject.name, distances, *effects, len(texts), is_folded=n_known is not None)
+
+
+def _n_known(run: Run) -> int | None:
+    """How many words the model knows, where it knows fewer than its tokenizer and copies the others."""
+    model = run.model
+    return model.n_vocab if isinstance(model, PointerModel) and model.n_vocab < model.vocab_size else None
 
 
 def _others(texts: NDArray[np.int64], pool: NDArray[Any], draws: np.random.Generator) -> NDArray[np.int64]:
@@ -139,19 +150,23 @@ def _others(texts: NDArray[np.int64], pool: NDArray[Any], draws: np.random.Gener
 
 @torch.inference_mode()
 def replaced(
-    model: NextToken, texts: NDArray[np.int64], others: NDArray[np.int64], distances: Sequence[int]
+    model: NextToken,
+    texts: NDArray[np.int64],
+    others: NDArray[np.int64],
+    distances: Sequence[int],
+    n_known: int | None = None,
 ) -> tuple[Float[Tensor, "W K"], Tensor]:
     """KL in nats, and whether the likeliest word changed, for every text and distance.
 
     Whole batches are compared row by row: a row that reads the same words goes through the same arithmetic, so that
-    what a model cannot see changes exactly nothing.
+    what a model cannot see changes exactly nothing. Words from `n_known` on count as <unk> (see `folded`).
     """
-    before = _log_probs(model, torch.from_numpy(texts))
+    before = folded(_log_probs(model, torch.from_numpy(texts)), n_known)
     nats, changed = [], []
     for k in distances:
         other = texts.copy()
         other[:, -k] = others[:, -k]
-        after = _log_probs(model, torch.from_numpy(other))
+        after = folded(_log_probs(model, torch.from_numpy(other)), n_known)
         nats.append(divergence(before, after))
         changed.append(before.argmax(dim=-1) != after.argmax(dim=-1))
     return torch.stack(nats, dim=1), torch.stack(changed, dim=1)
@@ -161,6 +176,17 @@ def _log_probs(model: NextToken, texts: Int[Tensor, "W T"]) -> Float[Tensor, "W 
     """In float64 and summing to one there: rounding must not look like an effect."""
     log_probs, _ = model.start(texts)
     return log_probs.double().log_softmax(dim=-1).cpu()
+
+
+def folded(log_probs: Float[Tensor, "W V"], n_known: int | None) -> Float[Tensor, "W U"]:
+    """With all words from `n_known` on counted as <unk>: one that can only be copied has no probability at all where it
+    was not read, and its KL would be infinite.
+    """
+    if n_known is None:
+        return log_probs
+    known, others = log_probs[:, :n_known].clone(), log_probs[:, n_known:]
+    known[:, UNK] = torch.logaddexp(known[:, UNK], others.logsumexp(dim=-1))
+    return known
 
 
 def divergence(p: Float[Tensor, "W V"], q: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
@@ -261,7 +287,8 @@ def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[s
         (
             "Effect",
             "KL(prediction with the true word ‖ prediction with the other), mean over stretches. The other word is "
-            "drawn from the text, as often as it occurs there",
+            "drawn from the text, as often as it occurs there"
+            + ("; a word that a model can only copy counts as <unk>" if any(e.is_folded for e in found) else ""),
         ),
         ("Reach", f"the farthest distance whose effect is at least {100 * config.threshold:g}% of the nearest word's"),
         ("Seed", str(config.seed)),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import regard as package
 
@@ -40,6 +41,69 @@ def test_every_study_prints_its_sentence_and_writes_its_page(
     assert found["question"] in page
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in out.iterdir()) == ["figure.png", "numbers.json", "report.html"]
+
+
+@pytest.mark.parametrize("name", ["gradients", "ab", "recency"])
+def test_a_model_whose_size_is_one_setting_is_small_in_a_study_too(
+    text: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.models import table
+
+    sizes: list[int] = []
+    build = table.build_language_model
+
+    def measured(*given: Any, **named: Any) -> Any:
+        with torch.device("meta"):
+            sizes.append(build(*given, **named).n_parameters)
+        assert sizes[-1] < 20_000
+        return build(*given, **named)
+
+    for module in ("regard.api", "regard.run", "regard.studies.ab", "regard.studies.gradients"):
+        monkeypatch.setattr(f"{module}.build_language_model", measured)
+    data = [] if name == "ab" else [f"data={text}"]
+    package.study(name, settings=[*TINY[name], "models=[gpt2]", *data], out=tmp_path / name)
+    assert sizes
+
+
+@pytest.mark.parametrize("name", ["gradients", "recency"])
+def test_a_model_that_sees_one_token_has_a_page_too(text: Path, tmp_path: Path, name: str) -> None:
+    given = {
+        "tokenizer": {"kind": "char"},
+        "model": {"name": "transformer", "d_model": 8, "n_layers": 1, "n_heads": 2, "max_context": 1},
+        "train": {"max_steps": 1, "n_batch": 4, "eval_every": 1},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    run = package.train(given, data=str(text), out=tmp_path / "run")
+    study = package.study(name, runs=run.folder, settings=["n_texts=8"], out=tmp_path / name)
+    assert (
+        study.sentence
+        == {
+            "gradients": "No gradient reaches back beyond the token just read in run.",
+            "recency": "A replaced word keeps at least 1% of the last word's effect up to distance 1 or more in run.",
+        }[name]
+    )
+
+
+def test_recency_of_a_model_that_copies_words_it_does_not_know(text: Path, tmp_path: Path) -> None:
+    given = {
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "model": {"name": "pointer", "d_model": 8, "n_layers": 1, "n_vocab": 6, "max_memory": 12},
+        "train": {"max_steps": 2, "n_batch": 4, "n_context": 16, "eval_every": 2},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    run = package.train(given, data=str(text), out=tmp_path / "run")
+    study = package.study("recency", runs=run.folder, settings=["n_texts=8", "max_distance=20"], out=tmp_path / "r")
+    assert study.numbers["curves"][0]["nats"][0] > 0
+    assert "counts as <unk>" in dict(study.finding.method)["Effect"]
+
+
+def test_studies_leave_the_random_numbers_of_the_caller_alone(text: Path, tmp_path: Path) -> None:
+    for name in ("gradients", "cost"):
+        torch.manual_seed(5)
+        before = torch.get_rng_state()
+        data = [] if name == "cost" else [f"data={text}", "models=[rnn]"]
+        package.study(name, settings=[*TINY[name], *data], out=tmp_path / name)
+        assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_same_study_gives_the_same_numbers(text: Path, tmp_path: Path) -> None:

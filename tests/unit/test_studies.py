@@ -25,7 +25,8 @@ from regard.studies.cost import LAYERS, Exponents, Point, bytes_kept, cost_sente
 from regard.studies.fits import exponent, half_life, reach, wilson
 from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
 from regard.studies.page import render_study, y_limits
-from regard.studies.recency import Effects, divergence, recency_sentence, replaced, spread
+from regard.studies.recency import Effects, divergence, folded, recency_sentence, replaced, spread
+from regard.studies.small import small
 from regard.studies.table import STUDIES, study_config, study_entry
 
 # Fits
@@ -66,6 +67,18 @@ def test_the_sentence_on_gradients_says_what_the_numbers_say() -> None:
     assert gradients_sentence([rnn, level]) == (
         "After 20 steps the gradient is 1.9e-6 of what it is after one in rnn and 1.0 in attention; "
         "it halves every 1.0 steps in rnn, and does not fall in attention."
+    )
+
+
+def test_the_sentence_on_gradients_tells_who_sees_one_token_alone() -> None:
+    rnn = Fading("rnn", "trained", tuple(2.0**-k for k in range(4)), None)
+    short_sighted = [Fading("window", "trained", (1.0, 0.0, 0.0), None), Fading("one", "trained", (1.0,), None)]
+    assert gradients_sentence([rnn, *short_sighted]) == (
+        "After 3 steps the gradient is 0.25 of what it is after one in rnn; it halves every 1.0 steps in rnn; "
+        "none reaches back beyond the token just read in window and one."
+    )
+    assert gradients_sentence(short_sighted) == (
+        "No gradient reaches back beyond the token just read in window and one."
     )
 
 
@@ -206,10 +219,26 @@ def test_divergence_by_hand() -> None:
     assert divergence(q.log(), p.log()).item() == math.inf
 
 
+def test_words_that_are_only_copied_count_as_unk_together() -> None:
+    p = torch.tensor([[0.1, 0.2, 0.3, 0.4, 0.0]]).log()
+    assert folded(p, 3).exp()[0].tolist() == pytest.approx([0.1, 0.6, 0.3])
+    assert folded(p, None) is p
+
+
 def test_distances_are_dense_near_by_and_end_at_the_farthest() -> None:
     assert spread(3) == (1, 2, 3)
     assert spread(64)[-4:] == (40, 48, 56, 64)
     assert spread(65)[-1] == 65
+
+
+# Settings of the models that are made
+
+
+def test_small_settings_reach_widths_that_are_null_because_a_size_decides_them() -> None:
+    wanted = {"d_model": 8, "d_hidden": 16, "n_layers": 1, "n_heads": 4, "max_context": 9}
+    assert small("gpt2", wanted) == {"d_model": 8, "n_layers": 1, "n_heads": 4, "max_context": 9}
+    assert small("lstm", wanted) == {"d_model": 8, "n_layers": 1}  # its d_hidden follows from d_model
+    assert small("window", wanted) == {"d_model": 8, "d_hidden": 16}
 
 
 # Cost
