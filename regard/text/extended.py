@@ -34,7 +34,8 @@ class ExtendedVocabulary:
     def __init__(self, tokenizer: Tokenizer) -> None:
         if tokenizer.kind != "word":
             raise RegardError(
-                f"Only a word tokenizer has unknown words to be told apart, not one of '{tokenizer.kind}'."
+                f"Only a word tokenizer has unknown words to be told apart, not one of '{tokenizer.kind}'; use it as it"
+                " is, or train the run with tokenizer.kind word."
             )
         self.tokenizer, self.eos = tokenizer, tokenizer.eos
         self.words: dict[str, int] = {}

@@ -21,13 +21,19 @@ def json_of_vocab_and_merges(folder: Path) -> str:
     """The tokenizer.json that a folder's vocab.json, merges.txt and, if it has one, added_tokens.json stand for."""
     vocab, merges = folder / "vocab.json", folder / "merges.txt"
     if not merges.exists():
-        raise RegardError(f"'{folder}' has vocab.json and no merges.txt; a BPE tokenizer is both together.")
+        raise RegardError(
+            f"'{folder}' has vocab.json and no merges.txt; a BPE tokenizer is both together. Copy merges.txt there from"
+            " where vocab.json came from."
+        )
     tokens = read_object(vocab)
     added = folder / "added_tokens.json"
     tokens |= read_object(added) if added.exists() else {}
     for token, number in tokens.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise RegardError(f"{vocab} must give every token a whole number, and gives {token!r} {number!r}.")
+            raise RegardError(
+                f"{vocab} must give every token a whole number, and gives {token!r} {number!r}. Copy the file again, or"
+                " correct that number."
+            )
     return json.dumps(_byte_level_bpe(tokens, _merges(merges)), ensure_ascii=False)
 
 
@@ -50,7 +56,10 @@ def _merges(path: Path) -> list[list[str]]:
             continue
         pair = line.rstrip("\r").split(" ")
         if len(pair) != 2 or not all(pair):
-            raise RegardError(f"{path}, line {number}, must be two tokens and a space between them, not {line!r:.60}.")
+            raise RegardError(
+                f"{path}, line {number}, must be two tokens and a space between them, not {line!r:.60}. Copy "
+                f"{path.name} again, or correct that line."
+            )
         pairs.append(pair)
     return pairs
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.text.config import KINDS_WITH_UNK
+from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, encoder_for
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, json_of_vocab_and_merges, with_nothing_searched_for
@@ -48,7 +48,7 @@ class Tokenizer:
         self.hf = hf
         self.json: str = hf.to_str()
         parsed = json.loads(self.json)
-        self.kind = _kind_of(parsed)
+        self.kind = _kind_of(parsed, "The given tokenizer")
         vocab = hf.get_vocab()
         self.vocab_size: int = max(vocab.values()) + 1  # GPT-2's may have holes
         self.end_mark = EOS if vocab.get(EOS) == 0 else END_OF_TEXT
@@ -142,6 +142,7 @@ class Tokenizer:
 
         try:
             hf = tokenizers.Tokenizer.from_str(text)
+            _kind_of(json.loads(hf.to_str()), where)
             parsed = json.loads(text)
             if parsed.get("added_tokens") or parsed.get("post_processor"):
                 parsed = with_nothing_searched_for(parsed, where)
@@ -183,7 +184,7 @@ class Tokenizer:
             raise RegardError(f"Token id {token} is not in the vocabulary; ids go from 0 to {self.vocab_size - 1}.")
 
 
-def _kind_of(parsed: dict[str, Any]) -> str:
+def _kind_of(parsed: dict[str, Any], where: str) -> str:
     """tokenizer.json has no room for our name of the kind, but its parts tell it."""
     model = parsed["model"]
     pre = parsed.get("pre_tokenizer") or {}
@@ -195,7 +196,11 @@ def _kind_of(parsed: dict[str, Any]) -> str:
         return "char"
     if model["type"] == "BPE" and pre.get("type") == "ByteLevel":
         return "bpe" if pre.get("use_regex", True) else "byte"
-    raise RegardError(f"A tokenizer with model {model['type']} and pre-tokenizer {pre.get('type')} is none of ours.")
+    raise RegardError(
+        f"{where} has the model {model['type']} and the pre-tokenizer {pre.get('type')}, which Regard does not read. "
+        f"It reads its own ({', '.join(KINDS)}) and GPT-2's, a byte-level BPE. Leave out tokenizer.path to learn one "
+        "from the training text."
+    )
 
 
 def _checked(text: str) -> str:

@@ -123,9 +123,13 @@ def test_a_vocabulary_with_neither_end_mark_is_refused(folder: Path) -> None:
         ("vocab.json", '{"a": 1', r"vocab\.json is not valid JSON"),
         ("vocab.json", "[1]", r"vocab\.json must hold a JSON object, not \[1\]"),
         ("vocab.json", '{"a": "b"}', r"must give every token a whole number, and gives 'a' 'b'"),
-        ("merges.txt", "#version: 0.2\nt h\nt h e\n", r"merges\.txt, line 3, must be two tokens"),
+        (
+            "merges.txt",
+            "#version: 0.2\nt h\nt h e\n",
+            r"merges\.txt, line 3, must be two tokens .* Copy merges\.txt again",
+        ),
         ("merges.txt", "qq zz\n", r"is no tokenizer\.json that `tokenizers` can read"),
-        ("merges.txt", None, r"has vocab\.json and no merges\.txt"),
+        ("merges.txt", None, r"has vocab\.json and no merges\.txt.* Copy merges\.txt there"),
     ],
 )
 def test_broken_files_are_named(folder: Path, name: str, content: str | None, sentence: str) -> None:

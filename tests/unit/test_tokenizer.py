@@ -231,6 +231,7 @@ def test_loading_what_is_no_tokenizer_says_so(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match=r"cannot be read as a tokenizer.json"):
         Tokenizer.load(tmp_path)
     foreign = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
+    foreign.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     (tmp_path / "tokenizer.json").write_text(foreign.to_str())
     with pytest.raises(
         RegardError, match=r"made neither by Regard nor for GPT-2: its vocabulary must have <eos> as id 0"
@@ -257,3 +258,16 @@ def test_ptb_gives_its_ten_thousand_words() -> None:
     assert ours.vocab_size == 10_000
     counts = [len(ours.encode((folder / f"ptb.{name}.txt").read_text())) for name in ("train", "valid", "test")]
     assert counts == [929_589, 73_760, 82_430]
+
+
+def test_a_tokenizer_of_another_kind_is_told_which_are_read(tmp_path: Path) -> None:
+    unigram = tokenizers.Tokenizer(tokenizers.models.Unigram([("<unk>", 0.0), ("a", -1.0)], 0, False))
+    unigram.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    unigram.add_special_tokens(["</s>"])
+    unigram.save(str(tmp_path / "tokenizer.json"))
+    sentence = (
+        r"tokenizer\.json has the model Unigram and the pre-tokenizer Metaspace, which Regard does not read\. It reads "
+        r"its own \(char, byte, word, bpe, wordpiece\) and GPT-2's, a byte-level BPE\. Leave out tokenizer\.path"
+    )
+    with pytest.raises(RegardError, match=sentence):
+        Tokenizer.load(tmp_path)
