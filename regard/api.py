@@ -115,6 +115,8 @@ def train(
     folder, config = _place(recipe, asked, out=out, resume=resume)
     start = _start_of(folder, config)
     reporter = reporter or Silent()
+    if start is not None and start.note:
+        reporter.note(start.note)
     is_begun = (folder / "config.yaml").exists()
     with (progress or _drawing_nothing)() as draw:
         if is_begun:

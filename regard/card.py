@@ -45,13 +45,14 @@ def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepar
     return "\n".join([*lines, *_use(folder)])
 
 
-def write_imported_card(folder: Path, config: RunConfig, facts: RunFacts, tokenizer_kind: str) -> None:
+def write_imported_card(folder: Path, config: RunConfig, facts: RunFacts, tokenizer_kind: str, note: str = "") -> None:
     """The card of a run that was trained elsewhere."""
     written = ("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}")
     rows = [*_model_rows(config, facts, tokenizer_kind), written]
     lines = [f"# {folder.name}: {model_entry(config.model_name).summary}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "Its weights are as they were imported; on which text they were trained is not known here."]
+    lines += ["", note] if note else []
     write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder)]).encode())
 
 

@@ -52,6 +52,8 @@ class Start:
     """How a run was trained, in sections of a config; none of it where the weights come from elsewhere."""
     has_small_rate: bool = False
     """Whether these weights were fine-tuned before, so that the rate in `trained` is one for fine-tuning."""
+    note: str = ""
+    """What is read otherwise than the folder says."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -86,16 +88,16 @@ class Start:
 
     def __str__(self) -> str:
         form = "a run" if self.is_run else "a Hugging Face folder"
-        return f"{self.path} ({form}; weights sha256 {self.sha256[:16]})"
+        return f"{self.path} ({form}; weights sha256 {self.sha256[:16]}). {self.note}".removesuffix(". ")
 
 
 def start_at(path: Path) -> Start:
     """What a folder holds: a run of ours, or a Hugging Face GPT-2."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
-        config, tokenizer = hugging_face.read_config(path)
+        config, tokenizer, note = hugging_face.read_config(path)
         settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
-        return Start(path, False, "gpt2", config, tokenizer, settings.to_dict(), {})
+        return Start(path, False, "gpt2", config, tokenizer, settings.to_dict(), {}, note=note)
     run, facts, tokenizer = run_folder.open_folder(path)
     if model_entry(run.model_name).kind == "count":
         raise RegardError(
@@ -213,5 +215,5 @@ def begin_as(path: Path, folder: Path) -> Path:
     )
     write_weights(weights, folder / "model.safetensors")
     run_folder.begin(folder, config, start.tokenizer, facts)
-    write_imported_card(folder, config, facts, start.tokenizer.kind)
+    write_imported_card(folder, config, facts, start.tokenizer.kind, start.note)
     return folder

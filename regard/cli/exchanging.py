@@ -47,7 +47,10 @@ def import_run(
       regard import gpt2 --out runs/gpt2
     """
     from regard.weights.arpa import import_arpa
-    from regard.weights.hugging_face import import_hugging_face, is_for_hugging_face
+    from regard.weights.hugging_face import import_hugging_face, is_for_hugging_face, read_config
 
-    read = import_hugging_face if is_for_hugging_face(source) else import_arpa
-    typer.echo(f"Wrote {read(source, out).folder}")
+    is_folder = is_for_hugging_face(source)
+    run = import_hugging_face(source, out) if is_folder else import_arpa(source, out)
+    typer.echo(f"Wrote {run.folder}")
+    if is_folder and (note := read_config(source)[-1]):
+        typer.echo(note)

@@ -5,8 +5,10 @@ A dense layer is written there as `Conv1D`, a matrix of (in, out); ours are (out
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
@@ -32,6 +34,8 @@ FIXED: tuple[tuple[str, bool, str], ...] = (
     ("add_cross_attention", False, "attention to an encoder"),
 )
 
+DROPOUTS = ("resid_pdrop", "attn_pdrop", "embd_pdrop")
+
 _NAMES = {"embedding": "wte.weight", "head": "lm_head.weight", "mixer.positions.table": "wpe.weight"}
 _PARTS = {
     "norm_attention": "ln_1",
@@ -46,6 +50,7 @@ _MASK = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # the causal mask, whic
 
 def config_of(found: Mapping[str, Any], where: str) -> tuple[GPT2Config, int]:
     """Our config of a config.json, and how many rows the embedding has."""
+    _check_types(found, where)
     _check_supported(found, where)
     name = found.get("activation_function", "gelu_new")
     if name not in ACTIVATIONS:
@@ -74,6 +79,50 @@ def config_of(found: Mapping[str, Any], where: str) -> tuple[GPT2Config, int]:
         return GPT2Config.from_dict({**widths, **rest, "n_rows": n_rows}), n_rows
     except RegardError as error:
         raise RegardError(f"{where} describes no GPT-2 that can be built: {error}") from None
+
+
+def dropout_note(found: Mapping[str, Any]) -> str:
+    """What is to be said of a config.json whose dropouts differ; nothing where they are one."""
+    shares = {name: found.get(name, 0.1) for name in DROPOUTS}
+    if len(set(shares.values())) == 1:
+        return ""
+    given = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+    return (
+        f"Its dropouts differ: {given}. Regard has one for all three, and reads {shares['resid_pdrop']:g} "
+        "(model.p_dropout); it matters in training alone."
+    )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_number(value: object, high: float = math.inf) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= high
+
+
+def _is_names(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+_TYPES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"), _is_count, "a whole number from 1 on"),
+    (("n_inner", "n_ctx"), lambda value: value is None or _is_count(value), "a whole number from 1 on, or null"),
+    (DROPOUTS, lambda value: _is_number(value, 1.0), "a number from 0 to 1"),
+    (("layer_norm_epsilon",), _is_number, "a number from 0 on"),
+    (("tie_word_embeddings",), lambda value: isinstance(value, bool), "true or false"),
+    (("activation_function",), lambda value: isinstance(value, str), 'a name, such as "gelu_new"'),
+    (("architectures",), _is_names, 'a list of names, such as ["GPT2LMHeadModel"]'),
+)
+
+
+def _check_types(found: Mapping[str, Any], where: str) -> None:
+    for names, is_right, allowed in _TYPES:
+        for name in names:
+            if name in found and not is_right(found[name]):
+                raise RegardError(
+                    f'{where} has "{name}": {json.dumps(found[name])}, which must be {allowed}. Correct it there.'
+                )
 
 
 def _shape(widths: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -162,7 +211,10 @@ def our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where:
         _check_tied(tensors[given.pop("lm_head.weight")], tensors.get(given.get("wte.weight", "")), where)
     missing, extra = [name for name in wanted if name not in given], sorted(set(given) - set(wanted))
     if missing:
-        raise RegardError(f"{where} lacks tensors that its config.json calls for: {_listed(missing)}.")
+        raise RegardError(
+            f"{where} lacks tensors that its config.json calls for: {_listed(missing)}. Copy the whole folder again, "
+            "or correct n_layer and tie_word_embeddings there."
+        )
     if extra:
         raise RegardError(
             f"{where} has tensors that a GPT-2 of its config.json has not: {_listed([given[n] for n in extra])}. "
@@ -174,10 +226,15 @@ def our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where:
         expected = shape[::-1] if is_turned(theirs) else shape
         if tuple(tensor.shape) != expected:
             raise RegardError(
-                f"'{given[theirs]}' in {where} is {tuple(tensor.shape)}, and by config.json it must be {expected}."
+                f"'{given[theirs]}' in {where} is {tuple(tensor.shape)}, and by config.json it must be {expected}. "
+                "Correct the widths in config.json (n_embd, n_inner, n_positions, vocab_size), or copy the weights "
+                "again."
             )
         if not tensor.is_floating_point():
-            raise RegardError(f"'{given[theirs]}' in {where} has numbers of type {tensor.dtype}, not floating point.")
+            raise RegardError(
+                f"'{given[theirs]}' in {where} has numbers of type {tensor.dtype}, not floating point. Save the "
+                "weights as float32, float16 or bfloat16; quantised ones are not read."
+            )
         result[ours] = (tensor.t() if is_turned(theirs) else tensor).float().contiguous()
     return result
 

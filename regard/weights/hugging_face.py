@@ -12,7 +12,7 @@ from regard.files import write_folder_atomically
 from regard.models.gpt2_config import GPT2Config
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
-from regard.weights.gpt2_form import config_of, our_tensors, their_tensors, written_config
+from regard.weights.gpt2_form import config_of, dropout_note, our_tensors, their_tensors, written_config
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,12 +46,19 @@ def check_folder(path: Path) -> None:
         )
 
 
-def read_config(path: Path) -> tuple[GPT2Config, Tokenizer]:
-    """The model and the tokenizer that a folder describes; its weights are not read."""
+def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
+    """The model and the tokenizer that a folder describes, and what is read otherwise than it says, if anything.
+
+    Its weights are not read.
+    """
     check_folder(path)
     if not (path / "config.json").exists():
-        raise RegardError(f"'{path}' is no Hugging Face folder: config.json is missing.")
-    config, n_rows = config_of(read_object(path / "config.json"), f"'{path}/config.json'")
+        raise RegardError(
+            f"'{path}' is no Hugging Face folder: config.json is missing. Give the folder that a model was saved to, "
+            "with config.json, model.safetensors and the tokenizer's files, or a run folder of Regard's."
+        )
+    found = read_object(path / "config.json")
+    config, n_rows = config_of(found, f"'{path}/config.json'")
     if not any((path / name).exists() for name in ("tokenizer.json", "vocab.json")):
         raise RegardError(
             f"'{path}' has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt. "
@@ -61,9 +68,11 @@ def read_config(path: Path) -> tuple[GPT2Config, Tokenizer]:
     if tokenizer.vocab_size > n_rows:
         raise RegardError(
             f"The tokenizer in '{path}' has {tokenizer.vocab_size:,} tokens and the model {n_rows:,} rows for them "
-            "(vocab_size in config.json). They do not belong together."
+            "(vocab_size in config.json). They do not belong together: copy the tokenizer and config.json from where "
+            "the weights came from."
         )
-    return config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows), tokenizer
+    config = config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows)
+    return config, tokenizer, dropout_note(found)
 
 
 def weight_files(path: Path) -> tuple[Path, ...]:

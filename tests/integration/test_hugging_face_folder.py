@@ -60,7 +60,11 @@ def rewritten(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) ->
 
 def test_missing_tensors_are_named(folder: Path, refused: Callable[..., None]) -> None:
     rewritten(folder, lambda w: [w.pop(f"transformer.h.1.{name}.bias") for name in ("ln_1", "mlp.c_fc")])
-    refused(folder, "lacks tensors that its config.json calls for: 'h.1.ln_1.bias', 'h.1.mlp.c_fc.bias'.")
+    refused(
+        folder,
+        "lacks tensors that its config.json calls for: 'h.1.ln_1.bias', 'h.1.mlp.c_fc.bias'.",
+        "Copy the whole folder again, or correct n_layer and tie_word_embeddings there.",
+    )
 
 
 def test_extra_tensors_are_named(folder: Path, refused: Callable[..., None]) -> None:
@@ -70,12 +74,17 @@ def test_extra_tensors_are_named(folder: Path, refused: Callable[..., None]) -> 
 
 def test_a_wrong_shape_is_given_with_the_right_one(folder: Path, refused: Callable[..., None]) -> None:
     rewritten(folder, lambda w: w.update({"transformer.h.0.mlp.c_fc.weight": torch.ones(48, 12)}))
-    refused(folder, "'transformer.h.0.mlp.c_fc.weight'", "is (48, 12), and by config.json it must be (12, 48).")
+    refused(
+        folder,
+        "'transformer.h.0.mlp.c_fc.weight'",
+        "is (48, 12), and by config.json it must be (12, 48).",
+        "Correct the widths in config.json (n_embd, n_inner, n_positions, vocab_size), or copy the weights again.",
+    )
 
 
 def test_numbers_that_are_not_floating_point(folder: Path, refused: Callable[..., None]) -> None:
     rewritten(folder, lambda w: w.update({"transformer.ln_f.bias": torch.ones(12, dtype=torch.int8)}))
-    refused(folder, "'transformer.ln_f.bias'", "torch.int8, not floating point")
+    refused(folder, "'transformer.ln_f.bias'", "torch.int8, not floating point", "Save the weights as float32")
 
 
 def test_a_head_that_is_not_the_embedding_though_tied(folder: Path, refused: Callable[..., None]) -> None:
@@ -151,7 +160,53 @@ def test_an_unknown_activation(folder: Path, refused: Callable[..., None]) -> No
 
 def test_a_config_that_no_model_can_have(folder: Path, refused: Callable[..., None]) -> None:
     refused(changed(folder, n_head=5), "describes no GPT-2 that can be built: d_model 12 cannot be shared by n_heads 5")
-    refused(changed(folder, n_head=3, n_layer="two"), "n_layers must be a whole number")
+    refused(changed(folder, n_head=3, n_layer=2, resid_pdrop=0.97), "p_dropout")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        (
+            "activation_function",
+            ["x"],
+            """has "activation_function": ["x"], which must be a name, such as "gelu_new".""",
+        ),
+        (
+            "architectures",
+            "GPT2LMHeadModel",
+            """has "architectures": "GPT2LMHeadModel", which must be a list of names""",
+        ),
+        ("architectures", [3], """has "architectures": [3], which must be a list of names"""),
+        ("vocab_size", None, """has "vocab_size": null, which must be a whole number from 1 on. Correct it there."""),
+        ("n_layer", "two", """has "n_layer": "two", which must be a whole number from 1 on."""),
+        ("n_embd", True, """has "n_embd": true, which must be a whole number from 1 on."""),
+        ("n_inner", 0, """has "n_inner": 0, which must be a whole number from 1 on, or null."""),
+        ("attn_pdrop", [0.1], """has "attn_pdrop": [0.1], which must be a number from 0 to 1."""),
+        ("layer_norm_epsilon", "1e-5", """has "layer_norm_epsilon": "1e-5", which must be a number from 0 on."""),
+        ("tie_word_embeddings", None, """has "tie_word_embeddings": null, which must be true or false."""),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named_as_it_is_written(
+    folder: Path, refused: Callable[..., None], key: str, value: Any, sentence: str
+) -> None:
+    refused(changed(folder, **{key: value}), sentence)
+
+
+def test_three_dropouts_that_differ_are_read_as_one_and_that_is_said(
+    regard: Callable[..., Any], folder: Path, text: Path, tmp_path: Path
+) -> None:
+    same = regard("import", folder, "--out", tmp_path / "same")
+    assert "Its dropouts" not in same.out
+    changed(folder, resid_pdrop=0.2, attn_pdrop=0.0, embd_pdrop=0.1)
+    sentence = (
+        "Its dropouts differ: resid_pdrop 0.2, attn_pdrop 0, embd_pdrop 0.1. Regard has one for all three, and reads "
+        "0.2 (model.p_dropout); it matters in training alone."
+    )
+    done = regard("import", folder, "--out", tmp_path / "run")
+    assert sentence in " ".join(done.out.split())
+    assert sentence in (tmp_path / "run" / "README.md").read_text()
+    dry = regard("train", "--from", folder, "--data", text, "--dry-run", "--set", "train.n_context=16")
+    assert "Its dropouts differ" in " ".join(dry.out.split())
 
 
 def test_broken_json(folder: Path, refused: Callable[..., None]) -> None:
@@ -159,7 +214,7 @@ def test_broken_json(folder: Path, refused: Callable[..., None]) -> None:
     (folder / "config.json").write_text(text[: len(text) // 2])
     refused(folder, "config.json is not valid JSON", "cut short")
     (folder / "config.json").unlink()
-    refused(folder, "config.json is missing")
+    refused(folder, "config.json is missing", "Give the folder that a model was saved to")
 
 
 def test_no_tokenizer(folder: Path, refused: Callable[..., None]) -> None:
@@ -169,7 +224,11 @@ def test_no_tokenizer(folder: Path, refused: Callable[..., None]) -> None:
 
 def test_a_tokenizer_larger_than_the_model(folder: Path, refused: Callable[..., None]) -> None:
     write_hf_tokenizer(folder, n_tokens=310)
-    refused(folder, "has 310 tokens and the model 307 rows")
+    refused(
+        folder,
+        "has 310 tokens and the model 307 rows",
+        "copy the tokenizer and config.json from where the weights came from",
+    )
 
 
 def test_a_folder_that_is_not_there_names_the_nearest(folder: Path, refused: Callable[..., None]) -> None:
