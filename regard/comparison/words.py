@@ -8,6 +8,8 @@ from regard.comparison.result import ContenderResult, Neighbours
 
 NEAR = 16.0  # bytes of context from which on the gain is counted: a few words
 LEAST_GAIN = 0.05
+MOST_NAMES = 3  # of a group whose order is open; of a larger one the first and the last are named
+MOST_GROUPS = 3
 MOST_WORSE = 0.25  # what is further off than this is no bargain, however cheap
 ONE_SEED = "one seed: other seeds were not tried"
 
@@ -66,12 +68,39 @@ def _gap(difference: float) -> str:
 
 
 def _ties(rows: list[ContenderResult], neighbours: Sequence[Neighbours]) -> str:
-    open_pairs = [n for n in neighbours[1:] if not n.is_clear]
-    if not open_pairs:
+    """Whose order behind the best is open, in groups: a reader wants those, not eleven pairs."""
+    groups = _open_groups(neighbours[1:])
+    if not groups:
         return ""
+    open_pairs = [n for n in neighbours[1:] if not n.is_clear]
     has_one_seed = any(why_unsettled(n, rows) == ONE_SEED for n in open_pairs)
     by = f" ({ONE_SEED})" if has_one_seed else " by this much data"
-    return f"The order of {_joined([f'{n.better} and {n.worse}' for n in open_pairs])} is not settled{by}."
+    lead = neighbours[0]
+    if not lead.is_clear and why_unsettled(lead, rows) == ONE_SEED and has_one_seed:
+        by = " either"  # for the reason that stands in the sentence before
+    if len(groups) > MOST_GROUPS:
+        return f"Further down, {len(open_pairs)} of {len(neighbours) - 1} pairs of neighbours are not settled{by}."
+    n_behind = len(rows) - 1
+    if len(groups[0]) == n_behind > MOST_NAMES:
+        return f"The order of the {n_behind} behind it is not settled{by}."
+    return f"The order {_joined([f'of {_members(g)}' for g in groups])} is not settled{by}."
+
+
+def _open_groups(neighbours: Sequence[Neighbours]) -> list[list[str]]:
+    """Contenders, best first, that no settled step parts from the next one."""
+    groups: list[list[str]] = []
+    for pair in neighbours:
+        if pair.is_clear:
+            continue
+        if groups and groups[-1][-1] == pair.better:
+            groups[-1].append(pair.worse)
+        else:
+            groups.append([pair.better, pair.worse])
+    return groups
+
+
+def _members(group: list[str]) -> str:
+    return _joined(group) if len(group) <= MOST_NAMES else f"the {len(group)} from {group[0]} to {group[-1]}"
 
 
 def _cheapest(rows: list[ContenderResult]) -> str:

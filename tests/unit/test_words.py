@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from made_up_comparison import made_up_comparison
 
-from regard.comparison.result import Comparison
+from regard.comparison.result import Comparison, Neighbours
 from regard.comparison.words import headline
 
 
@@ -58,7 +59,7 @@ def test_one_seed_settles_no_order_and_says_so() -> None:
     comparison = made_up_comparison(n_seeds=1)
     assert not any(n.is_clear for n in comparison.neighbours)
     assert "is not settled (one seed: other seeds were not tried)." in comparison.headline[0]
-    assert comparison.headline[1].endswith("is not settled (one seed: other seeds were not tried).")
+    assert comparison.headline[1] == "The order of the 4 behind it is not settled either."
     assert not comparison.contender("ngram").has_one_seed
 
 
@@ -67,6 +68,33 @@ def test_neighbours_further_down_that_are_not_settled_are_named() -> None:
     doubtful = [replace(n, is_clear=n.better != "ngram") for n in comparison.neighbours]
     sentences = headline(comparison.ranked, doubtful, [])
     assert "The order of ngram and rnn is not settled by this much data." in sentences
+
+
+@pytest.mark.parametrize(
+    ("open_places", "sentence"),
+    [
+        ((2,), "The order of m2 and m3 is not settled by this much data."),
+        ((2, 3), "The order of m2, m3 and m4 is not settled by this much data."),
+        ((2, 3, 4, 5), "The order of the 5 from m2 to m6 is not settled by this much data."),
+        ((3, 5, 6), "The order of m3 and m4 and of m5, m6 and m7 is not settled by this much data."),
+        (
+            (2, 4, 8, 9, 10),
+            "The order of m2 and m3, of m4 and m5 and of the 4 from m8 to m11 is not settled by this much data.",
+        ),
+        ((2, 4, 6, 8), "Further down, 4 of 10 pairs of neighbours are not settled by this much data."),
+        (tuple(range(2, 12)), "The order of the 11 behind it is not settled by this much data."),
+    ],
+)
+def test_what_is_not_settled_among_twelve_is_told_in_groups(open_places: tuple[int, ...], sentence: str) -> None:
+    assert twelve(open_places)[1] == sentence
+
+
+def test_one_seed_is_given_as_the_reason_once() -> None:
+    said = twelve(tuple(range(2, 12)), n_seeds=1, p=0.001)
+    assert said[1] == "The order of the 11 behind it is not settled (one seed: other seeds were not tried)."
+    both = twelve(tuple(range(1, 12)), n_seeds=1, p=0.001)
+    assert both[0].endswith("over m2 is not settled (one seed: other seeds were not tried).")
+    assert both[1] == "The order of the 11 behind it is not settled either."
 
 
 def test_failures_and_lossy_tokenizers_are_told() -> None:
@@ -81,6 +109,25 @@ def test_nothing_finished_is_said_plainly() -> None:
 
 def test_a_single_contender_is_best_of_nothing() -> None:
     assert headline_of(("lstm",))[0].startswith("lstm reaches 2.1")
+
+
+def twelve(open_places: tuple[int, ...], n_seeds: int = 3, p: float = 0.2) -> tuple[str, ...]:
+    """The headline when m1 to m12 finished in this order, and the steps after `open_places` are not settled."""
+    lstm = made_up_comparison(("lstm",), n_seeds=n_seeds).ranked[0]
+    ranked = [replace(lstm, name=f"m{place}") for place in range(1, 13)]
+    steps = [
+        Neighbours(
+            better=f"m{place}",
+            worse=f"m{place + 1}",
+            difference=0.1,
+            low=0.05,
+            high=0.15,
+            p=p,
+            is_clear=place not in open_places,
+        )
+        for place in range(1, 12)
+    ]
+    return headline(ranked, steps, [])
 
 
 def headline_of(*args: tuple[str, ...], **kwargs: tuple[str, ...]) -> tuple[str, ...]:
