@@ -41,7 +41,21 @@ SHAPES = {
     "lstm": (2.16, 4.5, 0.42, 0.55, 5.2e6),
     "transformer": (2.05, 4.4, 0.47, 0.80, 6.4e6),
     "bag": (3.05, 4.0, 0.2, 0.02, 1.5e6),
+    "gru": (2.17, 4.4, 0.41, 0.50, 5.0e6),
+    "rnn-attention": (2.15, 4.4, 0.42, 0.60, 5.9e6),
+    "pointer": (2.14, 4.4, 0.42, 0.62, 6.1e6),
+    "convolution": (2.26, 4.3, 0.40, 0.30, 4.8e6),
+    "restricted": (2.13, 4.4, 0.44, 0.45, 5.6e6),
+    "attention": (2.27, 4.4, 0.43, 0.55, 5.5e6),
+    "lstm-wide": (2.161, 4.5, 0.42, 0.55, 5.2e6),
+    "transformer-8-heads": (2.052, 4.4, 0.47, 0.80, 6.4e6),
+    "gru-dropout": (2.165, 4.4, 0.41, 0.50, 5.0e6),
+    "pointer-with-a-sentinel-and-a-long-name": (2.142, 4.4, 0.42, 0.62, 6.1e6),
 }
+SIXTEEN = tuple(SHAPES)
+TWELVE = SIXTEEN[:12]
+ATTENDING = ("transformer", "rnn-attention", "pointer", "restricted", "attention")
+RECURRENT = ("rnn", "gru", "lstm", "rnn-attention", "pointer")
 SAMPLES = {
     "ngram": " is a list of the same as the first argument is not a valid option. The return value of the function.",
     "window": " the type of the object to be used by the type of the function is the same value, and the default.",
@@ -159,11 +173,11 @@ def _contender(
         seeds=() if is_failing else tuple(seeds),
         failures=tuple(Failure(seed=s, reason="the loss became NaN at step 320") for s in range(n_seeds)) * is_failing,
         score=None,
-        sample="" if is_failing else SAMPLES[name],
+        sample="" if is_failing else SAMPLES.get(name, SAMPLES["lstm"]),
         positions=() if is_failing else positions,
         surprise=() if is_failing else surprise,
-        attention=_attention(texts[:34], rng) if name == "transformer" and not is_failing else None,
-        cells=_cells(passage, tokens) if name in ("lstm", "rnn") and not is_failing else None,
+        attention=_attention(texts[:34], rng) if name in ATTENDING and not is_failing else None,
+        cells=_cells(passage, tokens) if name in RECURRENT and not is_failing else None,
     )
 
 

@@ -51,6 +51,18 @@
     if (!tip.hidden) place(event);
   });
 
+  // Charts: the line or the name under the pointer stands out.
+  for (const chart of document.querySelectorAll(".chart")) {
+    chart.addEventListener("pointerover", (event) => {
+      const series = event.target.closest("[data-series]");
+      chart.classList.toggle("alone", Boolean(series));
+      for (const part of chart.querySelectorAll("[data-series]")) {
+        part.classList.toggle("on", Boolean(series) && part.dataset.series === series.dataset.series);
+      }
+    });
+    chart.addEventListener("pointerleave", () => chart.classList.remove("alone"));
+  }
+
   const choose = (button) => {
     for (const other of button.parentElement.querySelectorAll("button")) other.classList.toggle("on", other === button);
   };
@@ -82,7 +94,7 @@
           else parts.push({ k: bits[i][1], value: bits[i][0], text: passage[i] });
         }
         text.replaceChildren(...parts.map((p) =>
-          make("span", { style: `background:${mix(colour, (0.75 * p.value) / top)}` }, visible(p.text).replace(/\t/g, "    "))));
+          make("span", { style: `background:${mix(colour, (0.6 * p.value) / top)}` }, visible(p.text).replace(/\t/g, "    "))));
       }
     });
   }

@@ -35,10 +35,15 @@ def render_report(comparison: Comparison) -> str:
     context = context_chart(comparison)
     sections = [
         _section("ranking", "Ranking", RANKING, ranking_figure(comparison)),
-        _section("curves", "Learning", "What each learned from what it was given.", learning_curves(comparison)),
+        _section("curves", "Learning", LEARNING, learning_curves(comparison)),
         _section("context", "Who uses long context?", CONTEXT, context),
         _section("surprise-section", "Surprise, token by token", SURPRISE, surprise),
-        _section("samples", "In their own words", "The same prompt, continued by every model.", samples(comparison)),
+        _section(
+            "samples",
+            "In their own words",
+            "The same prompt, continued by every model, best first.",
+            samples(comparison),
+        ),
         _section("attention", "Where attention looks", ATTENTION, attention),
         _section("cells", "A cell that means something", CELLS, cells),
         _section("method", "How it was measured", "", method(comparison)),
@@ -64,13 +69,14 @@ RANKING = (
     "Bits per byte on text none of them has seen; lower is better. Bars are 95% intervals. They may overlap where the "
     "order is sure: hard text is hard for all, and the test between neighbours compares them on the same blocks."
 )
+LEARNING = "What each learned from what it was given. Point at a name or a line to see it alone."
 CONTEXT = (
     "Fresh stretches of the test text, from their first byte on. A model that remembers keeps getting better as it has "
     "seen more; a line that goes flat has reached the end of its memory."
 )
 SURPRISE = (
-    "A passage no model was trained on. Under the text, one strip a model: the darker, the less it expected that "
-    "token. Point at a word for the numbers."
+    "A passage no model was trained on. Under the text, a strip for each model, best on top, five at most: the darker, "
+    "the less it expected that token. Choose whose surprise colours the text; point at a word for the numbers of all."
 )
 ATTENTION = (
     "Each row is a token that looks back, each column a token it looks at; darker is more weight. From what it gathers "

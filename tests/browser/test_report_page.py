@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from in_browser import NEEDS_CHROMIUM, in_browser
-from made_up_comparison import made_up_comparison
+from made_up_comparison import SIXTEEN, TWELVE, made_up_comparison
 
 from regard.lens.report import render_report
 
@@ -64,7 +64,7 @@ def test_text_can_be_coloured_by_another_contender_and_another_cell(tmp_path: Pa
       const colours = (q) => [...document.querySelectorAll(q)].map((s) => getComputedStyle(s).backgroundColor).join();
       found.text = text();
       const before = colours("#surprise .t span"), cell = colours("#cells .panel:not([hidden]) .celltext span");
-      document.querySelector('[data-colour-by="0"]').click();
+      document.querySelector('[data-colour-by="3"]').click();
       document.querySelectorAll("#cells .panel:not([hidden]) [data-trace]")[1].click();
       found.same_text = text() === found.text;
       found.recoloured = colours("#surprise .t span") !== before;
@@ -73,6 +73,78 @@ def test_text_can_be_coloured_by_another_contender_and_another_cell(tmp_path: Pa
     found = in_browser(tmp_path, html, script)
     assert (found["same_text"], found["recoloured"], found["other_cell"]) == (True, True, True)
     assert found["text"].startswith("If\u00a0the\u00a0iterable")
+
+
+def test_the_strips_are_of_the_five_best_and_the_tip_has_all_twelve(tmp_path: Path) -> None:
+    comparison = made_up_comparison(TWELVE)
+    script = """
+      const word = document.querySelectorAll("#surprise .w")[2];
+      word.scrollIntoView({ block: "center" });
+      found.strips = word.querySelectorAll(".s").length;
+      found.chips = [...document.querySelectorAll("[data-colour-by]")].map((b) => b.textContent);
+      const box = word.querySelector(".t").getBoundingClientRect();
+      word.querySelector(".t").dispatchEvent(new PointerEvent("pointermove",
+        { bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + 3 }));
+      const tip = document.getElementById("tip");
+      found.rows = tip.querySelectorAll("tr").length;
+      found.inside = tip.getBoundingClientRect().bottom <= innerHeight && tip.getBoundingClientRect().top >= 0;
+    """
+    found = in_browser(tmp_path, render_report(comparison), script)
+    assert found == {"strips": 5, "chips": list(comparison.ranking), "rows": 12, "inside": True}
+
+
+def test_the_best_that_attends_is_shown_first_and_every_other_has_its_map(tmp_path: Path) -> None:
+    script = """
+      found.tabs = [...document.querySelectorAll("#attention [data-tab]")].map((b) => b.textContent);
+      found.shown = [...document.querySelectorAll("#attention .panel")].filter((p) => !p.hidden).map((p) => p.id);
+      found.maps = document.querySelectorAll("#attention .map svg").length;
+      found.cells = [...document.querySelectorAll("#cells [data-tab]")].map((b) => b.textContent);
+    """
+    found = in_browser(tmp_path, render_report(made_up_comparison(TWELVE)), script)
+    assert found == {
+        "tabs": ["transformer", "restricted", "pointer", "rnn-attention", "attention"],
+        "shown": ["attention-0"],
+        "maps": 5,
+        "cells": ["pointer", "rnn-attention", "lstm", "gru", "rnn"],
+    }
+
+
+def test_pointing_at_a_name_fades_all_other_lines(tmp_path: Path) -> None:
+    script = """
+      const chart = document.querySelector("#curves .wide .chart");
+      const name = [...chart.querySelectorAll(".end")].find((t) => t.textContent === "gru");
+      const clear = () => [...chart.querySelectorAll("[data-series]")]
+        .filter((g) => getComputedStyle(g).opacity === "1").length;
+      found.before = clear();
+      name.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+      found.pointing = clear();
+      chart.dispatchEvent(new PointerEvent("pointerleave"));
+      found.after = clear();
+    """
+    found = in_browser(tmp_path, render_report(made_up_comparison(TWELVE)), script)
+    assert found == {"before": 24, "pointing": 2, "after": 24}  # a line and a name each
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+@pytest.mark.parametrize("n", [2, 5, 12, 16])
+def test_no_name_in_a_chart_covers_another_or_is_cut_off(tmp_path: Path, n: int, width: int) -> None:
+    script = """
+      for (const panel of document.querySelectorAll("#curves .panel")) panel.hidden = false;
+      const kind = innerWidth < 620 ? ".narrow" : ".wide";
+      const charts = [...document.querySelectorAll(`${kind} .chart`)].map((chart) => {
+        const frame = chart.getBoundingClientRect();
+        const boxes = [...chart.querySelectorAll(".end")].map((t) => t.getBoundingClientRect());
+        boxes.sort((a, b) => a.top - b.top);
+        const type = (kind === ".narrow" ? 12 : 14) * frame.height / chart.viewBox.baseVal.height;
+        return { apart: boxes.every((b, i) => i === 0 || b.top - boxes[i - 1].top >= type),
+          within: boxes.every((b) => b.right <= frame.right + 1 && b.top >= frame.top && b.bottom <= frame.bottom) };
+      });
+      found.n = charts.length;
+      found.apart = charts.every((c) => c.apart);
+      found.within = charts.every((c) => c.within);
+    """
+    found = in_browser(tmp_path, render_report(made_up_comparison(SIXTEEN[:n])), script, width)
+    assert found == {"n": 4, "apart": True, "within": True}
 
 
 @pytest.mark.parametrize("width", [500, 1280])

@@ -6,18 +6,20 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from made_up_comparison import made_up_comparison
+from made_up_comparison import SIXTEEN, made_up_comparison
 from rich.console import Console
 
 from regard.comparison.result import Span, to_json
 from regard.comparison.table import comparison_table
-from regard.lens.overview import write_overview
+from regard.lens.overview import draw_overview, write_overview
 from regard.lens.page.chart import Series, curve_range, line_chart, x_range
 from regard.lens.page.curves import mean_curve
 from regard.lens.page.inside import most_focused
-from regard.lens.page.palette import COLOURS, colour_of, dash_of
+from regard.lens.page.palette import COLOURS, PER_SIGN, colour_of, dash_of, shape_of
 from regard.lens.page.surprise import pieces, strongest
 from regard.lens.report import render_report, write_report
 
@@ -109,9 +111,39 @@ def test_a_contender_has_one_colour_in_every_figure(html: str) -> None:
     assert f'style="--c:{COLOURS[3]}"><h3>lstm</h3>' in html
 
 
-def test_more_contenders_than_colours_are_told_apart_by_dashes() -> None:
-    looks = {(colour_of(i), dash_of(i)) for i in range(3 * len(COLOURS))}
-    assert len(looks) == 3 * len(COLOURS)
+def test_more_contenders_than_colours_are_told_apart_by_dashes_and_shapes() -> None:
+    for second_sign in (dash_of, shape_of):
+        looks = {(colour_of(i), second_sign(i)) for i in range(32)}
+        assert len(looks) == 32
+        assert len({second_sign(i) for i in range(PER_SIGN)}) == 1
+        assert second_sign(PER_SIGN) != second_sign(PER_SIGN - 1)
+
+
+# What protanopes and deuteranopes see of linear RGB (Machado et al. 2009), and what all others do.
+SIGHT = {
+    "all": np.eye(3),
+    "protan": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    "deutan": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+}
+
+
+@pytest.mark.parametrize("sight", list(SIGHT))
+def test_sixteen_colours_are_told_apart_and_by_colour_blind_readers_those_of_one_sign(sight: str) -> None:
+    assert len(COLOURS) == 16
+    groups = [COLOURS] if sight == "all" else [COLOURS[:PER_SIGN], COLOURS[PER_SIGN:]]
+    least = 0.11 if sight == "all" else 0.05  # of lightness from 0 to 1: what two neighbouring lines need
+    for group in groups:
+        seen = [oklab(colour, SIGHT[sight]) for colour in group]
+        assert min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(seen, 2)) >= least
+
+
+def oklab(colour: str, sight: np.ndarray) -> np.ndarray:
+    """Lightness and two opponent axes in which distances are about as they are seen (Ottosson 2020)."""
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.clip(sight @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4), 0, 1)
+    cones = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]])
+    axes = np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]])
+    return axes @ np.cbrt(cones @ linear)
 
 
 def test_the_page_is_a_pure_function_of_the_file(tmp_path: Path) -> None:
@@ -215,6 +247,49 @@ def test_the_overview_is_a_picture(tmp_path: Path) -> None:
 
     write_overview(made_up_comparison(failing=("rnn",)), tmp_path / "overview.png")
     assert imread(tmp_path / "overview.png").shape[:2] == (784, 1920)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_no_text_of_the_overview_covers_another_or_leaves_the_picture(n: int, n_seeds: int) -> None:
+    figure = draw_overview(made_up_comparison(SIXTEEN[-n:], n_seeds=n_seeds))
+    texts = texts_of(figure)
+    assert len(texts) >= 4 * n  # the name twice, the score, the time
+    for text, box in texts:
+        assert box.x0 >= 0, text
+        assert box.y0 >= 0, text
+        assert box.x1 <= figure.bbox.width, text
+        assert box.y1 <= figure.bbox.height, text
+    for (one, a), (other, b) in itertools.combinations(texts, 2):
+        assert not (a.x0 < b.x1 and b.x0 < a.x1 and a.y0 < b.y1 and b.y0 < a.y1), (one, other)
+
+
+@pytest.mark.parametrize("n", [2, 12, 16])
+def test_names_at_the_ends_of_curves_stay_beside_their_panel(n: int) -> None:
+    figure = draw_overview(made_up_comparison(SIXTEEN[:n]))
+    panel = figure.axes[0].get_window_extent()
+    names = [box for text, box in texts_of(figure) if text in SIXTEEN and box.x0 < figure.bbox.width / 2]
+    assert len(names) >= min(n, 15)  # the sixteenth name is cut
+    for box in names:
+        assert panel.y0 - 1 <= box.y0 <= box.y1 <= panel.y1 + 1
+
+
+def texts_of(figure: Any) -> list[tuple[str, Any]]:
+    """Everything written in the figure, with its box; leaders of labels are not writing."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    outside = set()  # marks beyond the ends of an axis, which are not drawn
+    for axis in (a for axes in figure.axes for a in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        outside |= {t.label1 for t in axis.get_major_ticks() if not low <= t.get_loc() <= high}
+    shown = [t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible() and t not in outside]
+    return [(t.get_text(), Text.get_window_extent(t)) for t in shown]
+
+
+def test_the_overview_grows_with_the_contenders() -> None:
+    heights = [draw_overview(made_up_comparison(SIXTEEN[:n])).get_figheight() for n in (2, 5, 12, 16)]
+    assert heights[0] == heights[1] < heights[2] < heights[3]
 
 
 def test_the_overview_can_be_drawn_when_nothing_finished(tmp_path: Path) -> None:

@@ -7,8 +7,14 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from statistics import fmean
 
 Point = tuple[float, float]
+
+MANY = 8  # lines from which on their ends need the room that their beginnings take
+SPACING = 16.0  # pixels from one name to the next
+PHONE = 500  # pixels: a chart that is not as wide has little room for names
+MAX_NAME, MAX_NAME_ON_PHONE = 22, 14  # characters
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Series:
     dash: str
     points: Sequence[Point]
     band: Sequence[tuple[float, float, float]] = field(default=())
+    shape: str = "circle"  # of the mark at the end of the line
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,9 @@ def line_chart(
     write = y_text or (lambda y: f"{y:.3f}")
     ticks = y_ticks(*y_range, is_y_log, tick_text or write)
     left = max(52, 30 + 7 * max((len(text) for _, text in ticks), default=0))  # the axis' label stands before them
-    frame = Frame(width, height, *limits, *y_range, left=left, is_x_log=is_x_log, is_y_log=is_y_log)
+    longest = max((len(s.name) for s in series), default=0)
+    right = 118 if width < PHONE else max(118, 24 + 8 * min(longest, MAX_NAME))
+    frame = Frame(width, height, *limits, *y_range, left=left, right=right, is_x_log=is_x_log, is_y_log=is_y_log)
     clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
@@ -90,7 +99,7 @@ def line_chart(
         f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
         _axes(frame, x_label, y_label, x_text, ticks),
         f'<g clip-path="url(#{clip})">',
-        *(_drawn(s, frame, write) for s in series),
+        *(f'<g data-series="{k}">{_drawn(s, frame, write)}</g>' for k, s in enumerate(series)),
         "</g>",
         _end_labels(series, frame),
         "</svg>",
@@ -109,14 +118,18 @@ def x_range(series: Sequence[Series]) -> tuple[float, float]:
 
 
 def curve_range(series: Sequence[Series]) -> tuple[float, float]:
-    """A y-range that shows where the lines end; the steep fall at the start may leave the picture at the top."""
+    """A y-range that shows where the lines end; the steep fall at the start may leave the picture at the top.
+
+    Where many end close together, little room is left for how they began.
+    """
     finals = [s.points[-1][1] for s in series if s.points]
     lows = [min(y for _, y in s.points) for s in series if s.points]
     highs = [max(y for _, y in s.points) for s in series if s.points]
     if not finals:
         return 0.0, 1.0
     spread = max(max(finals) - min(lows), 0.15)
-    return min(lows) - 0.06 * spread, min(max(highs), max(finals) + 1.4 * spread) + 0.04 * spread
+    room = max(0.3, (1.4 if len(finals) <= MANY else 0.5) * spread)
+    return min(lows) - 0.06 * spread, min(max(highs), max(finals) + room) + 0.04 * spread
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
@@ -215,32 +228,57 @@ def _drawn(series: Series, frame: Frame, y_text: Callable[[float], str]) -> str:
         tip = escape(f"{series.name}: {y_text(y)}", quote=True)
         parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="6" class="hit" data-tip="{tip}"/>')
     x, y = positive[-1]
-    parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="3.5" fill="{series.colour}"/>')
+    parts.append(_mark(series, frame.x(x), frame.y(y)))
     return "\n".join(parts)
+
+
+def _mark(series: Series, x: float, y: float) -> str:
+    if series.shape == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{series.colour}"/>'
+    path = {"square": "-4,-4 4,-4 4,4 -4,4", "diamond": "0,-5 5,0 0,5 -5,0", "triangle": "0,-5 5,4 -5,4"}[series.shape]
+    return f'<polygon points="{path}" transform="translate({x:.1f} {y:.1f})" fill="{series.colour}"/>'
+
+
+def apart(wanted: Sequence[float], spacing: float, low: float, high: float) -> list[float]:
+    """Places for labels that want to be at `wanted`, ascending: `spacing` apart, inside [low, high], little moved.
+
+    Least squares with p_(i+1) >= p_i + spacing: the values w_i - i spacing are pooled wherever they fall (Ayer et al.
+    1955), and cut off at the ends. Where there is no room for all, they stand closer.
+
+    >>> apart([1.0, 1.0, 9.0], 2.0, 0.0, 10.0), apart([9.0, 9.0], 2.0, 0.0, 10.0), apart([5.0] * 3, 9.0, 0.0, 10.0)
+    ([0.0, 2.0, 9.0], [8.0, 10.0], [0.0, 5.0, 10.0])
+    """
+    steps = max(1, len(wanted) - 1)
+    spacing = min(spacing, (high - low) / steps)
+    pools: list[list[float]] = []
+    for i, w in enumerate(wanted):
+        pools.append([w - i * spacing])
+        while len(pools) > 1 and fmean(pools[-2]) >= fmean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    level = [fmean(pool) for pool in pools for _ in pool]
+    last = high - (len(wanted) - 1) * spacing
+    return [min(max(v, low), last) + i * spacing for i, v in enumerate(level)]
 
 
 def _end_labels(series: Sequence[Series], frame: Frame) -> str:
     """Names at the right, in the order of the last values, pushed apart so that none covers another."""
-    spacing = 16.0
     floor = float(frame.height - frame.bottom)
     # What fell out of the picture has its name at the foot.
-    ends = sorted(((min(frame.y(s.points[-1][1]), floor), s) for s in series if s.points), key=lambda e: e[0])
-    places: list[float] = []
-    for y, _ in ends:
-        places.append(max(y, places[-1] + spacing) if places else y)
-    overflow = places[-1] - floor if places else 0
-    if overflow > 0:  # slide up what was pushed below the axis
-        limit = floor
-        for i in reversed(range(len(places))):
-            places[i] = min(places[i], limit)
-            limit = places[i] - spacing
+    ends = sorted(
+        ((min(frame.y(s.points[-1][1]), floor), k, s) for k, s in enumerate(series) if s.points), key=lambda e: e[0]
+    )
+    places = apart([y for y, _, _ in ends], SPACING, float(frame.top), floor)
     parts = []
-    for place, (y, s) in zip(places, ends, strict=True):
+    for place, (y, k, s) in zip(places, ends, strict=True):
+        parts.append(f'<g data-series="{k}">')
         last = [x for x, _ in s.points if x > 0 or not frame.is_x_log][-1:]
         start = frame.x(last[0]) + 5 if last else frame.width - frame.right
         edge = frame.width - frame.right + 10
         if frame.y(s.points[-1][1]) <= floor + 1:  # no leader from below the picture
             parts.append(f'<path d="M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}" class="leader" stroke="{s.colour}"/>')
-        name = s.name if len(s.name) <= 14 else s.name[:13] + "…"
-        parts.append(f'<text x="{edge + 2}" y="{place + 4:.1f}" class="end" fill="{s.colour}">{escape(name)}</text>')
+        most = MAX_NAME_ON_PHONE if frame.width < PHONE else MAX_NAME
+        name = s.name if len(s.name) <= most else s.name[: most - 1] + "…"
+        parts.append(
+            f'<text x="{edge + 2}" y="{place + 4:.1f}" class="end" fill="{s.colour}">{escape(name)}</text></g>'
+        )
     return "\n".join(parts)

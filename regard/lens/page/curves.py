@@ -8,7 +8,7 @@ from statistics import fmean
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, CurvePoint
 from regard.lens.page.chart import Series, curve_range, line_chart
-from regard.lens.page.palette import colour_of, dash_of
+from regard.lens.page.palette import colour_of, dash_of, shape_of
 
 AXES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("tokens", "training tokens", count_text),
@@ -32,7 +32,13 @@ def learning_curves(comparison: Comparison) -> str:
 def context_chart(comparison: Comparison) -> str:
     """Bits per byte by the number of bytes seen before: a line that keeps falling belongs to a long memory."""
     series = [
-        Series(c.name, colour_of(i), dash_of(i), [(max(1.0, p.n_bytes_before), p.bits_per_byte) for p in c.positions])
+        Series(
+            c.name,
+            colour_of(i),
+            dash_of(i),
+            [(max(1.0, p.n_bytes_before), p.bits_per_byte) for p in c.positions],
+            shape=shape_of(i),
+        )
         for i, c in enumerate(comparison.contenders)
         if c.positions
     ]
@@ -59,7 +65,8 @@ def mean_curve(seeds: Sequence[Sequence[CurvePoint]], axis: str) -> list[tuple[f
 def _curve(index: int, contender: ContenderResult, axis: str) -> Series:
     rows = mean_curve([s.curve for s in contender.seeds], axis)
     band = [(x, low, high) for x, _, low, high in rows] if len(contender.seeds) > 1 else []
-    return Series(contender.name, colour_of(index), dash_of(index), [(x, y) for x, y, _, _ in rows], band)
+    points = [(x, y) for x, y, _, _ in rows]
+    return Series(contender.name, colour_of(index), dash_of(index), points, band, shape_of(index))
 
 
 def _both_widths(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from html import escape
 
 from regard.comparison.result import AttentionView, CellTrace, CellView, Comparison
+from regard.lens.page.order import best_first
 from regard.lens.page.palette import colour_of, diverging
 from regard.lens.page.surprise import column_width
 
 
 def attention_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
-    """A frame for every contender that attends; the page's script draws the maps from the weights."""
-    shown = [(i, c, c.attention) for i, c in enumerate(comparison.contenders) if c.attention is not None]
+    """A frame for every contender that attends, best first; the page's script draws the maps from the weights."""
+    shown = [(i, c, c.attention) for i, c in best_first(comparison) if c.attention is not None]
     figures: list[str] = []
     data: list[dict[str, object]] = []
     for k, (i, _, view) in enumerate(shown):
@@ -43,7 +44,7 @@ def most_focused(view: AttentionView) -> tuple[int, int]:
 
 def cells_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
     """The passage coloured by one cell, with a button for every cell that was found to track something."""
-    shown = [(i, c, c.cells) for i, c in enumerate(comparison.contenders) if c.cells is not None and c.cells.traces]
+    shown = [(i, c, c.cells) for i, c in best_first(comparison) if c.cells is not None and c.cells.traces]
     figures: list[str] = []
     data: list[dict[str, object]] = []
     appeal = [(view.tap == "cell", abs(view.traces[0].score)) for _, _, view in shown]

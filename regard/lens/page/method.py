@@ -7,16 +7,17 @@ from html import escape
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison
+from regard.lens.page.order import best_first
 from regard.lens.page.palette import colour_of
 
 
 def samples(comparison: Comparison) -> str:
-    """One card a contender, the prompt set apart from what the model wrote."""
+    """One card a contender, best first, the prompt set apart from what the model wrote."""
     prompt = comparison.setup.prompt
     cards = [
         f'<article class="card" style="--c:{colour_of(i)}"><h3>{escape(c.name)}</h3>'
         f'<p class="sample"><span class="prompt">{escape(prompt)}</span>{escape(_tight(c.sample))}</p></article>'
-        for i, c in enumerate(comparison.contenders)
+        for i, c in best_first(comparison)
         if c.sample
     ]
     return f'<div class="cards">{"".join(cards)}</div>' if cards else ""

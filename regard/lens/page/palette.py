@@ -1,9 +1,18 @@
-"""One colour a contender, the same in every figure, told apart by colour-blind readers (Okabe & Ito 2008)."""
+"""One look a contender, the same in every figure: a colour, and from the ninth on a dash and a shape as a second sign.
+
+The first eight colours follow Okabe & Ito (2008). The second eight were searched for: as far as may be from all others,
+and from each other for colour-blind readers too, who are helped by the second sign to tell them from the first eight.
+"""
 
 from __future__ import annotations
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8578f", "#d89000", "#332288", "#4aa3d8", "#4a4a4a", "#8a6d3b")
+COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#b8578f", "#d89000", "#332288", "#4aa3d8", "#4a4a4a",
+    "#be0400", "#7c8900", "#667df2", "#93004e", "#dc03cb", "#8b595a", "#024f88", "#bc8488",
+)  # fmt: skip
+PER_SIGN = 8  # contenders that share a dash and a shape
 DASHES = ("", "7 4", "2 3", "9 3 2 3")
+SHAPES = ("circle", "square", "diamond", "triangle")
 NEGATIVE, POSITIVE = "#2166ac", "#d9730d"  # the two ends of a cell's value
 
 
@@ -13,8 +22,13 @@ def colour_of(index: int) -> str:
 
 
 def dash_of(index: int) -> str:
-    """The SVG dash pattern that goes with it: solid until the colours repeat."""
-    return DASHES[index // len(COLOURS) % len(DASHES)]
+    """The SVG dash pattern that goes with it: solid for the first eight."""
+    return DASHES[index // PER_SIGN % len(DASHES)]
+
+
+def shape_of(index: int) -> str:
+    """The shape of its mark, which changes with the dash."""
+    return SHAPES[index // PER_SIGN % len(SHAPES)]
 
 
 def shade(colour: str, strength: float) -> str:

@@ -8,7 +8,7 @@ from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, Neighbours
 from regard.comparison.words import p_text, why_unsettled
 from regard.lens.page.chart import decimals, linear_ticks
-from regard.lens.page.palette import colour_of
+from regard.lens.page.palette import colour_of, shape_of
 
 
 def ranking_figure(comparison: Comparison) -> str:
@@ -19,11 +19,11 @@ def ranking_figure(comparison: Comparison) -> str:
     low, high = min(s.low for s in scores), max(s.high for s in scores)
     margin = 0.06 * max(high - low, 0.05)
     scale = (low - margin, high + margin)
-    colours = {c.name: colour_of(i) for i, c in enumerate(comparison.contenders)}
+    looks = {c.name: (colour_of(i), shape_of(i)) for i, c in enumerate(comparison.contenders)}
     neighbours = {n.better: n for n in comparison.neighbours}
     rows = []
     for place, contender in enumerate(comparison.ranked, start=1):
-        rows.append(_row(place, contender, colours[contender.name], scale))
+        rows.append(_row(place, contender, *looks[contender.name], scale))
         if contender.name in neighbours:
             rows.append(_gap(neighbours[contender.name], comparison))
     return f'<div class="ranking">{_head(scale)}{"".join(rows)}</div>{_failed(comparison)}'
@@ -42,7 +42,7 @@ def _head(scale: tuple[float, float]) -> str:
     )
 
 
-def _row(place: int, contender: ContenderResult, colour: str, scale: tuple[float, float]) -> str:
+def _row(place: int, contender: ContenderResult, colour: str, shape: str, scale: tuple[float, float]) -> str:
     score = contender.score
     assert score is not None
     left, right, middle = (_percent(v, scale) for v in (score.low, score.high, score.bits_per_byte))
@@ -65,7 +65,7 @@ def _row(place: int, contender: ContenderResult, colour: str, scale: tuple[float
         f'<span class="value">{score.bits_per_byte:.3f}<small>{score.low:.3f} – {score.high:.3f}</small></span>'
         f'<span class="strip" data-tip="{escape(tip, quote=True)}">{grid}'
         f'<i class="interval" style="left:{left}%;width:{right - left:.2f}%;background:{colour}"></i>'
-        f'<i class="dot" style="left:{middle}%;background:{colour}"></i></span>'
+        f'<i class="dot {shape}" style="left:{middle}%;background:{colour}"></i></span>'
         f'<span class="costs">{cells}</span></div>'
     )
 

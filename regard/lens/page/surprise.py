@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from html import escape
 
 from regard.comparison.result import Comparison, ContenderResult, Span
+from regard.lens.page.order import best_first
 from regard.lens.page.palette import colour_of, shade
 
 Piece = tuple[int, int]
 
+MAX_STRIPS = 5  # under a line of text: more of them say nothing, and the tip holds all numbers
 MAX_PIECE = 32  # characters that may not be parted by a line end: what fits a phone
 
 
@@ -18,21 +20,19 @@ def surprise_figure(comparison: Comparison) -> tuple[str, dict[str, object]]:
     """The figure, and what the page's script needs to show numbers under the pointer.
 
     Tokenizers may differ, so contenders are aligned by characters. The passage is cut into words that stay whole when
-    lines wrap; each carries one strip a contender, cut where that contender's tokens are cut.
+    lines wrap; each carries one strip for each of the best contenders, cut where that contender's tokens are cut.
     """
-    shown = [(i, c) for i, c in enumerate(comparison.contenders) if c.surprise]
+    shown = [(i, c) for i, c in best_first(comparison) if c.surprise]
     if not shown:
         return "", {}
     passage = comparison.setup.passage
     top = strongest([c.surprise for _, c in shown])
-    best = next((n for n in comparison.ranking if any(c.name == n for _, c in shown)), shown[0][1].name)
     chips = "".join(
-        f'<button data-colour-by="{k}"{" class=on" if c.name == best else ""} style="--c:{colour_of(i)}">'
+        f'<button data-colour-by="{k}"{" class=on" if k == 0 else ""} style="--c:{colour_of(i)}">'
         f"{escape(c.name)}</button>"
         for k, (i, c) in enumerate(shown)
     )
-    chosen = next((i, c) for i, c in shown if c.name == best)
-    words = [_word(passage, piece, chosen, shown, top) for piece in pieces(passage)]
+    words = [_word(passage, piece, shown[0], shown[:MAX_STRIPS], top) for piece in pieces(passage)]
     data = {
         "passage": passage,
         "top": top,
@@ -75,26 +75,26 @@ def _word(
     passage: str,
     piece: Piece,
     chosen: tuple[int, ContenderResult],
-    shown: Sequence[tuple[int, ContenderResult]],
+    strips: Sequence[tuple[int, ContenderResult]],
     top: float,
 ) -> str:
     start, end = piece
     colour = colour_of(chosen[0])
     text = "".join(
-        f'<span style="background:{shade(colour, 0.75 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
+        f'<span style="background:{shade(colour, 0.6 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
         for a, b, bits in _cut(chosen[1].surprise, start, end)
     )
-    strips = "".join(
+    lines = "".join(
         '<span class="s">'
         + "".join(
             f'<i style="width:{len(_visible(passage[a:b]))}ch;background:{shade(colour_of(i), bits / top)}"></i>'
             for a, b, bits in _cut(c.surprise, start, end)
         )
         + "</span>"
-        for i, c in shown
+        for i, c in strips
     )
     line_end = "<br>" if passage[start:end].endswith("\n") else ""
-    return f'<span class="w" data-at="{start}" data-end="{end}"><span class="t">{text}</span>{strips}</span>{line_end}'
+    return f'<span class="w" data-at="{start}" data-end="{end}"><span class="t">{text}</span>{lines}</span>{line_end}'
 
 
 def _cut(spans: Sequence[Span], start: int, end: int) -> list[tuple[int, int, float]]:
