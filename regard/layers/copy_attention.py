@@ -27,9 +27,10 @@ class CopyAttention(nn.Module):
     learned    g = σ(u·[h_t; c_t] + β),            a = (1 - g) softmax(z),   c_t = Σ_i softmax(z)_i h_i
     sentinel   [a; g] = softmax([z; q_t·s])
 
-    learned: See et al. 2017; sentinel: Merity et al. 2016, whose q this is in all three. Where there is nothing to copy
-    from, g = 1. At the start g is about GATE_AT_START, by β, or by where s lies along tanh(b): from s = 0 a young
-    network would copy 99 words of 100 blindly, and from 0.9 it learned to copy later (figures in docs/LOG.md).
+    learned: See et al. 2017, whose gate reads the step's input too; sentinel: Merity et al. 2016, whose q this is in
+    all three. Where there is nothing to copy from, g = 1. At the start g is about GATE_AT_START, by β, or by where s
+    lies along tanh(b): from s = 0 a young network would copy 99 words of 100 blindly, and from 0.9 it learned to copy
+    later (figures in docs/LOG.md).
     """
 
     GATE_AT_START = 0.5

@@ -13,7 +13,7 @@ from regard.layers.past_attention import off_band, past_windows
 from regard.layers.record import Record
 from regard.layers.target_log_prob import chunked_log_probs
 from regard.mixers.mixer import Mixer
-from regard.models.language_model import LanguageModel, read_by_head
+from regard.models.language_model import LanguageModel, at_least_float32, read_by_head
 
 UNK = 1
 """What a word outside the model's vocabulary is read as: <unk> of the word tokenizers."""
@@ -39,8 +39,9 @@ class PointerModel(nn.Module):
     """P(w) = g p(w) + Σ_{i: x_i = w} a_i,   p = softmax(W h + b) over the first n_vocab words
 
     for g and a see CopyAttention. With copies = "word", state i stands for x_i, the word it has just read (Merity et
-    al. 2016); with "next" for x_{i+1}, the word that followed: what came after a state like this one (Grave et al.
-    2017). Either way a step looks at the M states before its own.
+    al. 2016, where the last word read can be copied too: here it never can, since a step looks at the M states before
+    its own); with "next" for x_{i+1}, the word that followed: what came after a state like this one (Grave et al.
+    2017).
 
     Words are told apart by their ids alone, so a word need not be in the vocabulary to be copied. Every id from n_vocab
     on is read as <unk> and copied as itself: the distribution is over n_vocab words and the words in memory, and sums
@@ -126,7 +127,8 @@ class PointerModel(nn.Module):
         return self._log_mixture(h, self.output_weight if weight is None else weight)[:, 0]
 
     def _log_mixture(self, h: Pointed, weight: Float[Tensor, "V D"]) -> Float[Tensor, "B T W"]:
-        log_p = functional.linear(h.h, weight, self.language_model.bias).log_softmax(dim=-1)  # (B, T, V)
+        logits = functional.linear(h.h, weight, self.language_model.bias)
+        log_p = at_least_float32(logits).log_softmax(dim=-1)  # (B, T, V)
         n_words = max(self.vocab_size, int(h.words.max()) + 1)
         log_p = functional.pad(log_p, (0, n_words - self.n_vocab), value=-torch.inf)  # (B, T, W)
         return log_mixed((h.log_g[..., None] + log_p).to(h.log_a.dtype), h.log_a, h.words)
