@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from regard.errors import RegardError
 from regard.mixers.config import DROPOUT, TIED
 from regard.settings import Settings, setting
 
@@ -11,6 +12,7 @@ CELLS = ("rnn", "gru", "lstm")
 SCORES = ("dot", "bilinear", "mlp", "scaled-dot")
 MIXES = ("fixed", "learned", "sentinel")
 COPIES = ("word", "next")
+P_VOCABULARY = 0.8
 
 _EMBEDDING = "share of word types left out of a whole batch (Gal & Ghahramani 2016)"
 _CELL = "the recurrent layer"
@@ -48,10 +50,17 @@ class PointerConfig(Settings):
     max_memory: int = setting(128, "how many past positions can be copied from, at most", low=1)
     copies: str = setting("word", "what a past state stands for: the word it read, or the next one", choices=COPIES)
     mix: str = setting("learned", "how vocabulary and copies are weighed", choices=MIXES)
-    p_vocabulary: float = setting(0.8, "the vocabulary's share where mix is fixed", low=0.01, high=0.99)
+    p_vocabulary: float = setting(P_VOCABULARY, "the vocabulary's share where mix is fixed", low=0.01, high=0.99)
     p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
     p_embedding: float = setting(0.0, _EMBEDDING, low=0.0, high=0.95)
     is_variational: bool = setting(
         False, "one dropout mask for all steps of a window (Gal & Ghahramani 2016), not one a step"
     )
     tie_embeddings: bool = setting(True, TIED)
+
+    def check(self) -> None:
+        if self.mix != "fixed" and self.p_vocabulary != P_VOCABULARY:
+            raise RegardError(
+                f"p_vocabulary is {self.p_vocabulary} and mix is {self.mix}, which learns the vocabulary's share. "
+                "Leave out p_vocabulary, or set mix to fixed."
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from regard.errors import RegardError
 from regard.layers.copy_attention import CopyAttention
 from regard.mixers.config import GRUConfig, LSTMConfig, RNNConfig
 from regard.mixers.looking_back_config import PointerConfig, RecurrentAttentionConfig
@@ -31,7 +32,12 @@ def rnn_attention(config: RecurrentAttentionConfig, vocab_size: int) -> Language
 
 def pointer(config: PointerConfig, vocab_size: int) -> PointerModel:
     """The language model of `cell`, as it is, and copying beside it."""
-    n_vocab = vocab_size if config.n_vocab is None else min(config.n_vocab, vocab_size)
+    n_vocab = vocab_size if config.n_vocab is None else config.n_vocab
+    if n_vocab > vocab_size:
+        raise RegardError(
+            f"model.n_vocab is {n_vocab} and the tokenizer has {vocab_size} tokens. Set it to {vocab_size} or less, or "
+            "leave it out: null is all of them."
+        )
     copy = CopyAttention(config.d_model, config.score, config.max_memory, config.mix, config.p_vocabulary)
     return PointerModel(recurrent_language_model(config, n_vocab), copy, vocab_size, config.copies)
 

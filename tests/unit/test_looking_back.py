@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from regard.config import load_config
+from regard.errors import RegardError
 from regard.layers.record import Record
+from regard.mixers.looking_back_config import PointerConfig
 from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.models.language_model import LanguageModel
 from regard.models.pointer import PointerModel
@@ -84,3 +86,30 @@ def test_the_head_reads_states_with_dropout_and_the_memory_keeps_those_without(t
     is_dropped = h.h == 0
     assert 0 < is_dropped.float().mean() < 1
     torch.testing.assert_close(h.h, 2 * memory.masked_fill(is_dropped, 0))
+
+
+def test_a_vocabulary_larger_than_the_tokenizers_is_refused(tiny_config: Callable) -> None:
+    sentence = (
+        r"model\.n_vocab is 12 and the tokenizer has 11 tokens\. Set it to 11 or less, or leave it out: null is all"
+    )
+    with pytest.raises(RegardError, match=sentence):
+        build_language_model("pointer", tiny_config("pointer", n_vocab=12), 11)
+    build_language_model("pointer", tiny_config("pointer", n_vocab=11), 11)
+
+
+@pytest.mark.parametrize("mix", ["learned", "sentinel"])
+def test_a_share_of_the_vocabulary_is_refused_where_it_is_learned(mix: str) -> None:
+    sentence = f"p_vocabulary is 0.5 and mix is {mix}, which learns the vocabulary's share. Leave out p_vocabulary, or"
+    with pytest.raises(RegardError, match=sentence):
+        PointerConfig(mix=mix, p_vocabulary=0.5)
+    assert PointerConfig(mix="fixed", p_vocabulary=0.5).p_vocabulary == 0.5
+
+
+def test_a_pointer_of_low_precision_still_sums_to_one(tiny_config: Callable) -> None:
+    """In bfloat16 a logarithm has three digits, and the sum over 5,000 words would be off by 0.004."""
+    torch.manual_seed(0)
+    model = build_language_model("pointer", tiny_config("pointer"), 5000).bfloat16().eval()
+    with torch.inference_mode():
+        h, _ = model.hidden(torch.tensor([[3, 4, 5, 3]]))
+        total = model._log_mixture(h, model.output_weight).exp().sum(dim=-1)
+    torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-4)
