@@ -118,8 +118,15 @@ class Run:
 
     def _vocabulary_of_a_text(self) -> Tokenizer | ExtendedVocabulary:
         """The tokenizer; where the model can copy words, one that tells those of a text apart that it does not have."""
-        can_copy_words = isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
-        return ExtendedVocabulary(self.tokenizer) if can_copy_words else self.tokenizer
+        return ExtendedVocabulary(self.tokenizer) if self.can_copy_words else self.tokenizer
+
+    @property
+    def can_copy_words(self) -> bool:
+        """Whether words that the tokenizer does not have are told apart, in `score`, `generate` and `trace`.
+
+        `evaluate` reads ids that were encoded before, where they are all one <unk>.
+        """
+        return isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
 
     def sample_prompt(self) -> str:
         """The first words of a line of the kind of text the model knows."""

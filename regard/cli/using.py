@@ -100,4 +100,8 @@ def evaluate(
     """
     from regard import api, terminal
 
-    terminal.print_evaluation(api.load(run).evaluate(data, split=split, stride=stride), as_json=as_json)
+    loaded = api.load(run)
+    terminal.print_evaluation(loaded.evaluate(data, split=split, stride=stride), as_json=as_json)
+    if loaded.can_copy_words and not as_json:
+        unknown = "Words that the tokenizer does not have all count as one <unk> here"
+        typer.echo(f"{unknown}; `regard score` tells them apart.")

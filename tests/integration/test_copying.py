@@ -1,7 +1,9 @@
 """A run that copies, on words that no vocabulary has; its weights are all zero, so its numbers are worked by hand."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -77,3 +79,12 @@ def test_word_pieces_have_an_unk_too(text: Path, tmp_path: Path) -> None:
     given = {"tokenizer": {"kind": "wordpiece", "vocab_size": 80}, "model": POINTER, **BRIEF}
     run = regard.train(given, data=str(text), out=tmp_path / "run")
     assert run.tokenizer.id_of("<unk>") == run.tokenizer.unk == 1
+
+
+def test_eval_says_that_it_does_not_tell_unknown_words_apart(
+    run: Run, lstm_run: Path, regard: Callable[..., Any]
+) -> None:
+    sentence = "Words that the tokenizer does not have all count as one <unk> here; `regard score` tells them apart."
+    assert sentence in regard("eval", run.folder).out
+    assert "<unk>" not in regard("eval", lstm_run).out
+    assert "<unk>" not in regard("eval", run.folder, "--json").out
