@@ -104,7 +104,10 @@ def _size(contender: ContenderResult) -> str:
 def _notes(comparison: Comparison) -> list[Text]:
     lines = [f"* {c.name}: {c.parameters_note}." for c in comparison.ranked if c.parameters_note]
     lossy = [c.name for c in comparison.ranked if not c.is_comparable]
-    lines += [f"† {name}: its tokenizer loses text, so it cannot be ranked." for name in lossy]
+    if lossy and len(lossy) == len(comparison.ranked):
+        lines.append("† the tokenizer loses text: these scores can be compared with each other, and with nothing else.")
+    else:
+        lines += [f"† {name}: its tokenizer loses text, so it cannot be ranked among the others." for name in lossy]
     if any(not n.is_clear for n in comparison.neighbours):
         lines.append("? the order of these two is not settled.")
     alone = [c.name for c in comparison.ranked if c.has_one_seed]

@@ -136,7 +136,10 @@ def _lossy(rows: list[ContenderResult]) -> str:
     if not names:
         return ""
     verb = "uses" if len(names) == 1 else "use"
-    return f"{_joined(names)} {verb} a tokenizer that loses text, so bits per byte are not comparable there."
+    use = f"{_joined(names)} {verb} a tokenizer that loses text"
+    if len(names) == len(rows):
+        return f"{use}: these bits per byte can be compared with each other, and with nothing else."
+    return f"{use}, so bits per byte are not comparable there."
 
 
 def _joined(names: list[str]) -> str:

@@ -103,6 +103,11 @@ def test_failures_and_lossy_tokenizers_are_told() -> None:
     assert lossy in headline_of(lossy=("ngram",))
 
 
+def test_contenders_that_all_lose_text_are_compared_with_each_other() -> None:
+    said = headline_of(("rnn", "lstm"), lossy=("rnn", "lstm"))
+    assert any(line.endswith("can be compared with each other, and with nothing else.") for line in said)
+
+
 def test_nothing_finished_is_said_plainly() -> None:
     assert headline_of(("rnn",), failing=("rnn",)) == ("No contender finished: rnn failed.",)
 
