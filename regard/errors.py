@@ -21,10 +21,13 @@ class InterruptedRunError(Exception):
 def nearest(given: str, allowed: Iterable[str]) -> str:
     """`" Did you mean 'lstm'?"` for the closest allowed name, or an empty string where none is close.
 
+    A hidden file is offered to who asks for one only.
+
     >>> nearest("lsmt", ["rnn", "lstm"])
     " Did you mean 'lstm'?"
-    >>> nearest("qqq", ["rnn", "lstm"])
-    ''
+    >>> nearest("qqq", ["rnn", "lstm"]), nearest("gpt2", [".gpt2"])
+    ('', '')
     """
-    close = difflib.get_close_matches(given, list(allowed), n=1, cutoff=0.5)
+    shown = [name for name in allowed if given.startswith(".") or not name.startswith(".")]
+    close = difflib.get_close_matches(given, shown, n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""

@@ -22,7 +22,7 @@ from regard.decode.stop import StopText
 from regard.errors import RegardError
 from regard.folder import RunFacts, open_folder, prepared_again
 from regard.models.gradient_model import GradientModel
-from regard.models.next_token import NextToken, as_next_token
+from regard.models.next_token import NextToken, as_next_token, check_numbers
 from regard.models.pointer import PointerModel
 from regard.models.table import build_language_model, model_entry
 from regard.score.evaluate import Evaluation, evaluate
@@ -86,7 +86,9 @@ class Run:
         """What every token of `text` costs, the end of the text included."""
         ids, spans = self._vocabulary_of_a_text().encode_with_offsets(text)
         has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
-        return scored(text, spans, self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos)))
+        nats = self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos))
+        check_numbers(nats)
+        return scored(text, spans, nats)
 
     def score_source(self, source: str) -> Iterator[Scored]:
         """Every document of a source (a path, a glob, - for standard input), scored."""
@@ -108,7 +110,9 @@ class Run:
             stream = encode_with(self.tokenizer, self._other_text(data))
         else:
             stream = getattr(prepared_again(self.folder, self.config), split)
-        return evaluate(self.next_token, stream, stride=stride)
+        result = evaluate(self.next_token, stream, stride=stride)
+        check_numbers([result.nats])
+        return result
 
     def trace(self, text: str) -> Trace:
         """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""

@@ -71,12 +71,13 @@ class Start:
 
     def weights(self) -> dict[str, Tensor]:
         """By our names, in float32; what does not fit the model is refused."""
-        from regard.training.weights import load_weights, read_tensors
+        from regard.training.weights import check_finite, load_weights, read_tensors
 
         if not self.is_run:
             assert isinstance(self.model, GPT2Config)
             return hugging_face.read_weights(self.path, self.model, self.tokenizer.vocab_size)
         weights = read_tensors(self.files[0])
+        check_finite(weights, f"'{self.files[0]}'", "Take the file from a copy, or train that run again")
         load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares
         return weights
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.models.next_token import NextToken
+from regard.models.next_token import NextToken, check_numbers
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ def search(
     totals = torch.zeros(1, dtype=torch.float64, device=log_probs.device)
     for length in range(1, max_tokens + 1):
         candidates = totals[:, None] + log_probs.double()  # (R, V)
+        check_numbers(log_probs.amax(dim=-1).tolist())
         rows, tokens = best(candidates, log_probs, beam)
         texts = [(*texts[row], token) for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)]
         is_done = [length == max_tokens or text[-1] == stop for text in texts]

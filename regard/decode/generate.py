@@ -1,5 +1,6 @@
 """Greedy and sampled texts, token by token."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from regard.decode.beam import Hypothesis, search
 from regard.decode.config import SamplingConfig
 from regard.decode.sampling import filtered, pick
 from regard.errors import RegardError
-from regard.models.next_token import NextToken
+from regard.models.next_token import NextToken, check_numbers
 
 Draws = list[np.random.Generator]
 
@@ -38,6 +39,7 @@ def generate(
         return
     draws = [np.random.default_rng([config.seed, row]) for row in range(len(prompts))]
     log_probs, state = model.start(prompts, prompts.shape[1] + config.max_tokens)
+    check_numbers(log_probs.amax(dim=-1).tolist())
     going = set(range(len(prompts)))
     for tokens in _continued(model, log_probs, state, config, draws):
         for row, token in enumerate(tokens):
@@ -59,7 +61,10 @@ def _continued(
         return
     for i in range(config.max_tokens):
         tokens = next_tokens(log_probs, config, draws)
-        yield tokens.tolist()
+        drawn = tokens.tolist()
+        if max(drawn) >= log_probs.shape[1]:  # a sum that never passes the aim: it is NaN
+            check_numbers([math.nan])
+        yield drawn
         if i + 1 < config.max_tokens:
             log_probs, state = model.step(tokens, state)
 

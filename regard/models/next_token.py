@@ -12,7 +12,8 @@ last
 Scoring a text in windows that overlap by M - stride gives the same numbers as reading it token by token.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.count.ngram import NgramModel
+from regard.errors import RegardError
 from regard.models.gradient_model import GradientModel
 
 EOS = 0
@@ -74,10 +76,20 @@ def context_length(n: int, limit: int, stride: int) -> int:
 def greedy_steps(model: NextToken, log_probs: Float[Tensor, "B V"], state: Any, n_steps: int) -> Iterator[list[int]]:
     """`greedy`, step by step."""
     for i in range(n_steps):
-        tokens = log_probs.argmax(dim=-1)
+        best, tokens = log_probs.max(dim=-1)  # NaN wins over every number
+        check_numbers(best.tolist())
         yield tokens.tolist()
         if i + 1 < n_steps:
             log_probs, state = model.step(tokens, state)
+
+
+def check_numbers(values: Iterable[float]) -> None:
+    """Refuse to go on from NaN."""
+    if any(map(math.isnan, values)):
+        raise RegardError(
+            "The model's predictions are not numbers (NaN): its weights are damaged, or were never good. Take its "
+            "model.safetensors from a copy, or train it again, at a lower optimizer.lr if the training went wrong."
+        )
 
 
 def as_next_token(model: GradientModel | NgramModel, eos: int = EOS) -> NextToken:

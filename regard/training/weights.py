@@ -35,19 +35,42 @@ def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
     write_atomically(path, lambda aside: save_tensors(tensors, aside))
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Tensors by name; a file that is missing, cut short or something else is a RegardError."""
+def read_tensors(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, Tensor]:
+    """Tensors by name; a file that is missing, cut short or something else is a RegardError that ends in `way_out`."""
     try:
         # Memory of their own: what load_file gives lies in the file's buffer, at addresses that are not aligned.
         return {name: value.clone() for name, value in load_file(path).items()}
     except FileNotFoundError:
         raise RegardError(f"{path} is missing: the run is incomplete.") from None
     except (SafetensorError, OSError, ValueError) as error:
+        if _is_git_lfs_pointer(path):
+            raise RegardError(
+                f"{path} is a pointer of Git LFS and not the weights themselves. Fetch them, in the repository it "
+                "came from: git lfs pull"
+            ) from None
         size = path.stat().st_size if path.exists() else 0
         raise RegardError(
-            f"{path} ({size} bytes) is no whole safetensors file: {error}. It was cut short or overwritten; "
-            "take it from a copy or train again."
+            f"{path} ({size} bytes) is no whole safetensors file: {error}. It was cut short or overwritten; {way_out}."
         ) from None
+
+
+def _is_git_lfs_pointer(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(32).startswith(b"version https://git-lfs")
+
+
+def check_finite(tensors: Mapping[str, Tensor], where: str, way_out: str) -> None:
+    """Refuse weights that are no numbers: whatever they touch becomes NaN, and training cannot mend it."""
+    for name, tensor in tensors.items():
+        # The sum is finite where all are, or overflows: only then is each looked at.
+        if tensor.is_floating_point() and not tensor.sum().isfinite():
+            n = int((~tensor.isfinite()).sum())
+            if n:
+                raise RegardError(
+                    f"'{name}' in {where} has {n:,} of {tensor.numel():,} values that are NaN or infinite. {way_out}."
+                )
 
 
 @torch.no_grad()

@@ -64,6 +64,11 @@ def config_of(found: Mapping[str, Any], where: str) -> tuple[GPT2Config, int]:
         "n_heads": found.get("n_head", 12),
         "d_ff": found.get("n_inner"),
     }
+    if widths["d_model"] % widths["n_heads"]:
+        raise RegardError(
+            f"{where} describes no GPT-2 that can be built: n_embd {widths['d_model']} cannot be shared by n_head "
+            f"{widths['n_heads']}, since each head takes n_embd / n_head numbers. Correct one of them there."
+        )
     size = next((size for size, shape in SIZES.items() if shape == _shape(widths)), None)
     if size is not None and widths["d_ff"] is None:
         widths = {"size": size}
@@ -108,7 +113,7 @@ def _is_names(value: object) -> bool:
 _TYPES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"), _is_count, "a whole number from 1 on"),
     (("n_inner", "n_ctx"), lambda value: value is None or _is_count(value), "a whole number from 1 on, or null"),
-    (DROPOUTS, lambda value: _is_number(value, 1.0), "a number from 0 to 1"),
+    (DROPOUTS, lambda value: _is_number(value, 0.95), "a number from 0 to 0.95"),
     (("layer_norm_epsilon",), _is_number, "a number from 0 on"),
     (("tie_word_embeddings",), lambda value: isinstance(value, bool), "true or false"),
     (("activation_function",), lambda value: isinstance(value, str), 'a name, such as "gelu_new"'),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX = "model.safetensors.index.json"
+HUB_NAMES = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
+"""What these models are called where they are published."""
 
 
 def is_hugging_face(path: Path) -> bool:
@@ -37,13 +39,24 @@ def check_folder(path: Path) -> None:
     """Refuse what is no folder, with the way out."""
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}")
+        raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}{_where_to_get(path)}")
     if path.is_file() and path.suffix in PICKLES:
         raise RegardError(_no_pickle(path, path.parent))
     if not path.is_dir():
         raise RegardError(
             f"'{path}' is a file; give the folder that holds config.json, model.safetensors and the tokenizer's files."
         )
+
+
+def _where_to_get(path: Path) -> str:
+    if path.name not in HUB_NAMES:
+        return ""
+    folder = shlex.quote(str(path))
+    name = path.name if path.is_absolute() else folder
+    return (
+        " Regard downloads nothing; Hugging Face's own command does: "
+        f"hf download {name} config.json model.safetensors tokenizer.json --local-dir {folder}"
+    )
 
 
 def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
@@ -97,26 +110,40 @@ def weight_files(path: Path) -> tuple[Path, ...]:
 def read_weights(path: Path, config: GPT2Config, vocab_size: int) -> dict[str, Tensor]:
     """The weights of a folder, by our names and in float32."""
     from regard.comparison.shapes import shape_of
-    from regard.training.weights import named_weights, read_tensors
+    from regard.training.weights import check_finite, named_weights, read_tensors
 
     tensors: dict[str, Tensor] = {}
     files = weight_files(path)
     for file in files:
-        tensors |= read_tensors(file)
+        found = read_tensors(file, "copy or download it again")
+        check_finite(found, f"'{file}'", "Copy or download the file again, or ask who made it")
+        tensors |= found
     own = named_weights(shape_of("gpt2", config, vocab_size))
     return our_tensors(tensors, own, f"'{files[0] if len(files) == 1 else path}'")
 
 
 def _no_pickle(file: Path, folder: Path) -> str:
+    """The refusal, with the command that converts what was given.
+
+    `transformers` loads a whole folder if the file has the name that it knows. Of any other file, torch reads the
+    tensors and nothing else.
+    """
+    refusal = f"'{file}' is a pickle, and opening one can run any code that is in it; Regard reads safetensors alone."
+    if file.name.startswith("pytorch_model") and (folder / "config.json").exists():
+        code = (
+            "from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; "
+            f"a, b = {str(folder)!r}, {(folder.name or 'model') + '-safetensors'!r}; "
+            "M.from_pretrained(a).save_pretrained(b); T.from_pretrained(a).save_pretrained(b)"
+        )
+        return f"{refusal} If you trust it, convert it where you have transformers: python -c {shlex.quote(code)}"
     code = (
-        "from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; "
-        f"a, b = {str(folder)!r}, {(folder.name or 'model') + '-safetensors'!r}; "
-        "M.from_pretrained(a).save_pretrained(b); T.from_pretrained(a).save_pretrained(b)"
+        "import torch; from safetensors.torch import save_file; "
+        f"w = torch.load({str(file)!r}, map_location='cpu', weights_only=True); w = w.get('state_dict', w); "
+        f"save_file({{k: v.clone().contiguous() for k, v in w.items()}}, {str(folder / 'model.safetensors')!r})"
     )
-    return (
-        f"'{file}' is a pickle, and opening one can run any code that is in it; Regard reads safetensors alone. If you "
-        f"trust it, convert it where you have transformers: python -c {shlex.quote(code)}"
-    )
+    needed = [name for name in ("config.json", "tokenizer.json") if not (folder / name).exists()]
+    beside = f" Put {' and '.join(needed)} beside it, from where it came, and give the folder." if needed else ""
+    return f"{refusal}{beside} This converts its tensors and runs none of its code: python -c {shlex.quote(code)}"
 
 
 def import_hugging_face(path: Path | str, folder: Path | str) -> Run:

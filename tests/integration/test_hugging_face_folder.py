@@ -92,18 +92,20 @@ def test_a_head_that_is_not_the_embedding_though_tied(folder: Path, refused: Cal
     refused(folder, "lm_head.weight", "differs from wte.weight", "Set tie_word_embeddings to false")
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "model.pth", "last.ckpt"])
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("pytorch_model.bin", ("AutoModelForCausalLM", "save_pretrained")),
+        ("weights.pt", ("torch.load", "weights_only=True", "save_file")),
+        ("model.pth", ("torch.load",)),
+        ("last.ckpt", ("torch.load",)),
+    ],
+)
 def test_a_pickle_is_refused_with_the_command_that_converts_it(
-    folder: Path, refused: Callable[..., None], name: str
+    folder: Path, refused: Callable[..., None], name: str, parts: tuple[str, ...]
 ) -> None:
     (folder / "model.safetensors").rename(folder / name)
-    sentences = (
-        "is a pickle",
-        "Regard reads safetensors alone",
-        "python -c",
-        "AutoModelForCausalLM",
-        "save_pretrained",
-    )
+    sentences = ("is a pickle", "Regard reads safetensors alone", "python -c", *parts)
     refused(folder, name, *sentences)
     refused(folder / name, name, *sentences)
 
@@ -159,8 +161,11 @@ def test_an_unknown_activation(folder: Path, refused: Callable[..., None]) -> No
 
 
 def test_a_config_that_no_model_can_have(folder: Path, refused: Callable[..., None]) -> None:
-    refused(changed(folder, n_head=5), "describes no GPT-2 that can be built: d_model 12 cannot be shared by n_heads 5")
-    refused(changed(folder, n_head=3, n_layer=2, resid_pdrop=0.97), "p_dropout")
+    refused(changed(folder, n_head=5), "describes no GPT-2 that can be built: n_embd 12 cannot be shared by n_head 5")
+    refused(
+        changed(folder, n_head=3, n_layer=2, resid_pdrop=0.97),
+        """has "resid_pdrop": 0.97, which must be a number from 0 to 0.95.""",
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +186,7 @@ def test_a_config_that_no_model_can_have(folder: Path, refused: Callable[..., No
         ("n_layer", "two", """has "n_layer": "two", which must be a whole number from 1 on."""),
         ("n_embd", True, """has "n_embd": true, which must be a whole number from 1 on."""),
         ("n_inner", 0, """has "n_inner": 0, which must be a whole number from 1 on, or null."""),
-        ("attn_pdrop", [0.1], """has "attn_pdrop": [0.1], which must be a number from 0 to 1."""),
+        ("attn_pdrop", [0.1], """has "attn_pdrop": [0.1], which must be a number from 0 to 0.95."""),
         ("layer_norm_epsilon", "1e-5", """has "layer_norm_epsilon": "1e-5", which must be a number from 0 on."""),
         ("tie_word_embeddings", None, """has "tie_word_embeddings": null, which must be true or false."""),
     ],
