@@ -145,8 +145,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return value
 
 
-def with_settings(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+def with_settings(
+    given: Mapping[str, Any], assignments: Sequence[str], example: str = "model.d_model=256 or seed=1"
+) -> dict[str, Any]:
     """A copy of the plain config with `a.b=c` assignments laid on top; values are read as YAML.
+
+    `example` is what the error says to who forgot the value.
 
     >>> with_settings({"model": {"name": "lstm"}}, ["model.n_layers=2", "seed=7"])
     {'model': {'name': 'lstm', 'n_layers': 2}, 'seed': 7}
@@ -156,7 +160,7 @@ def with_settings(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[
         path, equals, text = assignment.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys) or len(keys) > 2:
-            raise RegardError(f"--set takes KEY=VALUE such as model.d_model=256 or seed=1, not '{assignment}'.")
+            raise RegardError(f"--set takes KEY=VALUE such as {example}, not '{assignment}'.")
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:

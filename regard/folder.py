@@ -141,14 +141,16 @@ def open_folder(folder: Path) -> tuple[RunConfig, RunFacts, Tokenizer]:
     return config, facts, tokenizer
 
 
-def prepared_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> Prepared:
+def prepared_again(
+    folder: Path, config: RunConfig, progress: Progress | None = None, option: str = "--data"
+) -> Prepared:
     """The text a run was begun with: from the cache, or read again, which must give the same text.
 
-    The cache alone can bring back what came from standard input.
+    The cache alone can bring back what came from standard input. `option` is how the user can name another text.
     """
     facts = _read_facts(folder / "run.json")
     if facts.data == IMPORTED:
-        raise RegardError(f"'{folder}' was imported and has no text of its own; name one with --data.")
+        raise RegardError(f"'{folder}' was imported and has no text of its own; name one with {option}.")
     found = open_prepared(facts.data)
     if found is not None:
         return found

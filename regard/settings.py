@@ -144,7 +144,8 @@ _NO = object()
 def _coerced(value: Any, hint: Any, where: str) -> Any:
     result = _try(value, hint)
     if result is _NO:
-        raise RegardError(f"{where} must be {_kind_text(hint)}, not {value!r}.")
+        as_list = "" if _try([value], hint) is _NO else f" Write a list in brackets: [{value}]."
+        raise RegardError(f"{where} must be {_kind_text(hint)}, not {value!r}.{as_list}")
     return result
 
 

@@ -26,7 +26,8 @@ def hardware() -> str:
     """Processor, cores, memory, and the GPU where there is one."""
     import torch
 
-    words = [f"{_processor()}, {os.cpu_count() or 1} cores, {torch.get_num_threads()} threads"]
+    n_cores, n_threads = os.cpu_count() or 1, torch.get_num_threads()
+    words = [f"{_processor()}, {n_cores} core{'s' * (n_cores > 1)}, {n_threads} thread{'s' * (n_threads > 1)}"]
     memory = _memory_gb()
     if memory is not None:
         words.append(f"{memory:.0f} GB of memory")

@@ -120,8 +120,7 @@ class RuntimeConfig(Settings):
     )
 
     def check(self) -> None:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
-            raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}.")
+        check_device(self.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,3 +140,9 @@ class CheckpointConfig(Settings):
 def _refuse_zero(section: Settings, name: str, why: str) -> None:
     if getattr(section, name) == 0:
         raise RegardError(f"{name} must be more than 0, not {getattr(section, name)}: {why}.")
+
+
+def check_device(name: str) -> None:
+    """Refuse what names no device; whether this machine has it is asked later (`pick_device`)."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {name!r}.")

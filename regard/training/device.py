@@ -13,8 +13,8 @@ from regard.training.config import RuntimeConfig
 from regard.training.randomness import random_tensors, restore_random, seed_everything
 
 
-def pick_device(name: str) -> torch.device:
-    """The device that `auto`, `cpu`, `cuda` or `cuda:N` means on this machine.
+def pick_device(name: str, key: str = "runtime.device") -> torch.device:
+    """The device that `auto`, `cpu`, `cuda` or `cuda:N` means on this machine; `key` is what it was asked for with.
 
     >>> pick_device("cpu")
     device(type='cpu')
@@ -24,7 +24,7 @@ def pick_device(name: str) -> torch.device:
     if not torch.cuda.is_available():
         raise RegardError(
             f"The device '{name}' was asked for, but torch {torch.__version__} sees no GPU here. "
-            "Use runtime.device=cpu or auto, or install a CUDA build of torch."
+            f"Use {key}=cpu or auto, or install a CUDA build of torch."
         )
     device = torch.device("cuda" if name == "auto" else name)
     if device.index is not None and device.index >= torch.cuda.device_count():
