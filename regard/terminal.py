@@ -212,10 +212,15 @@ def print_study(study: Study, folder: Path) -> None:
 
     summary = study.finding.summary
     table = _table(*summary.columns, right=summary.columns[1:])
+    table.title, table.title_justify, table.title_style = summary.title, "left", "dim"
+    table.columns[0].no_wrap = True  # where there is little room, numbers and their heads are wrapped, no name is cut
+    table.columns[0].overflow = "fold"
     for name, *cells in summary.rows:
         table.add_row(f"[bold]{escape(cell_text(name))}[/bold]", *(escape(cell_text(cell)) for cell in cells))
     console.print(table)
     console.print(Text(f"\n{study.sentence}", "bold"))
+    for note in study.finding.notes:
+        console.print(Text(note))
     console.print(Text(f"\nThe page: {folder / 'report.html'}  (a picture: {folder / 'figure.png'})"), soft_wrap=True)
 
 

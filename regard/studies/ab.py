@@ -64,7 +64,7 @@ def study_ab(config: ABConfig, tell: Progress) -> Finding:
             )
     found = []
     for name in config.models:
-        for done, length in enumerate(config.lengths):
+        for done, length in enumerate(sorted(config.lengths)):
             tell(f"A/B, {name}", done, len(config.lengths))
             found.append(_best_attempt(name, length, config))
         tell(f"A/B, {name}", len(config.lengths), len(config.lengths))
@@ -180,6 +180,7 @@ def _example_table() -> Numbers:
 
 
 def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
+    lengths = sorted(config.lengths)
     by_model = {name: [a for a in found if a.model == name] for name in config.models}
     lines = tuple(
         Line(
@@ -202,18 +203,19 @@ def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
         charts=(
             Chart(
                 "Right answers by length", "length of the sequence", "% right", lines,
-                is_x_log=True, is_y_log=False, y_limits=(38.0, 103.0),
+                is_x_log=True, is_y_log=False, y_limits=(38.0, 103.0), measured_at=tuple(map(float, lengths)),
                 note="Sequences of A, half of them with one B somewhere; after the last token the model says whether "
                 "there was one. Each point is a model trained on that length alone; bands are 95% intervals. "
-                "Who guesses is right in 50%.",
+                "Guessing gives 50%.",
             ),
         ),
-        summary=Numbers("Right answers", ("model", *(f"n = {n:,}" for n in config.lengths)), tuple(rows)),
+        summary=Numbers("Right answers", ("model", *(f"n = {n:,}" for n in lengths)), tuple(rows)),
         tables=(
             _example_table(),
             Numbers("Every training", ("model", "length", "right", "95% interval", "updates", "learning rate"),
                     tuple(steps), is_folded=True),
         ),
+        notes=() if len(lengths) > 1 else (f"One length, {lengths[0]:,}, was asked for: a point a model, no line.",),
         method=_method(config),
         numbers={
             "attempts": [
@@ -276,7 +278,7 @@ def _method(config: ABConfig) -> tuple[tuple[str, str], ...]:
         (
             "Training",
             f"for each length from fresh weights: AdamW, {config.n_batch} new sequences an update, gradients clipped "
-            f"to norm 1, at most {config.n_steps} updates, fewer where the loss stayed below {SOLVED_NATS} nats for "
+            f"to norm 1, at most {config.n_steps:,} updates, fewer where the loss stayed below {SOLVED_NATS} nats for "
             f"{SOLVED_STEPS}. Learning rates {rates} in turn until one is right in {RIGHT:.0%}; else the one that does "
             "best on sequences kept for that choice",
         ),

@@ -16,7 +16,7 @@ from regard.errors import RegardError
 from regard.folder import prepared_again
 from regard.run import Run
 from regard.text.config import TokenizerConfig
-from regard.training.progress import Silent, Status
+from regard.training.progress import Status
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -28,14 +28,23 @@ VOCAB_SIZE = 512  # tokens of BPE: short words and parts of words
 N_BATCH, RATE = 8, 5e-3
 
 
-class Told(Silent):
-    """Hands a training's progress on to a bar."""
+class Told:
+    """Hands a training's progress on to a bar, and says nothing else."""
 
     def __init__(self, what: str, n_steps: int, tell: Progress) -> None:
         self._what, self._n_steps, self._tell = what, n_steps, tell
 
+    def start(self, title: str) -> None:
+        pass
+
     def show(self, status: Status) -> None:
         self._tell(self._what, status.step, self._n_steps)
+
+    def note(self, text: str) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
 
 
 @dataclass(frozen=True)
@@ -86,15 +95,19 @@ def subjects(runs: Sequence[Run], data: str | None, names: Sequence[str] | None 
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Folder names where these tell the runs apart, whole paths where they do not."""
+    """Folder names where these tell the runs apart, whole paths where they do not; each with the kind of its model."""
     short = [run.folder.resolve().name for run in runs]
-    return short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
+    names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
+    return [
+        name if name == run.config.model_name else f"{name} ({run.config.model_name})"
+        for name, run in zip(names, runs, strict=True)
+    ]
 
 
 def _text(run: Run, data: str | None) -> Stream:
     if data is not None:
         return encode_with(run.tokenizer, run.config.data.replace(train=data, valid=None, test=None, max_bytes=None))
-    prepared = prepared_again(run.folder, run.config)
+    prepared = prepared_again(run.folder, run.config, option="--set data=FILE")
     return prepared.test if len(prepared.test) else prepared.valid
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.errors import RegardError
 from regard.settings import Settings, setting
+from regard.training.config import check_device
 
 _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
@@ -27,6 +29,9 @@ class GradientsConfig(Settings):
     n_texts: int = setting(256, "positions averaged over, each in a text of its own", low=2)
     seed: int = setting(0, _SEED, low=0)
 
+    def check(self) -> None:
+        _check_listed("models", self.models, "[rnn, lstm]")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ABConfig(Settings):
@@ -45,6 +50,9 @@ class ABConfig(Settings):
     seed: int = setting(0, _SEED, low=0)
 
     def check(self) -> None:
+        _check_listed("models", self.models, "[rnn, lstm]")
+        _check_listed("lengths", self.lengths, "[10, 100]")
+        _check_listed("rates", self.rates, "[0.01]")
         _check_width(self.d_model)
 
 
@@ -66,6 +74,7 @@ class RecencyConfig(Settings):
     seed: int = setting(0, _SEED, low=0)
 
     def check(self) -> None:
+        _check_listed("models", self.models, "[rnn, lstm]")
         _check_width(self.d_model)
 
 
@@ -79,16 +88,26 @@ class CostConfig(Settings):
     n_fixed: int = setting(1024, "the length while the width grows", low=8)
     n_window: int = setting(64, "r: tokens that restricted attention sees", low=1)
     n_kernel: int = setting(3, "k: tokens that the convolution sees", low=1)
-    n_largest: int = setting(3, "exponents are fitted to so many of the largest sizes", low=2)
+    n_largest: int = setting(3, "exponents are fitted to so many of the largest sizes", low=3)
     n_repeats: int = setting(6, "measurements of each size, in turns; the shortest counts", low=1)
     has_projections: bool = setting(False, "measure attention with the d x d products that make q, k, v and output")
     device: str = setting("auto", _DEVICE)
 
     def check(self) -> None:
+        check_device(self.device)
         for name in ("lengths", "widths"):
-            sizes = getattr(self, name)
-            if len(sizes) < 2 or list(sizes) != sorted(set(sizes)):
+            sizes = list(getattr(self, name))
+            if len(sizes) < 2 or sizes != sorted(set(sizes)):
                 raise RegardError(f"{name} must be two or more sizes, each larger than the one before, not {sizes}.")
+
+
+def _check_listed(name: str, values: Sequence[object], example: str) -> None:
+    """Refuse a list that names nothing, or one thing twice."""
+    if not values:
+        raise RegardError(f"{name} must name at least one, such as {name}={example}, not [].")
+    twice = next((v for i, v in enumerate(values) if v in values[:i]), None)
+    if twice is not None:
+        raise RegardError(f"{name} names {twice} twice; leave one out.")
 
 
 def _check_width(d_model: int) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,7 +29,7 @@ from regard.layers.record import Record
 from regard.layers.restricted_attention import RestrictedAttention, restricted_attention
 from regard.studies.config import CostConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import exponent, listed, short
+from regard.studies.fits import MAX_OFF, PowerLaw, listed, power_law, short
 from regard.training.device import pick_device
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ LAYERS: tuple[Layer, ...] = (
 
 
 def study_cost(config: CostConfig, tell: Progress) -> Finding:
-    device = pick_device(config.device)
+    device = pick_device(config.device, "device")
     by_n = _measured("by length", [(n, config.d_fixed) for n in config.lengths], config, device, tell)
     by_d = _measured("by width", [(config.n_fixed, d) for d in config.widths], config, device, tell)
     return _finding(config, by_n, by_d, device)
@@ -205,22 +205,22 @@ def _place(tensor: Tensor) -> Any:
 
 @dataclass(frozen=True)
 class Exponents:
-    """Of one layer: how time, memory and counted FLOPs grow with n and with d."""
+    """Of one layer: how time, memory and counted FLOPs grow with n and with d; None: as no power."""
 
     layer: str
-    time_by_n: float
-    time_by_d: float
-    memory_by_n: float
-    memory_by_d: float
-    flops_by_n: float
-    flops_by_d: float
+    time_by_n: PowerLaw | None
+    time_by_d: PowerLaw | None
+    memory_by_n: PowerLaw | None
+    memory_by_d: PowerLaw | None
+    flops_by_n: PowerLaw | None
+    flops_by_d: PowerLaw | None
 
 
 def exponents(layer: str, by_n: Sequence[Point], by_d: Sequence[Point], n_largest: int) -> Exponents:
     ns, ds = [p for p in by_n if p.layer == layer], [p for p in by_d if p.layer == layer]
 
-    def of(points: Sequence[Point], size: str, value: str) -> float:
-        return exponent([getattr(p, size) for p in points], [getattr(p, value) for p in points], n_largest)
+    def of(points: Sequence[Point], size: str, value: str) -> PowerLaw | None:
+        return power_law([getattr(p, size) for p in points], [getattr(p, value) for p in points], n_largest)
 
     return Exponents(
         layer,
@@ -234,10 +234,10 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
     fitted = [exponents(layer.name, by_n, by_d, config.n_largest) for layer in LAYERS]
     rows, beside = [], []
     for layer, e in zip(LAYERS, fitted, strict=True):
-        by_length = str(layer.by_n), f"{e.time_by_n:.2f}", f"{e.memory_by_n:.2f}"
-        by_width = str(layer.by_d), f"{e.time_by_d:.2f}", f"{e.memory_by_d:.2f}"
+        by_length = str(layer.by_n), _fitted(e.time_by_n), _fitted(e.memory_by_n)
+        by_width = str(layer.by_d), _fitted(e.time_by_d), _fitted(e.memory_by_d)
         rows.append((layer.name, layer.formula, *by_length, *by_width))
-        counted = f"{e.flops_by_n:.2f}", f"{e.flops_by_d:.2f}"
+        counted = _fitted(e.flops_by_n), _fitted(e.flops_by_d)
         beside.append((layer.name, layer.formula, *counted, layer.n_sequential, layer.path))
     n, d = f"at width d = {config.d_fixed}", f"at length n = {config.n_fixed:,}"
     kept = "memory at its highest, MB" if device.type == "cuda" else "memory kept for the way back, MB"
@@ -255,7 +255,8 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
             ("layer", "cost", "n^", "time", "memory", "d^", "time", "memory"),
             tuple(rows),
             note="Cost grows as n to the power in the first group and as d to the power in the second: what the "
-            f"lectures' table says, then what was fitted to the {config.n_largest} largest sizes. "
+            f"lectures' table says, then what was fitted to the {config.n_largest} largest sizes, ± how far one of "
+            "them lies off the fit; none: no power law at these sizes. "
             f"k = {config.n_kernel}, r = {config.n_window}.",
         ),
         tables=(
@@ -271,7 +272,7 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
         ),
         method=_method(config, device),
         numbers={
-            "exponents": [vars(e) for e in fitted],
+            "exponents": [asdict(e) for e in fitted],
             "by_length": [vars(p) for p in by_n],
             "by_width": [vars(p) for p in by_d],
             "device": str(device),
@@ -290,7 +291,13 @@ def _chart(
         )
         for i, layer in enumerate(LAYERS)
     )
-    return Chart(title, x_label, y_label, lines, is_x_log=True, note=f"One layer, one sequence, {note}.")
+    sizes = tuple(sorted({float(getattr(p, size)) for p in points}))
+    note = f"One layer, one sequence, {note}."
+    return Chart(title, x_label, y_label, lines, is_x_log=True, measured_at=sizes, note=note)
+
+
+def _fitted(law: PowerLaw | None) -> str:
+    return "none" if law is None else str(law)
 
 
 def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
@@ -305,14 +312,32 @@ def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
 
 def cost_sentence(fitted: Sequence[Exponents], config: CostConfig) -> str:
     """What the numbers say, in one sentence."""
-    parts = [f"{e.layer} n^{e.time_by_n:.1f} d^{e.time_by_d:.1f}" for e in fitted]
-    largest = f"n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
     by_name = {e.layer: e for e in fitted}
-    plain, fused = by_name["attention"], by_name["fused"]
-    return (
-        f"Time grew as {listed(parts)} ({largest}), and memory with n as n^{plain.memory_by_n:.1f} in plain attention "
-        f"and n^{fused.memory_by_n:.1f} in fused."
-    )
+    times = {e.layer: " ".join(_powers(n=e.time_by_n, d=e.time_by_d)) for e in fitted}
+    memory = {f"{kind} attention": _powers(n=by_name[key].memory_by_n)
+              for kind, key in (("plain", "attention"), ("fused", "fused"))}  # fmt: skip
+    text = []
+    if any(times.values()):
+        text.append("time grew as " + listed([f"{layer} {power}" for layer, power in times.items() if power]))
+    if any(memory.values()):
+        text.append("memory with n as " + listed([f"{p[0]} in {kind}" for kind, p in memory.items() if p]))
+    uneven = [
+        f"the time of {e.layer} with {size}"
+        for e in fitted
+        for size, law in (("n", e.time_by_n), ("d", e.time_by_d))
+        if law is None
+    ]
+    uneven += [f"the memory of {kind} with n" for kind, p in memory.items() if not p]
+    if len(uneven) == 2 * len(fitted) + len(memory):
+        text.append("neither time nor memory followed a power law")
+    elif uneven:
+        text.append(f"no power law fits {listed(uneven)}")
+    sizes = f"With n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
+    return f"{sizes}, {'; '.join(text)}."
+
+
+def _powers(**laws: PowerLaw | None) -> list[str]:
+    return [f"{size}^{law.exponent:.1f}" for size, law in laws.items() if law is not None]
 
 
 def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], ...]:
@@ -327,12 +352,14 @@ def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], 
         else "bytes that autograd keeps from the forward for the backward pass, output included; input and weights are "
         "left out"
     )
+    n_threads = torch.get_num_threads()
     return (
         ("Layers", f"attention with one head, {what}; Elman's network for recurrent; k = {config.n_kernel}, r = "
-                   f"{config.n_window}; float32, one sequence, on {device}, {torch.get_num_threads()} thread(s)"),
+                   f"{config.n_window}; float32, one sequence, on {device}, {n_threads} thread{'s' * (n_threads > 1)}"),
         ("Time", f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns"),
         ("Memory", memory),
-        ("Fit", f"least squares in log-log over the {config.n_largest} largest sizes"),
+        ("Fit", f"least squares in log-log over the {config.n_largest} largest sizes, three or more; no exponent is "
+                f"told where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls"),
         ("FLOPs", "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
                   "twice as many scores and hide half)"),
     )  # fmt: skip

@@ -23,7 +23,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure. `y_limits` None: as the lines need."""
+    """One figure. `y_limits` None: as the lines need; `measured_at`: where few x were measured, marked one by one."""
 
     title: str
     x_label: str
@@ -32,6 +32,7 @@ class Chart:
     is_x_log: bool = False
     is_y_log: bool = True
     y_limits: tuple[float, float] | None = None
+    measured_at: tuple[float, ...] = ()
     note: str = ""
 
 
@@ -56,6 +57,8 @@ class Finding:
     summary: Numbers
     method: tuple[tuple[str, str], ...]
     tables: tuple[Numbers, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was not measured as it was asked for."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -85,5 +88,5 @@ class Study:
         """What goes into numbers.json: no figures, only what they were drawn from."""
         whole = asdict(self)
         finding = whole.pop("finding")
-        kept = {key: finding[key] for key in ("question", "sentence", "numbers", "method")}
+        kept = {key: finding[key] for key in ("question", "sentence", "notes", "numbers", "method")}
         return (json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n").encode()

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+MIN_POINTS = 3  # two lie on every line
+MAX_OFF = 0.15  # a power law is fitted where no point lies farther off the line than this share
+MIN_FALL = 2.0  # a curve falls if its fit does by this factor, from the nearest distance to the farthest
+MIN_R2 = 0.7  # ... and by the same factor at every step if the fit explains this share of its variance
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -17,29 +23,67 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     return above / sum((x - mean_x) ** 2 for x in xs)
 
 
-def exponent(sizes: Sequence[float], values: Sequence[float], n_largest: int | None = None) -> float:
-    """p of value = c size^p: the slope in log-log, over the `n_largest` sizes.
+@dataclass(frozen=True)
+class PowerLaw:
+    """value = c size^exponent, and by what share the farthest point lies off it."""
 
-    >>> round(exponent([1, 10, 100], [7, 700, 70_000]), 6)
-    2.0
+    exponent: float
+    off: float
+
+    def __str__(self) -> str:
+        return f"{self.exponent:.2f} ±{100 * self.off:.0f}%"
+
+
+def power_law(sizes: Sequence[float], values: Sequence[float], n_largest: int | None = None) -> PowerLaw | None:
+    """The line in log-log over the `n_largest` sizes; None where the points lie on none, are too few or fall.
+
+    >>> print(power_law([1, 10, 100], [7, 700, 70_000]))
+    2.00 ±0%
+    >>> power_law([1, 2, 4], [0.22, 0.69, 0.25]) is None, power_law([1, 2], [1, 2]) is None
+    (True, True)
     """
     pairs = sorted(zip(sizes, values, strict=True))[-(n_largest or len(sizes)) :]
-    return slope([math.log(size) for size, _ in pairs], [math.log(value) for _, value in pairs])
-
-
-def half_life(distances: Sequence[float], values: Sequence[float]) -> float | None:
-    """Steps in which value = c 2^(-distance/half_life) halves; None where it does not fall. Zeros are left out.
-
-    >>> half_life([0, 1, 2, 3], [8, 4, 2, 1])
-    1.0
-    >>> half_life([1, 2, 3], [1, 1, 1]) is None
-    True
-    """
-    seen = [(d, v) for d, v in zip(distances, values, strict=True) if v > 0]
-    if len(seen) < 2:
+    if len(pairs) < MIN_POINTS:
         return None
-    rate = slope([d for d, _ in seen], [math.log2(v) for _, v in seen])
-    return -1 / rate if rate < -1e-9 else None
+    xs, ys = [math.log(size) for size, _ in pairs], [math.log(value) for _, value in pairs]
+    p = slope(xs, ys)
+    level = sum(ys) / len(ys) - p * sum(xs) / len(xs)
+    off = math.expm1(max(abs(y - level - p * x) for x, y in zip(xs, ys, strict=True)))
+    falls = p * (xs[-1] - xs[0]) < -math.log1p(MAX_OFF)  # no cost falls with size: the clock saw something else
+    return None if off > MAX_OFF or falls else PowerLaw(p, off)
+
+
+@dataclass(frozen=True)
+class Fall:
+    """How a curve falls with distance. `half_life` None: not by the same factor at every step."""
+
+    falls: bool
+    half_life: float | None
+
+    def __str__(self) -> str:
+        if self.half_life is not None:
+            return f"{short(self.half_life)} steps"
+        return "falls unevenly" if self.falls else "does not fall"
+
+
+def fall_of(distances: Sequence[float], values: Sequence[float]) -> Fall:
+    """value = c 2^(-distance/half_life), fitted to log2 of the values; zeros are left out.
+
+    >>> print(fall_of([0, 1, 2, 3], [8, 4, 2, 1]))
+    1.0 steps
+    >>> print(fall_of([5, 20, 60], [4.9, 0.96, 7.7]), "/", fall_of([1, 2, 3, 4, 5, 6, 7, 8], [64, 2, 1, 1, 1, 1, 1, 1]))
+    does not fall / falls unevenly
+    """
+    seen = [(d, math.log2(v)) for d, v in zip(distances, values, strict=True) if v > 0]
+    if len(seen) < 2:
+        return Fall(False, None)
+    xs, ys = [d for d, _ in seen], [y for _, y in seen]
+    rate = slope(xs, ys)
+    if -rate * (max(xs) - min(xs)) < math.log2(MIN_FALL):
+        return Fall(False, None)
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    explained = sum((rate * (x - mean_x)) ** 2 for x in xs) / sum((y - mean_y) ** 2 for y in ys)  # r²
+    return Fall(True, -1 / rate if explained >= MIN_R2 else None)
 
 
 def reach(distances: Sequence[int], effects: Sequence[float], threshold: float) -> int | None:

@@ -29,7 +29,7 @@ from regard.run import Run
 from regard.studies.brief import DATA, N_BATCH, RATE, Subject, brief_runs, check_length, subjects
 from regard.studies.config import N_HEADS, GradientsConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import half_life, listed, short
+from regard.studies.fits import MIN_R2, Fall, fall_of, listed, short
 from regard.studies.small import small
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class Fading:
         return len(self.inputs) > 1 and self.inputs[1] > 0
 
     @property
-    def half_life(self) -> float | None:
-        return half_life(range(1, len(self.inputs)), self.inputs[1:])
+    def fall(self) -> Fall:
+        return fall_of(range(1, len(self.inputs)), self.inputs[1:])
 
 
 def study_gradients(config: GradientsConfig, runs: Sequence[Run], tell: Progress) -> Finding:
@@ -65,7 +65,7 @@ def study_gradients(config: GradientsConfig, runs: Sequence[Run], tell: Progress
         networks = [_network(run) for run in runs]
         taken = zip(subjects(runs, config.data), networks, strict=True)
         found = [_fading(subject, network, "trained", config, tell) for subject, network in taken]
-        return _finding(config, found, [str(run.folder) for run in runs])
+        return _finding(config, found, [f"{run.folder} ({run.config.model_name})" for run in runs])
     for name in config.models:
         if model_entry(name).kind == "count":
             raise RegardError(f"{_NO_GRADIENT.format(name=name)} Leave '{name}' out of models.")
@@ -191,7 +191,7 @@ def _finding(config: GradientsConfig, found: list[Fading], folders: list[str]) -
     rows = []
     for f in found:
         at = dict(enumerate(shares(f.inputs), start=1))
-        halves = "–" if not f.looks_back else "never" if f.half_life is None else f"{short(f.half_life)} steps"
+        halves = str(f.fall) if f.looks_back else "–"
         first = f.inputs[1] if f.looks_back else 0.0
         rows.append((f.model, f.stage, short(first), *(short(at.get(k)) for k in _columns(found)), halves))
     return Finding(
@@ -199,17 +199,29 @@ def _finding(config: GradientsConfig, found: list[Fading], folders: list[str]) -
         sentence=gradients_sentence([f for f in found if f.stage == stages[-1]]),
         charts=tuple(charts),
         summary=Numbers("Norm of the gradient by distance", columns, tuple(rows)),
+        notes=_notes(config, found),
         method=_method(config, folders),
         numbers={
             "distances": list(range(max(len(f.inputs) for f in found))),
             "curves": [
                 {
-                    "model": f.model, "stage": f.stage, "inputs": f.inputs, "state": f.state, "half_life": f.half_life,
+                    "model": f.model, "stage": f.stage, "inputs": f.inputs, "state": f.state,
+                    "half_life": f.fall.half_life, "falls": f.fall.falls,
                 }
                 for f in found
             ],
         },
     )  # fmt: skip
+
+
+def _notes(config: GradientsConfig, found: Sequence[Fading]) -> tuple[str, ...]:
+    farthest = {f.model: len(f.inputs) - 1 for f in found}
+    return tuple(
+        f"{model} reads too few tokens at once for max_distance {config.max_distance}: its gradient was followed "
+        f"{n} steps back."
+        for model, n in farthest.items()
+        if n < config.max_distance
+    )
 
 
 def _columns(found: Sequence[Fading]) -> list[int]:
@@ -243,16 +255,26 @@ def gradients_sentence(found: Sequence[Fading]) -> str:
         return f"No gradient reaches back beyond the token just read in {listed(others)}."
     k = min(FAR, *(len(f.inputs) - 1 for f in looking))
     parts = [
-        f"{short(shares(f.inputs)[k - 1])} {'of what it is after one' if i == 0 else ''}".strip() + f" in {f.model}"
+        f"{short(shares(f.inputs)[k - 1])} {'of the one a step back' if i == 0 else ''}".strip() + f" in {f.model}"
         for i, f in enumerate(looking)
     ]
-    halves = [f"{short(f.half_life)} steps in {f.model}" for f in looking if f.half_life is not None]
-    level = [f.model for f in looking if f.half_life is None]
-    text = f"After {k} steps the gradient is {listed(parts)}" + (
-        f"; it halves every {listed(halves)}" if halves else ""
-    )
-    text += f", and does not fall in {listed(level)}" if level else ""
+    halves = [f"{f.fall} in {f.model}" for f in looking if f.fall.half_life is not None]
+    ways = [f"halves every {listed(halves)}"] if halves else []
+    for way in ("falls unevenly", "does not fall"):
+        such = [f.model for f in looking if str(f.fall) == way]
+        ways += [f"{way} in {listed(such)}"] if such else []
+    which = f"{found[0].stage} model{'s' * (len(found) > 1)}"
+    text = f"In the {which} the gradient {k} step{'s' * (k > 1)} back is {listed(parts)}; it {', and '.join(ways)}"
     return text + (f"; none reaches back beyond the token just read in {listed(others)}." if others else ".")
+
+
+def _training(config: GradientsConfig) -> str:
+    if not config.n_steps:
+        return "not trained"
+    return (
+        f"each trained for {config.n_steps:,} updates of {N_BATCH} x {_n_read(config)} tokens by `regard train`, "
+        f"learning rate {RATE:g}"
+    )
 
 
 def _method(config: GradientsConfig, folders: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -260,8 +282,8 @@ def _method(config: GradientsConfig, folders: Sequence[str]) -> tuple[tuple[str,
     models = (
         f"your runs: {', '.join(folders)}"
         if folders
-        else f"{', '.join(config.models)}: width {config.d_model}, {config.n_layers} layer(s), each trained for "
-        f"{config.n_steps} updates of {N_BATCH} x {_n_read(config)} tokens by `regard train`, learning rate {RATE:g}"
+        else f"{', '.join(config.models)}: width {config.d_model}, {config.n_layers} layer"
+        f"{'s' * (config.n_layers > 1)}, {_training(config)}"
     )
     return (
         ("Models", models),
@@ -272,6 +294,7 @@ def _method(config: GradientsConfig, folders: Sequence[str]) -> tuple[tuple[str,
             "path; Euclidean norm, then the mean over stretches. Distance 0 is the token just read",
         ),
         ("Fit", "log2 of the mean norm over distance, least squares over all distances from 1; its slope gives the "
-                "half-life"),
+                "half-life. A curve whose fit falls by less than a factor of two in all does not fall; one of which "
+                f"the fit explains less than {MIN_R2:.0%} of the variance falls unevenly, and neither has a half-life"),
         ("Seed", str(config.seed)),
     )  # fmt: skip

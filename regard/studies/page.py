@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib import resources
 
@@ -26,8 +27,10 @@ def render_study(study: Study) -> str:
     return PAGE.format(
         title=escape(f"Regard: {finding.question}"),
         css=_text("report.css"),
+        own_css=OWN_CSS,
         name=escape(study.name),
         sentence=escape(finding.sentence),
+        notes="".join(f'<p class="note">{_marked(note)}</p>' for note in finding.notes),
         question=escape(finding.question),
         figures=figures,
         tables=tables,
@@ -44,6 +47,7 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 {css}
+{own_css}
 </style>
 </head>
 <body>
@@ -52,6 +56,7 @@ PAGE = """<!doctype html>
 <p class="kicker">Regard · study: {name}</p>
 <h1>{question}</h1>
 <p class="lede">{sentence}</p>
+{notes}
 </header>
 {figures}
 {tables}
@@ -69,8 +74,25 @@ PAGE = """<!doctype html>
 """
 
 
+# A shadow at an edge of a table behind which there is more: the white cover scrolls with the table, the shadow stays.
+OWN_CSS = """
+.numbers { background:
+  linear-gradient(to right, #fff 30%, #fff0) 0 0 / 40px 100% no-repeat local,
+  linear-gradient(to left, #fff 30%, #fff0) 100% 0 / 40px 100% no-repeat local,
+  linear-gradient(to right, #0003, #0000) 0 0 / 14px 100% no-repeat scroll,
+  linear-gradient(to left, #0003, #0000) 100% 0 / 14px 100% no-repeat scroll; }
+.numbers td:first-child { max-width: 16em; overflow-wrap: anywhere; white-space: normal; }
+code { font-family: var(--mono); font-size: 0.93em; }
+"""
+
+
+def _marked(text: str) -> str:
+    """Escaped, with `what is typed` in the type of code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _section(title: str, note: str, body: str) -> str:
-    lede = f'<p class="note">{escape(note)}</p>' if note else ""
+    lede = f'<p class="note">{_marked(note)}</p>' if note else ""
     return f"<section><h2>{escape(title)}</h2>{lede}{body}</section>"
 
 
@@ -84,7 +106,7 @@ def _figure(chart: Chart) -> str:
             height=height,
             x_label=chart.x_label,
             y_label=chart.y_label,
-            x_text=count_text,
+            x_text=x_text(chart),
             y_range=y_limits(chart),
             title=chart.title,
             is_x_log=chart.is_x_log,
@@ -92,6 +114,7 @@ def _figure(chart: Chart) -> str:
             y_text=short,
             tick_text=tick_text,
             x_limits=x_limits(chart),
+            measured_at=chart.measured_at,
         )
         + "</div>"
         for kind, width, height in WIDTHS
@@ -104,10 +127,18 @@ def series_of(chart: Chart) -> list[Series]:
 
 
 def x_limits(chart: Chart) -> tuple[float, float]:
-    """From the first to the last x of all lines."""
+    """From the first to the last x of all lines, and a little more where these are dots."""
     xs = [x for line in chart.lines for x, _ in line.points]
     low, high = min(xs), max(xs)
+    if chart.measured_at and chart.is_x_log and high > low:
+        room = (high / low) ** 0.02
+        low, high = low / room, high * room
     return (low, high) if high > low else (low * 0.9, high * 1.1 + 1e-9)
+
+
+def x_text(chart: Chart) -> Callable[[float], str]:
+    """How an x is written: sizes that were chosen in full, others rounded."""
+    return (lambda x: f"{x:,.0f}") if chart.measured_at else count_text
 
 
 def y_limits(chart: Chart) -> tuple[float, float]:
@@ -152,7 +183,7 @@ def _method(study: Study, finding: Finding) -> str:
         ("Versions", ", ".join(f"{name} {version}" for name, version in study.versions.items())),
         ("When", f"{study.date}, {duration_text(study.seconds)} in all"),
     ]
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
+    facts = "".join(f"<dt>{escape(name)}</dt><dd>{_marked(value)}</dd>" for name, value in rows)
     return f"<dl>{facts}</dl><p>To repeat it:</p><pre class=command>{escape(study.command)}</pre>"
 
 

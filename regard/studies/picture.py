@@ -6,11 +6,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from regard.comparison.budget import count_text
 from regard.lens.page.palette import colour_of
 from regard.studies.finding import Chart, Study
 from regard.studies.fits import tick_text
-from regard.studies.page import x_limits, y_limits
+from regard.studies.page import x_limits, x_text, y_limits
 
 INK, SOFT, LINE = "#1c1e21", "#5d6470", "#e3e5e8"
 MOST = 3  # charts in one picture: more would be too small to read
@@ -37,7 +36,8 @@ def _draw(axes: Any, chart: Chart) -> None:
     for line in chart.lines:
         xs, ys = [x for x, _ in line.points], [y for _, y in line.points]
         style: Any = (0, tuple(float(d) for d in line.dash.split())) if line.dash else "solid"
-        axes.plot(xs, ys, color=colour_of(line.colour), linewidth=2.2, linestyle=style, label=line.name)
+        axes.plot(xs, ys, color=colour_of(line.colour), linewidth=2.2, linestyle=style, label=line.name,
+                  marker="o" if chart.measured_at else None, markersize=4.5)  # fmt: skip
         if line.band:
             band = ([b[i] for b in line.band] for i in range(3))  # x, low, high
             axes.fill_between(*band, color=colour_of(line.colour), alpha=0.16, linewidth=0)
@@ -48,7 +48,10 @@ def _draw(axes: Any, chart: Chart) -> None:
     axes.set_title(chart.title, loc="left", fontsize=11, color=INK)
     axes.set_xlabel(chart.x_label, fontsize=9.5, color=SOFT)
     axes.set_ylabel(chart.y_label, fontsize=9.5, color=SOFT)
-    axes.xaxis.set_major_formatter(lambda x, _: count_text(x))
+    if chart.measured_at:
+        axes.set_xticks(chart.measured_at)
+        axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(lambda x, _: x_text(chart)(x))
     axes.xaxis.set_minor_formatter(lambda *_: "")
     if chart.is_y_log:
         axes.yaxis.set_major_formatter(lambda y, _: tick_text(y))

@@ -11,7 +11,8 @@ away", who permute and drop words of an LSTM's context).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.models.next_token import NextToken
 from regard.models.pointer import UNK, PointerModel
+from regard.models.table import model_entry
 from regard.run import Run
 from regard.studies.brief import DATA, N_BATCH, RATE, VOCAB_SIZE, Subject, brief_runs, check_length, subjects
 from regard.studies.config import N_HEADS, RecencyConfig
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from regard.text.learning import Progress
 
 AT_ONCE = 50  # texts read side by side
+# Nats that rounding alone can make. KL is about δ²/2 for a change of δ in the logits, and float32 rounds these by some
+# 1e-6: between the same weights in float32 and in float64 we measured 1e-13 on average and 6e-13 at most (window, RNN,
+# LSTM and Transformer of width 64). The rest is room for larger models.
+ROUNDING = 1e-11
 N_ORDER, N_WINDOW = 4, 8  # of the n-gram and the window that are made here
 
 
@@ -50,15 +56,27 @@ class Effects:
     is_folded: bool = False
     """Whether words that the model can only copy were counted as <unk>."""
 
+    @property
+    def told(self) -> tuple[float, ...]:
+        """The nats with zero in the place of what rounding alone could have made."""
+        return tuple(n if n >= ROUNDING else 0.0 for n in self.nats)
+
+    @property
+    def sight(self) -> int | None:
+        """The distance after which nothing changes at all; None: there is none, or the effect faded into rounding."""
+        seen = [d for d, n in zip(self.distances, self.nats, strict=True) if n > 0]
+        is_faded = any(0 < n < ROUNDING for n in self.nats)
+        return None if is_faded or not seen or seen[-1] == self.distances[-1] else seen[-1]
+
     def reach(self, threshold: float) -> int | None:
-        return reach(self.distances, self.nats, threshold)
+        return reach(self.distances, self.told, threshold)
 
 
 def study_recency(config: RecencyConfig, runs: Sequence[Run], tell: Progress) -> Finding:
     """Briefly trained models of every generation; or the user's own runs, as they are."""
     if runs:
         found = [_effects(subject, config, tell) for subject in subjects(runs, config.data)]
-        return _finding(config, found, [str(run.folder) for run in runs])
+        return _finding(config, found, [f"{run.folder} ({run.config.model_name})" for run in runs])
     settings = {name: _small(name, config) for name in config.models}
     with brief_runs(
         settings,
@@ -113,12 +131,13 @@ def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects
     n_known = _n_known(subject.run)
     nats, changed = [], []
     what = f"replacing words for {subject.name}"
-    for at in range(0, len(texts), AT_ONCE):
-        tell(what, at, len(texts))
-        part = slice(at, at + AT_ONCE)
-        kl, top = replaced(model, texts[part], others[part], distances, n_known)
-        nats.append(kl)
-        changed.append(top)
+    with _without_tf32():
+        for at in range(0, len(texts), AT_ONCE):
+            tell(what, at, len(texts))
+            part = slice(at, at + AT_ONCE)
+            kl, top = replaced(model, texts[part], others[part], distances, n_known)
+            nats.append(kl)
+            changed.append(top)
     tell(what, len(texts), len(texts))
     means = torch.cat(nats).mean(dim=0)  # (distances)
     if not bool(torch.isfinite(means).all()):
@@ -129,6 +148,17 @@ def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects
     shares = torch.cat(changed).double().mean(dim=0)
     effects = tuple(means.tolist()), tuple(shares.tolist())
     return Effects(subject.name, distances, *effects, len(texts), is_folded=n_known is not None)
+
+
+@contextmanager
+def _without_tf32() -> Iterator[None]:
+    """cuDNN's recurrent kernels round products to 10 bits unless told not to, and that would look like an effect."""
+    was_allowed = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = was_allowed
 
 
 def _n_known(run: Run) -> int | None:
@@ -197,7 +227,7 @@ def divergence(p: Float[Tensor, "W V"], q: Float[Tensor, "W V"]) -> Float[Tensor
 
 def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) -> Finding:
     percent = f"{100 * config.threshold:g}%"
-    kl = tuple(Line(e.model, i, _until_gone(e.distances, e.nats)) for i, e in enumerate(found))
+    kl = tuple(Line(e.model, i, _until_gone(e.distances, e.told)) for i, e in enumerate(found))
     top = tuple(
         Line(e.model, i, tuple((float(d), 100 * s) for d, s in zip(e.distances, e.top_changed, strict=True)))
         for i, e in enumerate(found)
@@ -209,7 +239,7 @@ def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) ->
         farthest = e.reach(config.threshold)
         is_end = farthest == e.distances[-1]
         rows.append((
-            e.model, *(short(by_distance.get(k)) for k in shown),
+            e.model, *(_cell(by_distance.get(k)) for k in shown),
             "–" if farthest is None else f"{farthest}{' or more' if is_end else ''}",
         ))  # fmt: skip
     return Finding(
@@ -219,7 +249,8 @@ def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) ->
             Chart(
                 "Change of the prediction", "words back", "KL divergence, nats", kl, is_x_log=True,
                 note="The prediction before and after one word, so far back, is replaced by another word of the text. "
-                "A line that falls out of the picture has reached exactly zero: the model cannot see so far.",
+                f"A line that falls out of the picture is at zero, or below {ROUNDING:g} nats, where rounding alone "
+                "makes such changes.",
             ),
             Chart(
                 "Another likeliest word", "words back", "% of texts", top, is_x_log=True, is_y_log=False,
@@ -228,12 +259,15 @@ def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) ->
         ),
         summary=Numbers(
             "Change of the prediction, in nats, by how far back the replaced word is",
-            ("model", *(f"{k} back" for k in shown), f"at least {percent} until"),
+            ("words back", *map(str, shown), f"{percent} until"),
             tuple(rows),
+            note=f"The last column is the farthest distance with at least {percent} of the nearest word's effect.",
         ),
+        notes=_notes(config, found),
         method=_method(config, found, folders),
         numbers={
             "threshold": config.threshold,
+            "rounding": ROUNDING,
             "curves": [
                 {
                     "model": e.model, "distances": e.distances, "nats": e.nats, "top_changed": e.top_changed,
@@ -243,6 +277,19 @@ def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) ->
             ],
         },
     )  # fmt: skip
+
+
+def _cell(nats: float | None) -> str:
+    return f"<{ROUNDING:g}" if nats is not None and 0 < nats < ROUNDING else short(nats)
+
+
+def _notes(config: RecencyConfig, found: Sequence[Effects]) -> tuple[str, ...]:
+    return tuple(
+        f"{e.model} reads too few tokens at once for max_distance {config.max_distance}: "
+        f"words up to {e.distances[-1]} back were replaced."
+        for e in found
+        if e.distances[-1] < config.max_distance
+    )
 
 
 def _until_gone(distances: Sequence[int], nats: Sequence[float]) -> tuple[tuple[float, float], ...]:
@@ -263,9 +310,8 @@ def recency_sentence(found: Sequence[Effects], threshold: float) -> str:
             deaf.append(e.model)
             continue
         parts.append(f"{farthest}{' or more' if farthest == e.distances[-1] else ''} in {e.model}")
-        if e.nats[-1] == 0:
-            seen = max(d for d, n in zip(e.distances, e.nats, strict=True) if n > 0)
-            blind.append(f"{e.model} sees nothing beyond {seen}")
+        if e.sight is not None:
+            blind.append(f"{e.model} sees nothing beyond {e.sight}")
     kept = f"A replaced word keeps at least {100 * threshold:g}% of the last word's effect"
     text = f"{kept} up to distance {listed(parts)}" + (f"; {listed(blind)}" if blind else "")
     return text + (f"; {listed(deaf)} heeds no word at all." if deaf else ".")
@@ -276,10 +322,7 @@ def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[s
     models = (
         f"your runs: {', '.join(folders)}; distances are in tokens of each run's own tokenizer"
         if folders
-        else f"{', '.join(config.models)}: width {config.d_model}, the n-gram of order {N_ORDER} (it sees "
-        f"{N_ORDER - 1} words), the window of {N_WINDOW}; each trained for {config.n_steps} updates of {N_BATCH} x "
-        f"{config.max_distance} tokens by `regard train`, learning rate {RATE:g}; a word is one of "
-        f"{VOCAB_SIZE} tokens of BPE"
+        else _made(config)
     )
     return (
         ("Models", models),
@@ -290,6 +333,28 @@ def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[s
             "drawn from the text, as often as it occurs there"
             + ("; a word that a model can only copy counts as <unk>" if any(e.is_folded for e in found) else ""),
         ),
+        ("Rounding", f"changes below {ROUNDING:g} nats count as none: predictions are computed in float32"),
         ("Reach", f"the farthest distance whose effect is at least {100 * config.threshold:g}% of the nearest word's"),
         ("Seed", str(config.seed)),
     )
+
+
+def _made(config: RecencyConfig) -> str:
+    """The models that the study makes, and how."""
+    sizes = {"ngram": f"order {N_ORDER}: it sees {N_ORDER - 1} words", "window": f"{N_WINDOW} words"}
+    counted = [name for name in config.models if model_entry(name).kind == "count"]
+    trained = [name for name in config.models if name not in counted]
+    parts = []
+    if counted:
+        parts.append(f"{listed([_sized(name, sizes) for name in counted])}, counted on the whole training text")
+    if trained:
+        parts.append(
+            f"{listed([_sized(name, sizes) for name in trained])}, of width {config.d_model}, trained for "
+            f"{config.n_steps:,} updates of {N_BATCH} x {config.max_distance} tokens by `regard train`, learning rate "
+            f"{RATE:g}"
+        )
+    return f"{'; '.join(parts)}; a word is one of {VOCAB_SIZE} tokens of BPE"
+
+
+def _sized(name: str, sizes: Mapping[str, str]) -> str:
+    return f"{name} ({sizes[name]})" if name in sizes else name

@@ -11,9 +11,9 @@ import datetime
 import json
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -23,7 +23,7 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.run import Run, load
 from regard.studies.finding import Study
-from regard.studies.table import study_config, study_entry
+from regard.studies.table import STUDIES, study_config, study_entry
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -34,12 +34,10 @@ def run_study(
 ) -> Study:
     """Run the study called `name` and write its files into `out`; nothing is written before all is measured."""
     entry = study_entry(name)
-    config = study_config(name, with_settings({}, settings))
-    if runs and not entry.takes_runs:
-        raise RegardError(
-            f"The study '{name}' makes its own models and takes no --run. "
-            "Studies that do: gradients, recency; `regard compare` and `regard eval` score runs."
-        )
+    given = with_settings({}, settings, example=entry.example)
+    config = study_config(name, given)
+    if runs:
+        _check_runs(name, runs, given)
     _check_place(out, name)
     loaded = [load(run) for run in runs]
     began = time.monotonic()
@@ -52,7 +50,7 @@ def run_study(
         name=name,
         finding=finding,
         command=_command(name, loaded, settings, out),
-        settings=config.to_dict(),
+        settings={key: v for key, v in config.to_dict().items() if not (runs and key in (entry.making or ()))},
         hardware=hardware(),
         versions=versions(),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -60,6 +58,27 @@ def run_study(
     )
     _write(study, out)
     return study
+
+
+def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any]) -> None:
+    """Refuse runs where a study takes none, one run twice, and settings of models that would not be made."""
+    making = study_entry(name).making
+    if making is None:
+        takers = " and ".join(key for key, entry in STUDIES.items() if entry.takes_runs)
+        raise RegardError(
+            f"The study '{name}' makes its own models and takes no --run; {takers} do. "
+            "To score a run, ask `regard eval RUN`."
+        )
+    folders = [Path(run).resolve() for run in runs]
+    for i, run in enumerate(runs):
+        if folders[i] in folders[:i]:
+            raise RegardError(f"The run '{run}' is given twice; leave one --run out.")
+    unused = [key for key in given if key in making]
+    if unused:
+        raise RegardError(
+            f"--set {unused[0]} is about the models that the study makes, and with --run it makes none. "
+            f"Leave out one of the two; with --run, {', '.join(making)} have no meaning."
+        )
 
 
 def _write(study: Study, out: Path) -> None:

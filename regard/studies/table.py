@@ -23,7 +23,14 @@ class StudyEntry:
     config: type[Settings]
     measure: Callable[[Any, Sequence[Run], Progress], Finding]
     summary: str
-    takes_runs: bool
+    example: str
+    """An assignment for --set."""
+    making: tuple[str, ...] | None = None
+    """The settings of the models that it makes, which mean nothing for runs; None: it takes no runs."""
+
+    @property
+    def takes_runs(self) -> bool:
+        return self.making is not None
 
 
 def _gradients(config: GradientsConfig, runs: Sequence[Run], tell: Progress) -> Finding:
@@ -55,25 +62,27 @@ STUDIES: dict[str, StudyEntry] = {
         config=GradientsConfig,
         measure=_gradients,
         summary="how the gradient of a prediction fades with distance: RNN, LSTM, attention",
-        takes_runs=True,
+        example="n_steps=100",
+        making=("models", "n_steps", "d_model", "n_layers"),
     ),
     "ab": StudyEntry(
         config=ABConfig,
         measure=_ab,
         summary="was there any B? accuracy by length up to 1,000: bag, RNN, LSTM, attention",
-        takes_runs=False,
+        example="lengths=[10, 100]",
     ),
     "cost": StudyEntry(
         config=CostConfig,
         measure=_cost,
         summary="time and memory of one layer by length and by width, with fitted exponents",
-        takes_runs=False,
+        example="n_repeats=3",
     ),
     "recency": StudyEntry(
         config=RecencyConfig,
         measure=_recency,
         summary="how far back a word can be and still change the prediction",
-        takes_runs=True,
+        example="max_distance=32",
+        making=("models", "n_steps", "d_model"),
     ),
 }
 

@@ -1,6 +1,7 @@
 """`regard study`, end to end at a tiny size, through the command line."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import regard as package
 TINY = {
     "gradients": ["n_steps=2", "d_model=8", "max_distance=6", "n_texts=4"],
     "ab": ["lengths=[4, 6]", "n_steps=3", "d_model=4", "n_test=10", "n_batch=4"],
-    "cost": ["lengths=[16, 32]", "widths=[4, 8]", "n_fixed=16", "d_fixed=4", "n_window=4", "n_repeats=1", "n_largest=2",
+    "cost": ["lengths=[16, 32, 64]", "widths=[4, 8]", "n_fixed=16", "d_fixed=4", "n_window=4", "n_repeats=1",
              "device=cpu"],
     "recency": ["n_steps=2", "d_model=8", "max_distance=10", "n_texts=4"],
 }  # fmt: skip
@@ -78,10 +79,13 @@ def test_a_model_that_sees_one_token_has_a_page_too(text: Path, tmp_path: Path, 
     assert (
         study.sentence
         == {
-            "gradients": "No gradient reaches back beyond the token just read in run.",
-            "recency": "A replaced word keeps at least 1% of the last word's effect up to distance 1 or more in run.",
+            "gradients": "No gradient reaches back beyond the token just read in run (transformer).",
+            "recency": "A replaced word keeps at least 1% of the last word's effect up to distance 1 or more in run "
+            "(transformer).",
         }[name]
     )
+    assert len(study.finding.notes) == 1
+    assert "run (transformer) reads too few tokens at once for max_distance 64" in study.finding.notes[0]
 
 
 def test_recency_of_a_model_that_copies_words_it_does_not_know(text: Path, tmp_path: Path) -> None:
@@ -127,6 +131,9 @@ def test_recency_looks_at_runs_of_every_kind(
     assert ngram["nats"][0] > 0
     assert by_name["lstm"]["distances"][-1] == 30
     assert by_name["transformer"]["distances"][-1] == 15  # it sees 16 tokens, one of them the start
+    note = "transformer reads too few tokens at once for max_distance 30: words up to 15 back were replaced."
+    assert note in " ".join(done.out.split())
+    assert note in (tmp_path / "r" / "report.html").read_text()
 
 
 def test_gradients_looks_at_runs_with_a_gradient_and_refuses_the_others(
@@ -155,6 +162,10 @@ def test_gradients_looks_at_runs_with_a_gradient_and_refuses_the_others(
         (("ab", "--set", "models=[ngram]"), "is counted"),
         (("ab", "--set", "models=[lsmt]"), "Did you mean 'lstm'?"),
         (("cost", "--set", "lengths=[64, 32]"), "each larger than the one before"),
+        (("cost", "--set", "device=foo"), "device must be auto, cpu, cuda or cuda:N, not 'foo'"),
+        (("ab", "--set", "models=lstm"), "models must be list of text, not 'lstm'. Write a list in brackets: [lstm]."),
+        (("ab", "--set", "lengths=[]"), "lengths must name at least one"),
+        (("recency", "--set", "max_distance"), "such as max_distance=32, not 'max_distance'"),
         (("gradients", "--run", "nowhere"), "There is no run folder 'nowhere'"),
     ],
 )
@@ -172,6 +183,38 @@ def test_runs_are_refused_where_a_study_makes_its_own_models(regard: Command, ls
     done = regard("study", "ab", "--run", lstm_run, "--out", tmp_path / "x")
     assert done.code == 2
     assert "takes no --run" in done.err
+    assert "`regard eval RUN`" in done.err
+
+
+def test_an_imported_run_needs_a_text_by_the_option_that_a_study_has(
+    regard: Command, lstm_run: Path, text: Path, tmp_path: Path
+) -> None:
+    imported = tmp_path / "imported"
+    shutil.copytree(lstm_run, imported)
+    facts = json.loads((imported / "run.json").read_text())
+    (imported / "run.json").write_text(json.dumps({**facts, "data": "imported"}))
+    words = "study", "recency", "--run", imported, "--out", tmp_path / "x", *with_settings(["n_texts=4"])
+    refused = regard(*words)
+    assert (refused.code, "name one with --set data=FILE" in refused.err) == (2, True)
+    done = regard(*words, "--set", f"data={text}", "--set", "max_distance=8")
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "x" / "numbers.json").read_text())
+    assert found["numbers"]["curves"][0]["model"] == "imported (lstm)"
+    assert set(found["settings"]) == {"data", "max_distance", "n_texts", "threshold", "seed"}
+    page = (tmp_path / "x" / "report.html").read_text()
+    assert "n_steps" not in page
+    assert "d_model" not in page
+
+
+def test_one_run_twice_and_settings_of_models_that_are_not_made_are_refused(
+    regard: Command, lstm_run: Path, tmp_path: Path
+) -> None:
+    out = "--out", tmp_path / "x"
+    twice = regard("study", "recency", "--run", lstm_run, "--run", lstm_run.parent / "." / lstm_run.name, *out)
+    assert (twice.code, "is given twice" in twice.err) == (2, True)
+    both = regard("study", "gradients", "--run", lstm_run, "--set", "models=[rnn]", *out)
+    assert (both.code, "--set models is about the models that the study makes" in both.err) == (2, True)
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(regard: Command, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from regard.studies import cost
 from regard.studies.ab import Attempt, ab_sentence, sequences, study_ab, worked_example
 from regard.studies.config import ABConfig, CostConfig
 from regard.studies.cost import LAYERS, Exponents, Point, bytes_kept, cost_sentence, exponents
-from regard.studies.fits import exponent, half_life, reach, wilson
+from regard.studies.fits import PowerLaw, fall_of, power_law, reach, wilson
 from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
 from regard.studies.page import render_study, y_limits
 from regard.studies.recency import Effects, divergence, folded, recency_sentence, replaced, spread
@@ -35,15 +36,33 @@ from regard.studies.table import STUDIES, study_config, study_entry
 def test_an_exponent_is_the_slope_in_log_log_over_the_largest_sizes() -> None:
     sizes = [10, 100, 1000, 10_000]
     values = [50.0, 50.0, 5_000.0, 500_000.0]  # flat at first, then quadratic
-    assert exponent(sizes, values, n_largest=3) == pytest.approx(2.0)
-    # log10 is 0, 0, 2, 4 at -1.5, -0.5, 0.5, 1.5 around the mean: (0.5 x 2 + 1.5 x 4) / 5
-    assert exponent(sizes, values) == pytest.approx(1.4)
+    law = power_law(sizes, values, n_largest=3)
+    assert law is not None
+    assert (law.exponent, law.off) == pytest.approx((2.0, 0.0))
+    assert power_law(sizes, values) is None  # there is a kink
+
+
+def test_how_far_a_power_law_is_off_is_told_and_one_that_is_far_off_is_none() -> None:
+    # Powers of 2 of the values 0, 1 + 3a, 2 at sizes 0, 1, 2: the slope is 1, the middle lies 2a above the line, the
+    # ends a below it.
+    law = power_law([1, 2, 4], [1, 2 * 1.06**3, 4])
+    assert law is not None
+    assert (law.exponent, law.off) == pytest.approx((1.0, 1.06**2 - 1))
+    assert power_law([1, 2, 4], [1, 2 * 1.08**3, 4]) is None  # 1.08² - 1 is more than 15%
+
+
+@pytest.mark.parametrize("values", [(0.22, 0.69, 0.25), (4.0, 2.6, 1.7), (1.0, 2.0)])
+def test_no_exponent_is_told_of_a_kink_a_fall_or_two_points(values: tuple[float, ...]) -> None:
+    assert power_law([16, 32, 64][: len(values)], values) is None
 
 
 def test_a_half_life_is_how_long_halving_takes_and_none_where_nothing_falls() -> None:
-    assert half_life([1, 3, 5], [1.0, 0.5, 0.25]) == pytest.approx(2.0)
-    assert half_life([1, 2, 3], [1.0, 1.5, 2.0]) is None
-    assert half_life([1, 2, 3], [1.0, 0.25, 0.0]) == pytest.approx(0.5)  # a zero has no logarithm
+    assert fall_of([1, 3, 5], [1.0, 0.5, 0.25]).half_life == pytest.approx(2.0)
+    assert fall_of([1, 2, 3], [1.0, 0.25, 0.0]).half_life == pytest.approx(0.5)  # a zero has no logarithm
+    for values in ([1.0, 1.5, 2.0], [1.0, 0.999, 0.998], [4.9, 0.96, 7.7]):
+        assert str(fall_of([5, 20, 60], values)) == "does not fall"
+    uneven = fall_of(range(1, 9), [64.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert (uneven.falls, uneven.half_life, str(uneven)) == (True, None, "falls unevenly")
 
 
 def test_reach_is_the_farthest_effect_above_the_threshold_even_behind_a_gap() -> None:
@@ -65,8 +84,8 @@ def test_the_sentence_on_gradients_says_what_the_numbers_say() -> None:
     rnn = Fading("rnn", "trained", tuple(2.0**-k for k in range(22)), None)
     level = Fading("attention", "trained", (9.0, *[0.5] * 21), None)
     assert gradients_sentence([rnn, level]) == (
-        "After 20 steps the gradient is 1.9e-6 of what it is after one in rnn and 1.0 in attention; "
-        "it halves every 1.0 steps in rnn, and does not fall in attention."
+        "In the trained models the gradient 20 steps back is 1.9e-6 of the one a step back in rnn and 1.0 in "
+        "attention; it halves every 1.0 steps in rnn, and does not fall in attention."
     )
 
 
@@ -74,8 +93,8 @@ def test_the_sentence_on_gradients_tells_who_sees_one_token_alone() -> None:
     rnn = Fading("rnn", "trained", tuple(2.0**-k for k in range(4)), None)
     short_sighted = [Fading("window", "trained", (1.0, 0.0, 0.0), None), Fading("one", "trained", (1.0,), None)]
     assert gradients_sentence([rnn, *short_sighted]) == (
-        "After 3 steps the gradient is 0.25 of what it is after one in rnn; it halves every 1.0 steps in rnn; "
-        "none reaches back beyond the token just read in window and one."
+        "In the trained models the gradient 3 steps back is 0.25 of the one a step back in rnn; it halves every 1.0 "
+        "steps in rnn; none reaches back beyond the token just read in window and one."
     )
     assert gradients_sentence(short_sighted) == (
         "No gradient reaches back beyond the token just read in window and one."
@@ -106,11 +125,35 @@ def test_the_sentence_on_recency_names_reach_and_where_sight_ends() -> None:
     )
 
 
+def test_what_rounding_alone_makes_is_no_effect() -> None:
+    rnn = Effects("rnn", (1, 2, 3, 4), (2.0, 1e-6, 6e-14, 2e-14), (0.5, 0.0, 0.0, 0.0), 10)
+    deaf = Effects("deaf", (1, 2), (3e-14, 2e-14), (0.0, 0.0), 10)
+    assert rnn.told == (2.0, 1e-6, 0.0, 0.0)
+    assert recency_sentence([rnn, deaf], 1e-7) == (
+        "A replaced word keeps at least 1e-05% of the last word's effect up to distance 2 in rnn; "
+        "deaf heeds no word at all."
+    )
+
+
 def test_the_sentence_on_cost_holds_the_fitted_exponents() -> None:
-    fitted = [Exponents(layer.name, 1.96, 1.04, 2.0, 0.3, 2.0, 1.0) for layer in LAYERS]
-    text = cost_sentence(fitted, CostConfig())
-    assert text.startswith("Time grew as attention n^2.0 d^1.0, ")
-    assert text.endswith("memory with n as n^2.0 in plain attention and n^2.0 in fused.")
+    laws = [PowerLaw(p, 0.01) for p in (1.96, 1.04, 2.0, 0.3, 2.0, 1.0)]
+    text = cost_sentence([Exponents(layer.name, *laws) for layer in LAYERS], CostConfig())
+    assert text.startswith(
+        "With n up to 4,096 and d up to 1,024, time grew as attention n^2.0 d^1.0, fused n^2.0 d^1.0"
+    )
+    assert text.endswith("; memory with n as n^2.0 in plain attention and n^2.0 in fused attention.")
+
+
+def test_the_sentence_on_cost_names_what_follows_no_power_law() -> None:
+    law = PowerLaw(1.0, 0.01)
+    fitted = [Exponents(layer.name, law, law, None if layer.name == "fused" else law, *[law] * 3) for layer in LAYERS]
+    assert cost_sentence(fitted, CostConfig()).endswith(
+        "; memory with n as n^1.0 in plain attention; no power law fits the memory of fused attention with n."
+    )
+    none = [Exponents(layer.name, *[None] * 6) for layer in LAYERS]
+    assert cost_sentence(none, CostConfig(lengths=(8, 16), widths=(4, 8))) == (
+        "With n up to 16 and d up to 8, neither time nor memory followed a power law."
+    )
 
 
 # Gradients
@@ -147,7 +190,7 @@ def test_gradients_of_a_one_dimensional_rnn_are_the_product_of_its_jacobians() -
 
 
 def test_the_state_of_an_lstm_is_its_cell_too() -> None:
-    """With the output gate shut h is lost at every step, and what reaches back can only have gone through c."""
+    """With no weights from h to the next step, what reaches back can only have gone through c."""
     torch.manual_seed(0)
     model = build_language_model("lstm", LSTMConfig(d_model=4, n_layers=1), 5).double().eval()
     with torch.no_grad():
@@ -263,9 +306,14 @@ def test_exponents_of_made_up_times_are_found_by_layer() -> None:
     by_n = [Point("recurrent", n, 4, 1e-3 * n, 8 * n, 10 * n) for n in (10, 20, 40)]
     by_d = [Point("recurrent", 8, d, 1e-6 * d**2, 8 * d, 10 * d**2) for d in (10, 20, 40)]
     found = exponents("recurrent", by_n, by_d, n_largest=3)
-    assert [found.time_by_n, found.time_by_d, found.memory_by_n, found.memory_by_d, found.flops_by_d] == pytest.approx(
-        [1, 2, 1, 1, 2]
-    )
+    laws = [found.time_by_n, found.time_by_d, found.memory_by_n, found.memory_by_d, found.flops_by_d]
+    assert [law and law.exponent for law in laws] == pytest.approx([1, 2, 1, 1, 2])
+
+
+def test_a_gpu_that_is_not_there_is_refused_by_the_key_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RegardError, match="Use device=cpu or auto"):
+        cost.study_cost(CostConfig(device="cuda"), lambda *_: None)
 
 
 def test_what_is_timed_is_the_causal_attention_of_the_models() -> None:
@@ -296,6 +344,24 @@ def test_a_zero_on_a_logarithmic_axis_falls_out_of_the_picture() -> None:
     assert heights[0] > 440  # below the frame, where the clip path hides it
 
 
+def test_what_is_typed_stands_in_code_and_notes_stand_below_the_sentence() -> None:
+    study = made_up_study()
+    finding = replace(study.finding, method=(("How", "by `regard <x>`"),), notes=("b was cut short.",))
+    html = render_study(replace(study, finding=finding))
+    assert "by <code>regard &lt;x&gt;</code>" in html
+    assert "`" not in html.partition("<script")[0].partition("</style>")[2]
+    assert '<p class="note">b was cut short.</p>' in html
+
+
+def test_few_sizes_are_marked_one_by_one() -> None:
+    study = made_up_study()
+    chart = replace(study.finding.charts[0], is_x_log=True, measured_at=(1.0, 2.0, 4.0))
+    html = render_study(replace(study, finding=replace(study.finding, charts=(chart,))))
+    wide = html.partition('<div class="wide">')[2].partition("</svg>")[0]
+    assert re.findall(r'text-anchor="middle">(\d+)<', wide) == ["1", "2", "4"]
+    assert wide.count('r="3.5"') == 5  # of three points and of two
+
+
 def test_numbers_json_holds_the_sentence_the_settings_and_the_numbers() -> None:
     found = json.loads(made_up_study().to_json())
     assert (found["study"], found["settings"], found["numbers"]) == ("gradients", {"seed": 0}, {"x": [1, 2]})
@@ -307,6 +373,24 @@ def test_unknown_names_are_refused_with_the_nearest_one() -> None:
         study_entry("gradient")
     with pytest.raises(RegardError, match=r"Unknown key 'n_step'\. Did you mean 'n_steps'\?"):
         study_config("ab", {"n_step": 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "example"),
+    [
+        ("gradients", "models", "[rnn, lstm]"),
+        ("ab", "models", "[rnn, lstm]"),
+        ("ab", "lengths", "[10, 100]"),
+        ("ab", "rates", "[0.01]"),
+        ("recency", "models", "[rnn, lstm]"),
+    ],
+)
+def test_lists_that_name_nothing_or_one_thing_twice_are_refused(name: str, key: str, example: str) -> None:
+    with pytest.raises(RegardError, match=re.escape(f"{key} must name at least one, such as {key}={example}, not [].")):
+        study_config(name, {key: []})
+    one = {"models": "lstm", "lengths": 10, "rates": 0.01}[key]
+    with pytest.raises(RegardError, match=f"{key} names {one} twice; leave one out"):
+        study_config(name, {key: [one, one]})
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -78,10 +78,12 @@ def line_chart(
     y_text: Callable[[float], str] | None = None,
     tick_text: Callable[[float], str] | None = None,
     x_limits: tuple[float, float] | None = None,
+    measured_at: Sequence[float] = (),
 ) -> str:
     """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed.
 
     `y_text` writes a value in a tip (None: three decimals), `tick_text` one beside a logarithmic y-axis.
+    `measured_at` are the few x that were measured: these are marked on the axis and dotted on the lines.
     """
     limits = x_limits or x_range(series)
     write = y_text or (lambda y: f"{y:.3f}")
@@ -97,9 +99,12 @@ def line_chart(
         f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
         f'width="{width - frame.left - frame.right + 4}" '
         f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
-        _axes(frame, x_label, y_label, x_text, ticks),
+        _axes(frame, x_label, y_label, x_text, ticks, measured_at),
         f'<g clip-path="url(#{clip})">',
-        *(f'<g data-series="{k}">{_drawn(s, frame, write)}</g>' for k, s in enumerate(series)),
+        *(
+            f'<g data-series="{k}">{_drawn(s, frame, write, has_dots=bool(measured_at))}</g>'
+            for k, s in enumerate(series)
+        ),
         "</g>",
         _end_labels(series, frame),
         "</svg>",
@@ -162,10 +167,10 @@ def linear_ticks(low: float, high: float, most: int) -> list[float]:
 def decimals(ticks: Sequence[float]) -> int:
     """How many decimals tell all ticks apart, the same for each.
 
-    >>> decimals([1.8, 2.0]), decimals([2.0, 2.25])
-    (1, 2)
+    >>> decimals([80.0, 100.0]), decimals([1.8, 2.0]), decimals([2.0, 2.25])
+    (0, 1, 2)
     """
-    return next((n for n in (1, 2, 3) if all(abs(t - round(t, n)) < 1e-9 for t in ticks)), 4)
+    return next((n for n in (0, 1, 2, 3) if all(abs(t - round(t, n)) < 1e-9 for t in ticks)), 4)
 
 
 def y_ticks(low: float, high: float, is_log: bool, y_text: Callable[[float], str]) -> list[tuple[float, str]]:
@@ -178,7 +183,12 @@ def y_ticks(low: float, high: float, is_log: bool, y_text: Callable[[float], str
 
 
 def _axes(
-    frame: Frame, x_label: str, y_label: str, x_text: Callable[[float], str], ticks: Sequence[tuple[float, str]]
+    frame: Frame,
+    x_label: str,
+    y_label: str,
+    x_text: Callable[[float], str],
+    ticks: Sequence[tuple[float, str]],
+    measured_at: Sequence[float],
 ) -> str:
     bottom, right = frame.height - frame.bottom, frame.width - frame.right
     parts = []
@@ -188,7 +198,7 @@ def _axes(
         parts.append(f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>')
     most = max(4, (right - frame.left) // 75)
     x_ticks = (log_ticks if frame.is_x_log else linear_ticks)(frame.x_low, frame.x_high, most)
-    for tick in x_ticks:
+    for tick in roomy(measured_at, frame.x) or x_ticks:
         x = frame.x(tick)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"/>')
         parts.append(
@@ -208,7 +218,20 @@ def _axes(
     return "\n".join(parts)
 
 
-def _drawn(series: Series, frame: Frame, y_text: Callable[[float], str]) -> str:
+def roomy(values: Sequence[float], place: Callable[[float], float], room: float = 38.0) -> list[float]:
+    """Of ascending values, from the last on, those that have `room` pixels between them for their names.
+
+    >>> roomy([1, 2, 3, 9], lambda v: 10 * v, room=20)
+    [1, 3, 9]
+    """
+    kept: list[float] = []
+    for value in reversed(values):
+        if not kept or place(kept[0]) - place(value) >= room:
+            kept.insert(0, value)
+    return kept
+
+
+def _drawn(series: Series, frame: Frame, y_text: Callable[[float], str], has_dots: bool) -> str:
     right = frame.width - frame.right
     positive = [(x, y) for x, y in series.points if x > 0 or not frame.is_x_log]
     if not positive and series.points:  # counting costs no FLOPs: a level line to hold the others against
@@ -227,8 +250,8 @@ def _drawn(series: Series, frame: Frame, y_text: Callable[[float], str]) -> str:
     for x, y in positive:
         tip = escape(f"{series.name}: {y_text(y)}", quote=True)
         parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="6" class="hit" data-tip="{tip}"/>')
-    x, y = positive[-1]
-    parts.append(_mark(series, frame.x(x), frame.y(y)))
+    for x, y in positive if has_dots else positive[-1:]:
+        parts.append(_mark(series, frame.x(x), frame.y(y)))
     return "\n".join(parts)
 
 
