@@ -29,13 +29,14 @@ addEventListener("load", () => {
 </body>"""
 
 
-def in_browser(tmp_path: Path, html: str, script: str, width: int = 1280) -> dict[str, Any]:
+def in_browser(tmp_path: Path, html: str, script: str, width: int = 1280, is_dark: bool = False) -> dict[str, Any]:
     """Run `script` in the loaded page; it fills the object `found`, which comes back. Nothing may be on the console."""
+    scheme = "--blink-settings=preferredColorScheme=" + ("0" if is_dark else "1")
     page = tmp_path / "report.html"
     page.write_text(html.replace("</body>", PROBE % script), encoding="utf-8")
     assert CHROMIUM is not None
     done = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", scheme, f"--user-data-dir={tmp_path / 'profile'}",
          f"--window-size={width},1000", "--enable-logging=stderr", "--dump-dom", page.as_uri()],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

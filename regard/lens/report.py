@@ -75,12 +75,13 @@ CONTEXT = (
     "seen more; a line that goes flat has reached the end of its memory."
 )
 SURPRISE = (
-    "A passage no model was trained on. Under the text, a strip for each model, best on top, five at most: the darker, "
-    "the less it expected that token. Choose whose surprise colours the text; point at a word for the numbers of all."
+    "A passage no model was trained on. Under the text, a strip for each model, best on top, five at most: the "
+    "stronger its colour, the less it expected that token. Choose whose surprise colours the text; point at a word for "
+    "all numbers."
 )
 ATTENTION = (
-    "Each row is a token that looks back, each column a token it looks at; darker is more weight. From what it gathers "
-    "there it predicts the next token. Choose a head; point at a row."
+    "Each row is a token that looks back, each column a token it looks at; a stronger colour is more weight. From what "
+    "it gathers there it predicts the next token. Choose a head; point at a row."
 )
 CELLS = (
     "The value of one unit, out of all, at every token: blue is negative, orange positive. These were picked because "

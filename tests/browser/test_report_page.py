@@ -148,10 +148,30 @@ def test_no_name_in_a_chart_covers_another_or_is_cut_off(tmp_path: Path, n: int,
 
 
 @pytest.mark.parametrize("width", [500, 1280])
-def test_nothing_is_wider_than_the_window(tmp_path: Path, html: str, width: int) -> None:
+@pytest.mark.parametrize("n", [5, 16])
+def test_nothing_is_wider_than_the_window(tmp_path: Path, n: int, width: int) -> None:
+    html = render_report(made_up_comparison(SIXTEEN[:n]))
     script = "found.wide = document.documentElement.scrollWidth; found.window = innerWidth;"
     found = in_browser(tmp_path, html, script, width)
     assert found["wide"] <= found["window"]
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_a_dark_window_gets_a_dark_page_whose_tips_stay_at_the_pointer(
+    tmp_path: Path, html: str, is_dark: bool
+) -> None:
+    script = """
+      found.filter = getComputedStyle(document.documentElement).filter;
+      const word = document.querySelectorAll("#surprise .w")[2];
+      word.scrollIntoView({ block: "center" });
+      const box = word.querySelector(".t").getBoundingClientRect();
+      word.querySelector(".t").dispatchEvent(new PointerEvent("pointermove",
+        { bubbles: true, clientX: box.left + 5, clientY: box.top + 3 }));
+      found.below = document.getElementById("tip").getBoundingClientRect().top - box.top;
+    """
+    found = in_browser(tmp_path, html, script, is_dark=is_dark)
+    assert found["filter"] == ("invert(0.91) hue-rotate(180deg)" if is_dark else "none")
+    assert found["below"] == pytest.approx(3 + 18, abs=1)
 
 
 def test_hostile_text_runs_nothing(tmp_path: Path) -> None:
