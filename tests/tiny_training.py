@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -115,6 +116,8 @@ def kill_in_checkpoint(n_files: int) -> None:
 def run_job(job: dict[str, Any]) -> None:
     if job.get("kill_file"):
         kill_in_checkpoint(job["kill_file"])
+    if job.get("backend"):
+        torch.compile = functools.partial(torch.compile, backend=job["backend"])
     on_step = kill_at(job["kill_step"]) if job.get("kill_step") else None
     model = tiny_model(job["model"], **job.get("settings", {}))
     run_tiny(Path(job["folder"]), model, resume=True, on_step=on_step, **job.get("sections", {}))
@@ -125,6 +128,7 @@ def main() -> None:
 
     A job: {"folder": ..., "model": ..., "settings": {...}, "sections": {...}}, and how it is to be killed:
     "kill_step": after that update; "kill_file": when the n-th file reaches the disk; "kill_after": so many seconds.
+    "backend" is torch.compile's.
     """
     torch.set_num_threads(1)
     torch.optim.AdamW(tiny_model().parameters())  # what is imported here, no child has to import again
