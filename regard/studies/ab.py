@@ -272,8 +272,9 @@ def _method(config: ABConfig) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Models",
-            f"{', '.join(config.models)} of `regard models`, one layer, width {config.d_model}; attention with "
-            f"{N_HEADS} heads and no positions; the bag with one hidden layer above its average",
+            f"{', '.join(config.models)} of `regard models`, one layer, width {config.d_model}"
+            + (f"; attention with {N_HEADS} heads and no positions" if "attention" in config.models else "")
+            + ("; the bag with one hidden layer above its average" if "bag" in config.models else ""),
         ),
         (
             "Training",

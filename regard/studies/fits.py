@@ -31,14 +31,14 @@ class PowerLaw:
     off: float
 
     def __str__(self) -> str:
-        return f"{self.exponent:.2f} ±{100 * self.off:.0f}%"
+        return f"{self.exponent:.2f}" + (f" ±{100 * self.off:.0f}%" if self.off >= 0.005 else "")
 
 
 def power_law(sizes: Sequence[float], values: Sequence[float], n_largest: int | None = None) -> PowerLaw | None:
     """The line in log-log over the `n_largest` sizes; None where the points lie on none, are too few or fall.
 
-    >>> print(power_law([1, 10, 100], [7, 700, 70_000]))
-    2.00 ±0%
+    >>> print(power_law([1, 10, 100], [7, 700, 70_000]), "/", power_law([1, 2, 4], [1, 2.2, 4]))
+    2.00 / 1.00 ±7%
     >>> power_law([1, 2, 4], [0.22, 0.69, 0.25]) is None, power_law([1, 2], [1, 2]) is None
     (True, True)
     """

@@ -187,7 +187,7 @@ def _finding(config: GradientsConfig, found: list[Fading], folders: list[str]) -
     carried = [f for f in found if f.stage == stages[-1] and f.state is not None]
     if carried:
         charts.append(_chart("The state that is carried", carried, names, "state"))
-    columns = ("model", "stage", "norm at 1", *(f"at {k}, of that" for k in _columns(found)), "halves every")
+    columns = ("model", "stage", "at 1", *(f"at {k}" for k in _columns(found)), "halves every")
     rows = []
     for f in found:
         at = dict(enumerate(shares(f.inputs), start=1))
@@ -198,7 +198,9 @@ def _finding(config: GradientsConfig, found: list[Fading], folders: list[str]) -
         question="How far back does the gradient reach?",
         sentence=gradients_sentence([f for f in found if f.stage == stages[-1]]),
         charts=tuple(charts),
-        summary=Numbers("Norm of the gradient by distance", columns, tuple(rows)),
+        summary=Numbers(
+            "Norm of the gradient one step back, and farther back as a share of that", columns, tuple(rows)
+        ),
         notes=_notes(config, found),
         method=_method(config, folders),
         numbers={

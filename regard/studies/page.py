@@ -81,7 +81,7 @@ OWN_CSS = """
   linear-gradient(to left, #fff 30%, #fff0) 100% 0 / 40px 100% no-repeat local,
   linear-gradient(to right, #0003, #0000) 0 0 / 14px 100% no-repeat scroll,
   linear-gradient(to left, #0003, #0000) 100% 0 / 14px 100% no-repeat scroll; }
-.numbers td:first-child { max-width: 16em; overflow-wrap: anywhere; white-space: normal; }
+.numbers td:first-child { max-width: 16em; min-width: 6em; overflow-wrap: break-word; white-space: normal; }
 code { font-family: var(--mono); font-size: 0.93em; }
 """
 

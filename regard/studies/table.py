@@ -69,7 +69,7 @@ STUDIES: dict[str, StudyEntry] = {
         config=ABConfig,
         measure=_ab,
         summary="was there any B? accuracy by length up to 1,000: bag, RNN, LSTM, attention",
-        example="lengths=[10, 100]",
+        example="n_steps=100",
     ),
     "cost": StudyEntry(
         config=CostConfig,
