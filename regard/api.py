@@ -19,7 +19,7 @@ from regard.config import RunConfig, check_unknown_words, load_config, mapping, 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
-from regard.errors import InterruptedRunError, RegardError
+from regard.errors import InterruptedRunError, RegardError, naming_recipe
 from regard.files import write_atomically
 from regard.lens.trace import trace
 from regard.models.gradient_model import GradientModel
@@ -112,13 +112,15 @@ def train(
         run = regard.train(start_from="gpt2", data="my.txt", out="runs/mine")
     """
     asked = {"model": model, "data": data, "start_from": start_from, "settings": settings}
+    if resume and out is not None:
+        run_folder.check_resumable(Path(out))
     folder, config = _place(recipe, asked, out=out, resume=resume)
     start = _start_of(folder, config)
     reporter = reporter or Silent()
-    if start is not None and start.note:
-        reporter.note(start.note)
+    for note in [*([start.note] if start is not None and start.note else []), *config.notes()]:
+        reporter.note(note)
     is_begun = (folder / "config.yaml").exists()
-    with (progress or _drawing_nothing)() as draw:
+    with (progress or _drawing_nothing)() as draw, naming_recipe(recipe if data is None else None):
         if is_begun:
             prepared = run_folder.prepared_again(folder, config, progress=draw)
         else:
@@ -178,6 +180,7 @@ def _fit(
     if first_weights is not None:
         load_weights(network, first_weights)
         first_weights.clear()  # so much memory is not needed twice
+    before = latest_checkpoint(folder)
     result = train_gradient(
         network,
         prepared,
@@ -195,6 +198,8 @@ def _fit(
         raise InterruptedRunError(
             f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
         )
+    if before is not None and before == latest_checkpoint(folder):
+        reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
 
 
 def _place(
@@ -209,8 +214,10 @@ def _place(
         if out is None:
             raise RegardError("--resume needs to know which run: give its folder with --out.")
         return Path(out), run_folder.open_folder(Path(out))[0]
-    is_there = resume and out is not None and (Path(out) / "config.yaml").exists()
-    config = resolve(recipe, **asked, begun=Path(out) if is_there and out is not None else None)
+    begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
+    if begun is not None and recipe is None:  # what is asked for lies on top of what the run is
+        recipe = run_folder.open_folder(begun)[0]
+    config = resolve(recipe, **asked, begun=begun)
     name = Path(recipe).stem if isinstance(recipe, str | Path) else config.model_name
     folder = Path(out) if out is not None else Path("runs") / name
     if resume and (folder / "config.yaml").exists():
@@ -237,6 +244,7 @@ class Plan:
         """Name and value of everything worth knowing, in words."""
         sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
         lines = [("starts from", str(self.start))] if self.start is not None else []
+        lines += [("note", note) for note in self.config.notes()]
         lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
         if self.n_parameters is not None and self.flops_per_token is not None:
             lines.append(("parameters", f"{self.n_parameters:,}"))
@@ -266,7 +274,7 @@ def plan(
     """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
     config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
     start = None if config.start_from is None else start_at(Path(config.start_from))
-    with (progress or _drawing_nothing)() as draw:
+    with (progress or _drawing_nothing)() as draw, naming_recipe(recipe if data is None else None):
         prepared = prepare(config.data, config.tokenizer, progress=draw)
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
     tokenizer = prepared.tokenizer
@@ -310,7 +318,9 @@ def compare(
     given = comparison_plan(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
     )
-    return run_comparison(given, progress=progress or _drawing_nothing, reporter=reporter or Silent())
+    recipe = contenders if isinstance(contenders, str | Path) else None
+    with naming_recipe(recipe if data is None else None):
+        return run_comparison(given, progress=progress or _drawing_nothing, reporter=reporter or Silent())
 
 
 def report(folder: str | Path) -> Path:

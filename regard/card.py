@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,7 +44,12 @@ def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepar
             f"| {test.bits_per_byte:.4f}{lossy} | {test.perplexity:.2f} | {test.perplexity_per_word:.2f} "
             f"| {test.n_tokens:,} |",
         ]
-    return "\n".join([*lines, *_use(folder)])
+    return "\n".join([*lines, *_use(folder, sample_prompt(prepared))])
+
+
+def sample_prompt(prepared: Prepared) -> str:
+    """Words to begin with, from the validation text, or from the training text where that has none."""
+    return prepared.valid.first_words() or prepared.train.first_words()
 
 
 def write_imported_card(folder: Path, config: RunConfig, facts: RunFacts, tokenizer_kind: str, note: str = "") -> None:
@@ -53,7 +60,7 @@ def write_imported_card(folder: Path, config: RunConfig, facts: RunFacts, tokeni
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "Its weights are as they were imported; on which text they were trained is not known here."]
     lines += ["", note] if note else []
-    write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder)]).encode())
+    write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder, "The")]).encode())
 
 
 def _model_rows(config: RunConfig, facts: RunFacts, tokenizer_kind: str) -> list[tuple[str, str]]:
@@ -71,21 +78,22 @@ def _model_rows(config: RunConfig, facts: RunFacts, tokenizer_kind: str) -> list
     return rows
 
 
-def _use(folder: Path) -> list[str]:
+def _use(folder: Path, prompt: str) -> list[str]:
+    path = shlex.quote(str(folder))
     return [
         "",
         "## How to use it",
         "",
         "```sh",
-        f"regard generate {folder} --prompt ''",
-        f"regard score {folder} FILE",
-        f"regard eval {folder}",
+        f"regard generate {path} --prompt {shlex.quote(prompt)}",
+        f"regard score {path} FILE",
+        f"regard eval {path}",
         "```",
         "",
         "```python",
         "import regard",
         f'run = regard.load("{folder}")',
-        'run.generate("")',
+        f"run.generate({json.dumps(prompt, ensure_ascii=False)})",
         "```",
         "",
         "`config.yaml` holds every setting, `model.safetensors` the weights, `tokenizer.json` loads in Hugging Face",

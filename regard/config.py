@@ -92,6 +92,10 @@ class RunConfig:
         """Ends with YAML's own end mark, by which a file that was cut short is told from a whole one."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, width=110, explicit_end=True)
 
+    def notes(self) -> list[str]:
+        """What is set and changes nothing, as sentences."""
+        return [f"model.{note}" for note in self.model.notes()]
+
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)
 

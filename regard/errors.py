@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class RegardError(Exception):
@@ -14,8 +16,23 @@ class RegardError(Exception):
     """
 
 
+class MissingTextError(RegardError):
+    """A file or folder of text that is not there."""
+
+
 class InterruptedRunError(Exception):
     """Ctrl-C or SIGTERM ended a run early; all is saved, and the text says how to go on."""
+
+
+@contextmanager
+def naming_recipe(recipe: object) -> Iterator[None]:
+    """Inside this block, a text that is missing was asked for by `recipe`: where that is a file, it is named."""
+    try:
+        yield
+    except MissingTextError as error:
+        if not isinstance(recipe, str | Path):
+            raise
+        raise RegardError(f"{error} See {recipe} for where to get it, or give your own text with --data.") from None
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str:

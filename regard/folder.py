@@ -82,17 +82,27 @@ def write_facts(folder: Path, facts: RunFacts) -> None:
     write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
 
 
-def check_free(folder: Path) -> None:
+def check_free(folder: Path, can_resume: bool = True) -> None:
     """Refuse a folder that holds a run or anything that is not ours."""
     if not folder.exists():
         return
     if not folder.is_dir():
         raise RegardError(f"'{folder}' is a file; give --out a folder that does not exist yet.")
     if (folder / "config.yaml").exists():
-        raise RegardError(f"'{folder}' already holds a run. Add --resume to continue it, or choose another --out.")
+        way_out = "Add --resume to continue it, or choose" if can_resume else "Choose"
+        raise RegardError(f"'{folder}' already holds a run. {way_out} another --out.")
     strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OURS and not p.name.startswith("."))
     if strangers:
         raise RegardError(f"'{folder}' is not empty (it holds {strangers[0]}); choose another --out.")
+
+
+def check_resumable(folder: Path) -> None:
+    """Refuse to resume what was never trained here."""
+    if not (folder / "run.json").exists() or _read_facts(folder / "run.json").data != IMPORTED:
+        return
+    counts = _read_facts(folder / "run.json").flops_per_token == 0
+    further = "" if counts else f" Train it further with: regard train --from {folder} --data my.txt --out runs/mine"
+    raise RegardError(f"'{folder}' was imported, not trained here: there is nothing to resume.{further}")
 
 
 def check_same(folder: Path, config: RunConfig) -> None:

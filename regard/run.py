@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from regard.card import sample_prompt
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
@@ -134,10 +135,7 @@ class Run:
 
     def sample_prompt(self) -> str:
         """The first words of a line of the kind of text the model knows."""
-        lines = [
-            line.split() for line in prepared_again(self.folder, self.config).valid.text_sample(2000).split("\n")[1:]
-        ]
-        return " ".join(next((words[:3] for words in lines if len(words) >= 4), []))
+        return sample_prompt(prepared_again(self.folder, self.config))
 
     def test_result(self) -> Evaluation | None:
         """The test score that was written when training ended."""

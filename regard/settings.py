@@ -94,6 +94,10 @@ class Settings:
         """A copy with some fields changed, validated again."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
+    def notes(self) -> list[str]:
+        """What is set and changes nothing, as sentences."""
+        return []
+
     def filled(self) -> Self:
         """A copy in which fields that are null because others decide them are written out; most have none."""
         return self
@@ -103,7 +107,8 @@ class Settings:
         """The manual of this config, a line a field."""
         for f in dataclasses.fields(cls):  # type: ignore[arg-type]
             choices = f.metadata.get("choices")
-            kind = " | ".join(choices) if choices else _kind_text(_hints(cls)[f.name])
+            limits = _limits_text(f.metadata.get("low"), f.metadata.get("high"))
+            kind = " | ".join(choices) if choices else _kind_text(_hints(cls)[f.name], limits)
             yield FieldHelp(f.name, kind, f.default, str(f.metadata.get("doc", "")))
 
     @classmethod
@@ -129,12 +134,18 @@ def _plain(value: Any) -> Any:
     return value.to_dict() if isinstance(value, Settings) else value
 
 
-def _kind_text(hint: Any) -> str:
+def _kind_text(hint: Any, limits: str = "") -> str:
     if get_origin(hint) in (typing.Union, types.UnionType):
-        return " | ".join(_kind_text(h) for h in get_args(hint))
+        return " or ".join(_kind_text(h, limits) for h in get_args(hint))
     if get_origin(hint) is tuple:
-        return f"list of {_kind_text(get_args(hint)[0])}"
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+        return f"list of {_kind_text(get_args(hint)[0], limits)}"
+    names = {
+        int: f"a whole number{limits}",
+        float: f"a number{limits}",
+        bool: "true or false",
+        str: "text",
+        type(None): "null",
+    }
     return names.get(hint, getattr(hint, "__name__", str(hint)))
 
 
@@ -200,6 +211,14 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
                 raise RegardError(f"{name} must be a number, not NaN.")
             if (low is not None and v < low) or (high is not None and v > high):
                 raise RegardError(f"{name} must be {_range_text(low, high)}, not {v}.")
+
+
+def _limits_text(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f" from {low:g} to {high:g}"
+    if low is None and high is None:
+        return ""
+    return f" from {low:g} on" if low is not None else f" up to {high:g}"
 
 
 def _range_text(low: float | None, high: float | None) -> str:

@@ -102,8 +102,8 @@ def start_at(path: Path) -> Start:
     run, facts, tokenizer = run_folder.open_folder(path)
     if model_entry(run.model_name).kind == "count":
         raise RegardError(
-            f"'{path}' is a {run.model_name}: counts are no weights to start from. Give a run of another model, or "
-            "a Hugging Face GPT-2 folder."
+            f"'{path}' is a run of {run.model_name}: counts are no weights to start from. Give a run of another model, "
+            "or a Hugging Face GPT-2 folder."
         )
     if not (path / "model.safetensors").is_file():
         raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
@@ -137,6 +137,7 @@ def starting_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
     _check_agree("model", own_model, model, start, "Only model.p_dropout may differ.")
     tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
     _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")
+    _check_context(mapping(given, "train").get("n_context"), start)
     tuned = _fine_tuning(start, given)
     sections = {name: {**tuned[name], **mapping(given, name)} for name in tuned}
     return {**given, **sections, "model": {**model, **own_model}, "tokenizer": {**tokenizer, **own_tokenizer}}
@@ -149,6 +150,15 @@ def _check_agree(section: str, own: Mapping[str, Any], found: Mapping[str, Any],
                 f"{section}.{key} is {value!r} here and {found[key]!r} in '{start.path}', which the run starts from. "
                 f"Leave it out: the {section} comes from there. {more}".rstrip()
             )
+
+
+def _check_context(n_context: Any, start: Start) -> None:
+    limit = start.outline().mixer.max_context
+    if limit is not None and isinstance(n_context, int) and n_context > limit:
+        raise RegardError(
+            f"train.n_context is {n_context}, but the model in '{start.path}', which the run starts from, sees at most "
+            f"{limit} tokens. Lower it to {limit} or less."
+        )
 
 
 def _fine_tuning(start: Start, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -188,7 +198,7 @@ def begin_as(path: Path, folder: Path) -> Path:
     """Make a run folder of a Hugging Face folder: the same model, not trained any further."""
     from regard.training.weights import write_weights
 
-    run_folder.check_free(folder)
+    run_folder.check_free(folder, can_resume=False)
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")

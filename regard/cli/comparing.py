@@ -49,12 +49,15 @@ def compare(
     from regard.comparison.plan import comparison_plan
     from regard.comparison.runner import run_comparison
     from regard.comparison.table import comparison_table
+    from regard.errors import naming_recipe
     from regard.training.progress import reporter
 
     plan = comparison_plan(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
     )
-    comparison = run_comparison(plan, progress=terminal.draw_progress, reporter=reporter())
+    is_recipe = data is None and contenders[0].endswith((".yaml", ".yml"))
+    with naming_recipe(contenders[0] if is_recipe else None):
+        comparison = run_comparison(plan, progress=terminal.draw_progress, reporter=reporter())
     if not comparison.ranking:
         terminal.errors.print(comparison_table(comparison))
         raise typer.Exit(1)

@@ -31,7 +31,7 @@ from regard.data.pieces import (
     pieces_of_records,
 )
 from regard.data.reading import COMPRESSED, text_blocks
-from regard.errors import RegardError, nearest
+from regard.errors import MissingTextError, RegardError, nearest
 from regard.files import write_atomically
 
 JSONL = (".jsonl", ".ndjson")
@@ -143,13 +143,13 @@ def _copy(source: IO[bytes], spool: Path) -> None:
     write_atomically(spool, write)
 
 
-def _missing(name: str, path: Path) -> RegardError:
+def _missing(name: str, path: Path) -> MissingTextError:
     parent = path.parent
     if not parent.is_dir():
-        return RegardError(f"There is no file '{name}': the folder {parent} does not exist.")
+        return MissingTextError(f"There is no file '{name}': the folder {parent} does not exist.")
     siblings = [p.name for p in parent.iterdir() if not p.name.startswith(".")]
     known = [*siblings, *(BUILTIN if str(parent) == "." else ())]
-    return RegardError(
+    return MissingTextError(
         f"There is no file, folder or built-in text '{name}'.{nearest(path.name, known)} "
         f"Built-in: {', '.join(BUILTIN)}."
     )

@@ -70,3 +70,9 @@ class Stream:
     def text_sample(self, n_chars: int) -> str:
         """The first characters of the text itself, as it was before encoding (up to 20,000 are kept)."""
         return self.sample[:n_chars]
+
+    def first_words(self) -> str:
+        """Three words with which a line of the text begins; three from its midst where it has no such line."""
+        first, *lines = self.text_sample(2000).split("\n")  # the first may have been cut off at its front
+        found = next((words for line in lines if len(words := line.split()) >= 4), first.split()[1:])
+        return " ".join(found[:3])

@@ -31,7 +31,7 @@ from regard.text.tokenizer import Tokenizer
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
     """Token t of `tokens` was read at row t of every tap, and cost `nats[t]` before it was read.
 
@@ -43,6 +43,10 @@ class Trace:
     tokens: tuple[str, ...]
     nats: NDArray[np.float64]
     taps: Mapping[str, Array]
+
+    def __repr__(self) -> str:
+        taps = ", ".join(f"{name} {tap.shape}" for name, tap in self.taps.items())
+        return f"<Trace of {len(self.tokens)} tokens, {self.nats.sum():.2f} nats; taps: {taps}>"
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.taps:

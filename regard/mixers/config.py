@@ -11,6 +11,7 @@ POSITIONS = ("learned", "sinusoidal", "none")
 ACTIVATIONS = ("gelu", "gelu_erf", "relu")
 DROPOUT = "share of activations dropped while training; raise to 0.1-0.5 where the text is small"
 TIED = "one matrix embeds tokens and predicts them (Press & Wolf 2017)"
+NO_DROPOUT = "is_variational changes nothing: it says how dropout is drawn, and every dropout is 0."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,17 @@ class RecurrentConfig(Settings):
         0.0, "times the mean square of the output's change from step to step (TAR; Merity et al. 2017)", low=0.0
     )
     tie_embeddings: bool = setting(True, TIED)
+
+    def notes(self) -> list[str]:
+        notes = []
+        between = (self.p_dropout if self.p_hidden is None else self.p_hidden) if self.n_layers > 1 else 0.0
+        if self.is_variational and not (self.p_dropout or self.p_input or between):
+            notes.append(NO_DROPOUT)
+        if self.p_hidden and self.n_layers == 1:
+            notes.append("p_hidden changes nothing: it is the dropout between layers, and there is one layer.")
+        if self.d_hidden not in (None, self.d_model) and self.n_layers == 1:
+            notes.append("d_hidden changes nothing: it is the width of the layers below the last, and there are none.")
+        return notes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from regard.errors import RegardError
-from regard.mixers.config import DROPOUT, TIED
+from regard.mixers.config import DROPOUT, NO_DROPOUT, TIED
 from regard.settings import Settings, setting
 
 CELLS = ("rnn", "gru", "lstm")
@@ -35,6 +35,9 @@ class RecurrentAttentionConfig(Settings):
     )
     tie_embeddings: bool = setting(True, TIED)
 
+    def notes(self) -> list[str]:
+        return [NO_DROPOUT] if self.is_variational and not self.p_dropout else []
+
 
 @dataclass(frozen=True, kw_only=True)
 class PointerConfig(Settings):
@@ -57,6 +60,9 @@ class PointerConfig(Settings):
         False, "one dropout mask for all steps of a window (Gal & Ghahramani 2016), not one a step"
     )
     tie_embeddings: bool = setting(True, TIED)
+
+    def notes(self) -> list[str]:
+        return [NO_DROPOUT] if self.is_variational and not self.p_dropout else []
 
     def check(self) -> None:
         if self.mix != "fixed" and self.p_vocabulary != P_VOCABULARY:

@@ -92,7 +92,6 @@ def train_gradient(
                 if is_stopped or run.end() is not None or run.is_save_due():
                     run.save()
                 if is_stopped and run.end() is None:
-                    reporter.note(f"Stopped at step {run.state.step}. Everything is saved; the run can be resumed.")
                     reason = "interrupted"
                     break
         finally:

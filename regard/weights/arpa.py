@@ -20,7 +20,7 @@ from regard.text.tokenizer import EOS, UNK
 def export_arpa(run: Run, path: Path | str) -> None:
     """Write an n-gram run as ARPA (gzip where the name ends in .gz); each token is called what tokenizer.json says."""
     if not isinstance(run.model, NgramModel):
-        raise RegardError(f"ARPA files hold n-gram models; '{run.folder}' is a {run.config.model_name}.")
+        raise RegardError(f"ARPA files hold n-gram models; '{run.folder}' is a run of {run.config.model_name}.")
     if Path(path).is_dir():
         raise RegardError(f"'{path}' is a folder; give the name of the ARPA file to write, such as words.arpa.gz.")
     vocabulary = sorted(run.tokenizer.hf.get_vocab().items(), key=lambda item: item[1])
@@ -30,7 +30,7 @@ def export_arpa(run: Run, path: Path | str) -> None:
 def import_arpa(path: Path | str, folder: Path | str) -> Run:
     """Make a run folder of an ARPA file, with a tokenizer that splits at white space and knows the file's words."""
     path, folder = Path(path), Path(folder)
-    run_folder.check_free(folder)
+    run_folder.check_free(folder, can_resume=False)
     model, words = NgramModel.read_arpa(path)
     if model.unk is None:
         raise RegardError(

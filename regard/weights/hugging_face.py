@@ -194,8 +194,8 @@ def expressed_as_gpt2(run: Run) -> GPT2Config:
     name, own = run.config.model_name, run.config.model.to_dict()
     if name != "transformer":
         raise RegardError(
-            f"'{run.folder}' is a {name}. Regard writes gpt2 runs, and transformer runs of GPT-2's form, as Hugging "
-            "Face folders, and n-gram runs as ARPA files."
+            f"'{run.folder}' is a run of {name}. Regard writes gpt2 runs, and transformer runs of GPT-2's form, as "
+            "Hugging Face folders, and n-gram runs as ARPA files."
         )
     fixed = type(run.config.model)().to_dict() | {"norm": "pre", "positions": "learned"}
     free = ("d_model", "n_layers", "n_heads", "d_ff", "activation", "max_context", "p_dropout", "tie_embeddings")

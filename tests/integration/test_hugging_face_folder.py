@@ -269,7 +269,7 @@ def test_a_run_is_not_imported_again(regard: Callable[..., Any], lstm_run: Path,
 def test_exports_that_cannot_be_said_are_refused(
     regard: Callable[..., Any], lstm_run: Path, transformer_run: Path, text: Path, tmp_path: Path
 ) -> None:
-    assert "is a lstm. Regard writes gpt2 runs" in regard("export", lstm_run, tmp_path / "out").err
+    assert "is a run of lstm. Regard writes gpt2 runs" in regard("export", lstm_run, tmp_path / "out").err
     (tmp_path / "there").mkdir()
     assert "is there already" in regard("export", transformer_run, tmp_path / "there").err
     copy = shutil.copytree(transformer_run, tmp_path / "copy")

@@ -242,7 +242,7 @@ def test_dropout_alone_may_differ(gpt2: Path, text: Path) -> None:
 
 
 def test_counts_are_no_weights_to_start_from(ngram_run: Path, text: Path) -> None:
-    with pytest.raises(RegardError, match="is a ngram: counts are no weights to start from"):
+    with pytest.raises(RegardError, match="is a run of ngram: counts are no weights to start from"):
         package.train(start_from=ngram_run, data=str(text))
 
 

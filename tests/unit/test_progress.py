@@ -75,4 +75,3 @@ def test_a_run_tells_its_reporter_what_happens(kind: str, tmp_path: Path) -> Non
     assert "parameters on cpu" in text.splitlines()[0]
     assert "step 6" in text
     assert "best valid" in text
-    assert "Stopped at step 6. Everything is saved; the run can be resumed." in text

@@ -1,0 +1,176 @@
+"""Runs that are begun, resumed and finished: what a person is told on the way."""
+
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny_gpt2 import write_hf_folder
+
+import regard as package
+from regard.errors import InterruptedRunError, RegardError
+from regard.training.progress import Lines, Silent
+
+Command = Callable[..., Any]
+TINY_RUN = {
+    "tokenizer": {"kind": "char"},
+    "model": {"name": "lstm", "d_model": 16, "n_layers": 1},
+    "train": {"max_steps": 6, "n_batch": 4, "n_context": 16, "eval_every": 3},
+    "checkpoint": {"has_tensorboard": False},
+}
+
+
+def said(done: Any, code: int, *parts: str) -> None:
+    assert done.code == code, done
+    whole = " ".join((done.out + done.err).split())
+    for part in parts:
+        assert part in whole, whole
+
+
+class Heard(Silent):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_a_setting_that_differs_from_the_runs_is_named_when_it_is_resumed(regard: Command, lstm_run: Path) -> None:
+    done = regard("train", "--resume", "--out", lstm_run, "--set", "train.max_steps=50")
+    said(done, 2, "was begun with train.max_steps = 6, and now train.max_steps = 50 is asked for.", "another --out")
+    done = regard("train", "--resume", "--out", lstm_run, "--model", "gru")
+    said(done, 2, "was begun with model.name = 'lstm', and now model.name = 'gru' is asked for.")
+
+
+def test_resuming_a_finished_run_says_that_nothing_was_left_to_do(regard: Command, lstm_run: Path) -> None:
+    for more in ([], ["--set", "train.max_steps=6"]):
+        done = regard("train", "--resume", "--out", lstm_run, *more)
+        said(done, 0, "Nothing was left to do: the run ended at step 6 (max_steps).")
+
+
+def test_an_imported_run_cannot_be_resumed(regard: Command, text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    write_hf_folder(tmp_path / "tiny")
+    assert regard("import", tmp_path / "tiny", "--out", tmp_path / "run").code == 0
+    for more in ([], ["--data", text]):
+        done = regard("train", "--resume", "--out", tmp_path / "run", *more)
+        said(done, 2, "was imported, not trained here: there is nothing to resume.", "regard train --from")
+
+
+def test_an_import_into_a_run_does_not_offer_to_resume_it(regard: Command, ngram_run: Path, tmp_path: Path) -> None:
+    assert regard("export", ngram_run, tmp_path / "words.arpa").code == 0
+    done = regard("import", tmp_path / "words.arpa", "--out", ngram_run)
+    said(done, 2, "already holds a run. Choose another --out.")
+    assert "--resume" not in done.err
+
+
+def test_a_longer_context_than_the_weights_have_can_only_be_lowered(
+    regard: Command, transformer_run: Path, text: Path, tmp_path: Path
+) -> None:
+    words = ["--from", transformer_run, "--data", text, "--set", "train.n_context=100", "--out", tmp_path / "run"]
+    done = regard("train", *words)
+    said(done, 2, "train.n_context is 100, but the model", "sees at most 16 tokens. Lower it to 16 or less.")
+    assert "raise" not in done.err
+
+
+def test_a_recipe_whose_text_is_missing_says_what_to_do(
+    regard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = {**TINY_RUN, "data": {"train": "data/mine/train.txt"}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
+    advice = "See mine.yaml for where to get it, or give your own text with --data."
+    for more in ([], ["--dry-run"]):
+        said(regard("train", "mine.yaml", *more), 2, "There is no file 'data/mine/train.txt'", advice)
+    done = regard("train", "mine.yaml", "--data", "there/is/none.txt")
+    said(done, 2, "There is no file 'there/is/none.txt'")
+    assert "See mine.yaml" not in done.err
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump({"contenders": ["rnn"], "data": "no/such.txt", "budget": "1s"}))
+    said(regard("compare", "both.yaml"), 2, "There is no file 'no/such.txt'", "See both.yaml for where to get it")
+
+
+def test_the_card_suggests_the_prompt_that_the_command_line_suggests(
+    regard: Command, text: Path, tmp_path: Path
+) -> None:
+    words = ["--model", "window", "--data", text, "--set", "train.max_steps=2", "--out", tmp_path / "run"]
+    done = regard("train", *words, "--set", "tokenizer.kind=char")
+    card = (tmp_path / "run" / "README.md").read_text()
+    line = next(line.strip() for line in done.out.splitlines() if "regard generate" in line)
+    prompt = shlex.split(line)[-1]
+    assert len(prompt.split()) == 3
+    assert line in card
+    assert f'run.generate("{prompt}")' in card
+
+
+def test_a_text_of_one_line_has_a_prompt_to_suggest_too(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text(" ".join(text.read_text().split()))
+    run = package.train({**TINY_RUN, "data": {"train": str(tmp_path / "one.txt")}}, out=tmp_path / "run")
+    assert len(run.sample_prompt().split()) == 3
+
+
+def test_an_interruption_is_told_once(text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    import os
+    import signal
+
+    class Impatient(Lines):
+        def show(self, status: Any) -> None:
+            if status.step == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(InterruptedRunError, match="Stopped at step") as told:
+        package.train({**TINY_RUN, "data": {"train": str(text)}}, out=tmp_path / "run", reporter=Impatient())
+    captured = capfd.readouterr()
+    assert "Stopped" not in captured.out + captured.err
+    assert "regard train --resume --out" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "notes"),
+    [
+        ({"is_variational": True, "n_layers": 2}, ["model.is_variational changes nothing"]),
+        ({"is_variational": True, "n_layers": 1, "p_hidden": 0.3}, ["model.is_variational", "model.p_hidden"]),
+        ({"d_hidden": 40, "n_layers": 1}, ["model.d_hidden changes nothing: it is the width of the layers below"]),
+        ({"is_variational": True, "p_dropout": 0.1, "d_hidden": 8, "n_layers": 2}, []),
+    ],
+)
+def test_settings_that_change_nothing_are_named_when_a_run_begins(
+    text: Path, tmp_path: Path, model: dict[str, Any], notes: list[str]
+) -> None:
+    heard = Heard()
+    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": {"train": str(text)}}
+    package.train(given, out=tmp_path / "run", reporter=heard)
+    assert len(heard.notes) == len(notes)
+    for note, part in zip(heard.notes, notes, strict=True):
+        assert note.startswith(part)
+
+
+def test_a_trace_prints_as_a_few_lines(transformer_run: Path) -> None:
+    shown = repr(package.load(transformer_run).trace("the cat sat"))
+    assert "12 tokens" in shown
+    assert "layers.0.attention (2, 12, 12)" in shown
+    assert len(shown) < 1500
+
+
+def test_models_are_named_without_an_article(
+    regard: Command, ngram_run: Path, lstm_run: Path, text: Path, tmp_path: Path
+) -> None:
+    said(regard("export", lstm_run, tmp_path / "out"), 2, f"'{lstm_run}' is a run of lstm.")
+    said(regard("train", "--from", ngram_run, "--data", text), 2, f"'{ngram_run}' is a run of ngram: counts")
+
+
+def test_the_limits_of_a_setting_are_listed(regard: Command) -> None:
+    whole = " ".join(regard("models", "gru").out.split())
+    assert "from 0 to 0.95" in whole
+    assert "from 1 on" in whole
+
+
+def test_a_run_cannot_be_resumed_from_a_folder_that_was_changed_in_between(lstm_run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(lstm_run, tmp_path / "copy")
+    (copy / "config.yaml").write_text((copy / "config.yaml").read_text().replace("max_steps: 6", "max_stepz: 6"))
+    with pytest.raises(RegardError, match="max_stepz"):
+        package.train(out=copy, resume=True, settings=["train.max_steps=6"])
