@@ -30,7 +30,7 @@ def pick_device(name: str, key: str = "runtime.device") -> torch.device:
     if device.index is not None and device.index >= torch.cuda.device_count():
         n = torch.cuda.device_count()
         raise RegardError(
-            f"The device '{name}' was asked for, but this machine has {n} GPU(s): cuda:0 to cuda:{n - 1}."
+            f"The device '{name}' was asked for, but the GPUs of this machine are cuda:0 to cuda:{n - 1}."
         )
     return device
 
