@@ -212,11 +212,14 @@ def print_study(study: Study, folder: Path) -> None:
 
     summary = study.finding.summary
     table = _table(*summary.columns, right=summary.columns[1:])
-    table.title, table.title_justify, table.title_style = summary.title, "left", "dim"
-    table.columns[0].no_wrap = True  # where there is little room, numbers and their heads are wrapped, no name is cut
+    for column in table.columns[1:]:
+        column.no_wrap = True  # where there is little room, a name goes on in the next line, and no number is cut
+    words = [word for name, *_ in summary.rows for word in cell_text(name).split()]
+    table.columns[0].min_width = max(map(len, words))
     table.columns[0].overflow = "fold"
     for name, *cells in summary.rows:
         table.add_row(f"[bold]{escape(cell_text(name))}[/bold]", *(escape(cell_text(cell)) for cell in cells))
+    console.print(Text(f"{summary.title}\n"))
     console.print(table)
     console.print(Text(f"\n{study.sentence}", "bold"))
     for note in study.finding.notes:
