@@ -29,9 +29,8 @@ def pick_device(name: str, key: str = "runtime.device") -> torch.device:
     device = torch.device("cuda" if name == "auto" else name)
     if device.index is not None and device.index >= torch.cuda.device_count():
         n = torch.cuda.device_count()
-        raise RegardError(
-            f"The device '{name}' was asked for, but the GPUs of this machine are cuda:0 to cuda:{n - 1}."
-        )
+        there = "one GPU: cuda:0" if n == 1 else f"{n} GPUs: cuda:0 to cuda:{n - 1}"
+        raise RegardError(f"The device '{name}' was asked for, but this machine has {there}.")
     return device
 
 

@@ -129,5 +129,5 @@ def test_a_gpu_beyond_the_last_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert pick_device("auto") == torch.device("cuda")
     assert pick_device("cuda:1") == torch.device("cuda:1")
-    with pytest.raises(RegardError, match=r"'cuda:2' was asked for, but this machine has 2 GPU\(s\): cuda:0 to cuda:1"):
+    with pytest.raises(RegardError, match=r"'cuda:2' was asked for, but this machine has 2 GPUs: cuda:0 to cuda:1"):
         pick_device("cuda:2")
