@@ -83,15 +83,15 @@ class CostConfig(Settings):
     """Time and memory of one layer by length and by width."""
 
     lengths: tuple[int, ...] = setting((256, 512, 1024, 2048, 4096), "lengths n, at width `d_fixed`", low=8)
-    # Close together at the end: on a CPU the overhead of a recurrent step, some 45 µs, hides d² up to a width of about
-    # 500, and from 2,000 on its weights leave the cache.
-    widths: tuple[int, ...] = setting((128, 256, 512, 768, 1024), "widths d, at length `n_fixed`", low=4)
+    # Closer together than the lengths: on a CPU the overhead of a recurrent step, some 45 µs, hides d² up to a width of
+    # about 400, and from 2,000 on its weights leave the cache.
+    widths: tuple[int, ...] = setting((160, 256, 400, 640, 1024), "widths d, at length `n_fixed`", low=4)
     d_fixed: int = setting(64, "the width while the length grows", low=4)
     n_fixed: int = setting(1024, "the length while the width grows", low=8)
     n_window: int = setting(64, "r: tokens that restricted attention sees", low=1)
     n_kernel: int = setting(3, "k: tokens that the convolution sees", low=1)
     n_largest: int = setting(3, "exponents are fitted to so many of the largest sizes", low=3)
-    n_repeats: int = setting(6, "measurements of each size, in turns; the shortest counts", low=1)
+    n_repeats: int = setting(8, "measurements of each size, in turns; the shortest counts", low=1)
     has_projections: bool = setting(False, "measure attention with the d x d products that make q, k, v and output")
     device: str = setting("auto", _DEVICE)
 

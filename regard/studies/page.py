@@ -77,11 +77,12 @@ PAGE = """<!doctype html>
 # A shadow at an edge of a table behind which there is more: the white cover scrolls with the table, the shadow stays.
 OWN_CSS = """
 .numbers { background:
-  linear-gradient(to right, #fff 30%, #fff0) 0 0 / 40px 100% no-repeat local,
-  linear-gradient(to left, #fff 30%, #fff0) 100% 0 / 40px 100% no-repeat local,
+  linear-gradient(to right, var(--ground) 30%, #fff0) 0 0 / 40px 100% no-repeat local,
+  linear-gradient(to left, var(--ground) 30%, #fff0) 100% 0 / 40px 100% no-repeat local,
   linear-gradient(to right, #0003, #0000) 0 0 / 14px 100% no-repeat scroll,
   linear-gradient(to left, #0003, #0000) 100% 0 / 14px 100% no-repeat scroll; }
 .numbers td:first-child { max-width: 16em; min-width: 6em; overflow-wrap: break-word; white-space: normal; }
+.lede + .note { margin-top: 10px; }
 code { font-family: var(--mono); font-size: 0.93em; }
 """
 
