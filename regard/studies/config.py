@@ -82,9 +82,10 @@ class RecencyConfig(Settings):
 class CostConfig(Settings):
     """Time and memory of one layer by length and by width."""
 
-    lengths: tuple[int, ...] = setting((256, 512, 1024, 2048, 4096), "lengths n, at width `d_fixed`", low=8)
-    # Closer together than the lengths: on a CPU the overhead of a recurrent step, some 45 µs, hides d² up to a width of
-    # about 400, and from 2,000 on its weights leave the cache.
+    # From about 1,500 tokens on the weights of plain attention are larger than a cache, and time grows evenly.
+    lengths: tuple[int, ...] = setting((640, 1024, 1600, 2560, 4096), "lengths n, at width `d_fixed`", low=8)
+    # On a CPU the overhead of a recurrent step, some 45 µs, hides d² up to a width of about 400, and from 2,000
+    # on its weights leave the cache.
     widths: tuple[int, ...] = setting((160, 256, 400, 640, 1024), "widths d, at length `n_fixed`", low=4)
     d_fixed: int = setting(64, "the width while the length grows", low=4)
     n_fixed: int = setting(1024, "the length while the width grows", low=8)
