@@ -37,10 +37,13 @@ class CapturedStep:
     The two are graphs of their own: a softmax over 50,000 words that nobody reads takes a tenth of a step's time.
     """
 
-    def __init__(self, model: LanguageModel, state: State, B: int) -> None:
-        """`state` is the model's after a prompt; its memory is this step's from now on."""
+    def __init__(self, model: LanguageModel, state: State, B: int, room: int | None) -> None:
+        """`state` is the model's after a prompt, with room for so many positions (None: it needs none).
+
+        Its memory is this step's from now on.
+        """
         device = model.embedding.device
-        self.model = model
+        self.model, self.room = model, room
         self.head = functional.pad(model.output_weight, (0, 0, 0, -model.vocab_size % ROWS_MULTIPLE))
         self.tokens = torch.zeros(B, 1, dtype=torch.int64, device=device)
         self.state = with_counts_on_device(state, device)

@@ -120,7 +120,7 @@ class GradientNextToken:
         before = self.model.start(B, room) if step is None else step.before(B, room)
         log_probs, state = self._read(text, Reading(before, history, n, head))
         if step is None:
-            step = CapturedStep(self.model, state.mixer, B)
+            step = CapturedStep(self.model, state.mixer, B, None if history is None else room)
         else:
             step.move_to(state.mixer)
             step.refresh()
@@ -169,7 +169,10 @@ class GradientNextToken:
 
     def _read(self, ids: Int[Tensor, "B T"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
         if state.captured is not None:
-            return state.captured.step.log_probs(ids[:, 0]).clone(), state
+            step = state.captured.step
+            # A kernel that writes past a cache's end writes into the next one, and nobody would know.
+            assert step.room is None or state.n <= step.room, "more tokens than `capacity` promised"
+            return step.log_probs(ids[:, 0]).clone(), state
         h, after = self.model.hidden(ids, state.mixer)
         last = mixers.positions(h, slice(-1, None))
         return self.model.log_probs(last, state.head), state._replace(mixer=after)
