@@ -33,6 +33,7 @@ from regard.models.language_model import LanguageModel
 from regard.models.table import build_language_model
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Launched, Learner
+from regard.training.text_lesson import TextLesson
 
 V, B, T = 50257, 32, 1024
 GPT2 = TransformerConfig(d_model=768, n_layers=12, n_heads=12, max_context=T)
@@ -68,7 +69,11 @@ def learner_for(model: LanguageModel, vocab_size: int, rows: int, context: int, 
         order="stream" if model.mixer.carries_state else "shuffle",
     )  # fmt: skip
     return Learner(
-        model.cuda(), batches, train=TrainConfig(n_batch=rows), optimizer=OptimizerConfig(lr=1e-4), runtime=runtime
+        model.cuda(),
+        TextLesson(batches),
+        train=TrainConfig(n_batch=rows),
+        optimizer=OptimizerConfig(lr=1e-4),
+        runtime=runtime,
     )
 
 

@@ -31,11 +31,12 @@ from regard.training.checkpoint import latest_checkpoint
 from regard.training.count import check_end_mark, train_count
 from regard.training.device import pick_device
 from regard.training.evaluation import first_tokens
-from regard.training.loop import train_gradient
+from regard.training.loop import train_task
 from regard.training.memory import MemoryEstimate, check_memory
 from regard.training.memory import estimate as estimate_memory
 from regard.training.progress import Reporter, Silent
 from regard.training.reading import batches_for, context_of
+from regard.training.text_task import TextTask
 from regard.training.weights import load_weights
 
 if TYPE_CHECKING:
@@ -181,9 +182,9 @@ def _fit(
         load_weights(network, first_weights)
         first_weights.clear()  # so much memory is not needed twice
     before = latest_checkpoint(folder)
-    result = train_gradient(
+    result = train_task(
         network,
-        prepared,
+        TextTask(network, prepared, config.train, config.seed),
         folder,
         train=config.train,
         optimizer=config.optimizer,

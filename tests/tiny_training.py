@@ -21,9 +21,10 @@ from regard.data.stream import Stream
 from regard.models.language_model import LanguageModel
 from regard.models.table import MODELS, build_language_model, model_config
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.loop import train_gradient
+from regard.training.loop import train_task
 from regard.training.metrics import WALL_CLOCK, read_metrics
 from regard.training.result import TrainResult
+from regard.training.text_task import TextTask
 
 VOCAB_SIZE = 11
 
@@ -59,8 +60,8 @@ def tiny_model(name: str = "lstm", **changes: Any) -> LanguageModel:
 def run_tiny(
     folder: Path, model: LanguageModel | None = None, text: Any = None, resume: bool = False, **changes: Any
 ) -> TrainResult:
-    """Train; `changes` are sections ({"train": {...}}) or keywords of `train_gradient`."""
-    sections = {
+    """Train; `changes` are sections ({"train": {...}}) or keywords of `train_task`."""
+    sections: dict[str, Any] = {
         "train": TrainConfig.from_dict(
             {"max_steps": 12, "n_batch": 4, "n_context": 8, "eval_every": 5} | changes.pop("train", {})
         ),
@@ -72,7 +73,8 @@ def run_tiny(
         ),
     }
     model, text = model or tiny_model(), text or tiny_text()
-    return train_gradient(model, text, folder, seed=3, resume=resume, **sections, **changes)
+    task = TextTask(model, text, sections["train"], seed=3)
+    return train_task(model, task, folder, seed=3, resume=resume, **sections, **changes)
 
 
 def lasting_metrics(folder: Path) -> list[dict[str, Any]]:

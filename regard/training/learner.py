@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.data.batches import Batches
-from regard.models.gradient_model import GradientModel
 from regard.training.averaging import build_average
 from regard.training.carried import detached, flatten, unflatten
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast
+from regard.training.lesson import Lesson
 from regard.training.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
 from regard.training.randomness import random_tensors, restore_random
+from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, named_weights
 
 
@@ -47,9 +47,7 @@ class Uploaded(NamedTuple):
     """A batch on the device."""
 
     number: int
-    inputs: Tensor  # (B, T)
-    targets: Tensor  # (B, T)
-    mask: Tensor  # (B, T)
+    tensors: tuple[Tensor, ...]  # rows first
     n_tokens: int
     is_fresh: bool
 
@@ -92,15 +90,15 @@ class Learner:
 
     def __init__(
         self,
-        model: GradientModel,
-        batches: Batches,
+        model: TrainableModel,
+        lesson: Lesson,
         *,
         train: TrainConfig,
         optimizer: OptimizerConfig,
         runtime: RuntimeConfig,
     ) -> None:
         """`model` is on its device already."""
-        self.model, self.batches = model, batches
+        self.model, self.lesson = model, lesson
         self.device, self.precision = model.embedding.device, runtime.precision
         self.max_grad_norm = optimizer.max_grad_norm
         self.parameters = list(model.named_parameters())
@@ -111,9 +109,8 @@ class Learner:
         self.ahead: Uploaded | None = None
         self.has_failed = torch.zeros((), device=self.device)
         self.is_compiling = runtime.is_compiled
-        # Only the body is compiled. With the chunked loss inside, torch 2.11 on a GPU compiled a step whose gradient
-        # was zero: the loss stayed at ln V and nothing said so.
-        self.hidden: Callable[..., Any] = torch.compile(model.hidden) if runtime.is_compiled else model.hidden
+        body = lesson.body(model)
+        self.body: Callable[..., Any] = torch.compile(body) if runtime.is_compiled else body
 
     def update(self, index: int, lr: float) -> Update:
         """Learn from batch `index`. Raises DivergedError, with the weights untouched, where a number is not finite."""
@@ -149,36 +146,28 @@ class Learner:
     def _accumulate_gradient(self, index: int) -> tuple[Tensor, int]:
         batch = self.ahead if self.ahead is not None and self.ahead.number == index else self._uploaded(index)
         self.ahead = None
-        n_tokens, n_rows, n_parts = batch.n_tokens, len(batch.mask), len(self.carried)
+        n_tokens, n_rows, n_parts = batch.n_tokens, len(batch.tensors[0]), len(self.carried)
         nats = torch.zeros((), device=self.device)
         for part in range(n_parts):
             rows = slice(part * n_rows // n_parts, (part + 1) * n_rows // n_parts)
-            inputs, targets, mask = batch.inputs[rows], batch.targets[rows], batch.mask[rows]
-            before = self._start(*inputs.shape) if batch.is_fresh else self.carried[part]
+            if rows.start == rows.stop:  # fewer rows than parts
+                continue
+            tensors = tuple(tensor[rows] for tensor in batch.tensors)
+            before = self.lesson.start(self.model, tensors) if batch.is_fresh else self.carried[part]
             with autocast(self.precision, self.device):
-                h, after = self.hidden(inputs, before)
-                part_nats, _ = self.model.nats_of(h, targets, mask)
-                penalty = self.model.penalty_of(h, mask)
-            goal = part_nats if penalty is None else part_nats + penalty
-            (goal / n_tokens).backward()  # type: ignore[no-untyped-call]
-            nats = nats + part_nats.detach()
+                loss = self.lesson.loss(self.model, self.body, tensors, before, index)
+            (loss.goal / n_tokens).backward()  # type: ignore[no-untyped-call]
+            nats = nats + loss.nats.detach()
             # Truncated back-propagation through time: the values go on, the gradient stops here.
-            self.carried[part] = detached(after) if self.batches.order == "stream" else None
+            self.carried[part] = detached(loss.after) if self.lesson.carries_state else None
         return nats, n_tokens
 
     def _uploaded(self, index: int) -> Uploaded:
         """Batch `index`, on its way to the device. Asked for while the device works, it costs no time."""
-        batch = self.batches.at(index)
-        inputs, targets, mask = (torch.from_numpy(array) for array in (batch.inputs, batch.targets, batch.mask))
+        tensors, n_tokens, is_fresh = self.lesson.at(index)
         if self.device.type == "cuda":  # from pinned memory a copy runs beside the device's work
-            inputs, targets, mask = (
-                tensor.pin_memory().to(self.device, non_blocking=True) for tensor in (inputs, targets, mask)
-            )
-        return Uploaded(index, inputs, targets, mask, int(batch.mask.sum()), batch.is_fresh)
-
-    def _start(self, B: int, T: int) -> Any:
-        """The state before a text, spelled out where one is carried: None, then a tuple, would be compiled twice."""
-        return self.model.start(B, T) if self.model.mixer.carries_state else None
+            tensors = tuple(tensor.pin_memory().to(self.device, non_blocking=True) for tensor in tensors)
+        return Uploaded(index, tensors, n_tokens, is_fresh)
 
     def kept_weights(self) -> dict[str, Tensor]:
         """The weights to keep for use: the averaged ones where there is an average."""

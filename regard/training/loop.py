@@ -14,34 +14,29 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.errors import RegardError
 from regard.layers.on_device import on_device
-from regard.models.gradient_model import GradientModel
 from regard.training import checkpoint as checkpoints
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.device import pick_device, session
-from regard.training.evaluation import evaluate_slice
 from regard.training.learner import DivergedError, Launched, Learner
-from regard.training.memory import check_memory, estimate
+from regard.training.memory import check_memory
 from regard.training.metrics import Metrics
-from regard.training.optimizer import highest_rate
 from regard.training.progress import Reporter, Silent, Status
-from regard.training.reading import batches_for
 from regard.training.result import TrainResult
 from regard.training.schedule import learning_factor
 from regard.training.state import TrainState
 from regard.training.stop import Interrupt, Limits, diverged, observe_loss, observe_score
+from regard.training.task import Task
+from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, read_tensors, write_weights
 
-if TYPE_CHECKING:
-    from regard.data.encode import Prepared
 
-
-def train_gradient(
-    model: GradientModel,
-    prepared: Prepared,
+def train_task(
+    model: TrainableModel,
+    task: Task,
     folder: Path,
     *,
     train: TrainConfig,
@@ -54,9 +49,9 @@ def train_gradient(
     reporter: Reporter | None = None,
     on_step: Callable[[TrainState], bool] | None = None,
 ) -> TrainResult:
-    """Train `model` in place on `prepared.train`, and write what a run is made of into `folder`.
+    """Train `model` in place on a task, and write what a run is made of into `folder`.
 
-    Writes `model.safetensors` (the weights with the best score on `prepared.valid`), `metrics.jsonl`, `tensorboard/`
+    Writes `model.safetensors` (the weights with the best score on the validation data), `metrics.jsonl`, `tensorboard/`
     and `state/`; the config and the tokenizer are the caller's. The model ends with its best weights, on its device.
 
     `resume` goes on from the newest checkpoint, or from the start where there is none yet: the model must have been
@@ -70,12 +65,10 @@ def train_gradient(
         raise RegardError(f"{folder} already holds a run, saved at {latest.name}. Resume it or choose another folder.")
     device = pick_device(runtime.device)
     with on_device(device), session(runtime, seed), Interrupt() as interrupt:
-        check_memory(estimate(model, train, optimizer, runtime), runtime, device)
+        check_memory(task.memory(model, optimizer, runtime), runtime, device)
         checkpoints.clean_run_folder(folder)
-        batches = batches_for(model, prepared.train, train, seed)
-        learner = Learner(model.to(device), batches, train=train, optimizer=optimizer, runtime=runtime)
-        lr = highest_rate(optimizer, model.mixer.carries_state)
-        run = _Run(learner, prepared, folder, train, schedule, checkpoint, lr, seed, latest)
+        learner = Learner(model.to(device), task.lesson, train=train, optimizer=optimizer, runtime=runtime)
+        run = _Run(learner, task, folder, train, schedule, checkpoint, task.highest_rate(optimizer), latest)
         reporter.start(f"{model.n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
         try:
             while (reason := run.end()) is None:
@@ -106,29 +99,19 @@ class _Run:
     def __init__(
         self,
         learner: Learner,
-        prepared: Prepared,
+        task: Task,
         folder: Path,
         train: TrainConfig,
         schedule: ScheduleConfig,
         config: CheckpointConfig,
         lr: float,
-        seed: int,
         latest: Path | None,
     ) -> None:
-        self.learner, self.prepared, self.folder, self.latest = learner, prepared, folder, latest
+        self.learner, self.task, self.folder, self.latest = learner, task, folder, latest
         self.train, self.schedule, self.config, self.highest_lr = train, schedule, config, lr
-        batches, model = learner.batches, learner.model
-        self.limits = Limits.of(train, batches.per_epoch)
-        self.flops_per_token = 3 * model.flops_per_token(batches.n_context)  # forward once, backward costs twice that
-        self.started_with = {
-            "data": prepared.fingerprint,
-            "seed": seed,
-            "n_batch": batches.n_batch,
-            "n_context": batches.n_context,
-            "n_accumulate": train.n_accumulate,
-            "order": batches.order + (" of varying length" if train.varies_context else ""),
-            "average": train.average,
-        }
+        self.limits = Limits.of(train, task.lesson.per_epoch)
+        self.flops_per_token = 3 * task.flops_per_token  # forward once, backward costs twice that
+        self.started_with = task.identity()
         self.state = TrainState()
         self.lr = self.grad_norm = self.nats_per_token = 0.0
         self.tokens_per_second: float | None = None
@@ -156,7 +139,7 @@ class _Run:
         """
         state = self._with_pending()
         factor = learning_factor(self.schedule, state.step, self.limits.progress(state), state.n_drops)
-        self.lr = self.highest_lr * factor * self.learner.batches.rate_factor(state.step)
+        self.lr = self.highest_lr * factor * self.task.lesson.rate_factor(state.step)
         try:
             launched = self.learner.launch(state.step, self.lr)
         except DivergedError as error:
@@ -226,17 +209,16 @@ class _Run:
     def evaluate(self) -> None:
         """Score the validation text; where the score is the best so far, keep the weights."""
         is_best = True
-        if len(self.prepared.valid):
-            average = self.learner.average
-            with nullcontext() if average is None else average.applied():
-                eos = self.prepared.tokenizer.eos
-                score = evaluate_slice(self.learner.model, self.prepared.valid, self.train.max_eval_tokens, eos)
+        average = self.learner.average
+        with nullcontext() if average is None else average.applied():
+            score = self.task.evaluate(self.learner.model)
+        if score is not None:
             if not math.isfinite(score.nats_per_token):
                 raise self._diverged(f"the score on the validation text is {score.nats_per_token}", self.state.step)
-            is_best = observe_score(self.state, score.nats_per_token, score.bits_per_byte, self.schedule)
+            is_best = observe_score(self.state, score, self.schedule)
             if average is not None:
                 average.observe(self.state.scores)
-            self._measured("valid", score.nats_per_token, score.bits_per_byte)
+            self._measured("valid", score.nats_per_token, score.bits_per_byte, **score.more)
         if is_best:
             write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL)
 
@@ -311,7 +293,7 @@ class _Run:
         self.metrics.write(kind, s.step, tokens=s.tokens, flops=s.flops, seconds=s.seconds, **scores, **more)
 
     def _bits_per_byte(self, nats_per_token: float) -> float | None:
-        bytes_per_token = self.prepared.train.bytes_per_token
+        bytes_per_token = self.task.bytes_per_token
         return nats_per_token / math.log(2) / bytes_per_token if bytes_per_token else None
 
 

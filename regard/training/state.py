@@ -21,7 +21,7 @@ class TrainState:
     best_bits_per_byte: float | None = None
     n_since_best: int = 0
     last_eval_step: int | None = None
-    scores: list[float] = field(default_factory=list)  # nats per token of every evaluation, for nt-asgd
+    scores: list[float] = field(default_factory=list)  # what every evaluation was judged by; lower is better
     # The plateau schedule.
     n_since_drop: int = 0
     n_drops: int = 0

@@ -13,6 +13,7 @@ from typing import Any, Self
 from regard.errors import RegardError
 from regard.training.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
 from regard.training.state import TrainState
+from regard.training.task import Score
 
 # A loss explodes when, for so many steps in a row, it is more than a nat worse than guessing uniformly (ln V) and more
 # than twice the lowest loss so far. Hard passages of a text and noise of small batches stay far below that.
@@ -60,15 +61,15 @@ class Limits:
         return None
 
 
-def observe_score(
-    state: TrainState, nats_per_token: float, bits_per_byte: float | None, schedule: ScheduleConfig
-) -> bool:
+def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> bool:
     """Note an evaluation: is it the best so far? Counts for early stopping and lowers a plateau schedule."""
+    best = min(state.scores, default=math.inf)
     state.last_eval_step = state.step
-    state.scores.append(nats_per_token)
-    is_best = state.best_nats_per_token is None or nats_per_token < state.best_nats_per_token
+    state.scores.append(score.judged)
+    is_best = score.judged < best
     if is_best:
-        state.best_step, state.best_nats_per_token, state.best_bits_per_byte = state.step, nats_per_token, bits_per_byte
+        state.best_step = state.step
+        state.best_nats_per_token, state.best_bits_per_byte = score.nats_per_token, score.bits_per_byte
         state.n_since_best = state.n_since_drop = 0
         return True
     state.n_since_best += 1

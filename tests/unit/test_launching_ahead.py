@@ -13,6 +13,7 @@ from regard.errors import RegardError
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import DivergedError, Learner
 from regard.training.reading import batches_for
+from regard.training.text_lesson import TextLesson
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) 
     model, text = tiny_model(), tiny_text()
     train = TrainConfig(n_batch=4, n_context=8)
     learner = Learner(
-        model, batches_for(model, text.train, train, seed=0), train=train, optimizer=OptimizerConfig(),
+        model, TextLesson(batches_for(model, text.train, train, seed=0)), train=train, optimizer=OptimizerConfig(),
         runtime=RuntimeConfig(device="cpu"),
     )  # fmt: skip
     learner.launch(0, 0.1).wait()

@@ -11,6 +11,7 @@ from regard.settings import Settings
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.state import TrainState
 from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, diverged, observe_loss, observe_score
+from regard.training.task import Score
 
 
 def limits(**given: float) -> Limits:
@@ -46,7 +47,7 @@ def test_patience_counts_evaluations_since_the_best() -> None:
         [(3.0, True, 0), (2.0, True, 0), (2.0, False, 1), (2.5, False, 2)], 1
     ):
         state.step = step
-        assert observe_score(state, nats, nats / 2, schedule) is is_best
+        assert observe_score(state, Score(nats, nats / 2, judged=nats), schedule) is is_best
         assert state.n_since_best == since
     assert (state.best_step, state.best_nats_per_token, state.best_bits_per_byte) == (2, 2.0, 1.0)
     assert state.n_drops == 0
@@ -56,7 +57,7 @@ def test_a_plateau_drops_after_its_own_patience_and_counts_anew() -> None:
     state, schedule = TrainState(), ScheduleConfig(name="plateau", patience=2)
     drops = []
     for nats in (3.0, 4.0, 4.0, 4.0, 2.0, 4.0, 4.0):
-        observe_score(state, nats, None, schedule)
+        observe_score(state, Score(nats, None, judged=nats), schedule)
         drops.append(state.n_drops)
     assert drops == [0, 0, 1, 1, 1, 1, 2]
 
