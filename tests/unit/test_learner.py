@@ -75,14 +75,14 @@ def test_state_is_carried_within_an_epoch_and_dropped_where_a_batch_is_fresh() -
         optimizer=OptimizerConfig(),
         runtime=RuntimeConfig(),
     )
-    hidden = learner.hidden
+    hidden = learner.body
 
     def watched(ids: torch.Tensor, state: Any) -> Any:
         # Never None, then a tuple: torch.compile would make a graph of each.
         seen.append(any(bool(part.any()) for layer in state for part in layer))
         return hidden(ids, state)
 
-    learner.hidden = watched
+    learner.body = watched
     for index in range(batches.per_epoch + 2):
         learner.update(index, lr=0.0)
     assert seen == [False] + [True] * (batches.per_epoch - 1) + [False, True]
