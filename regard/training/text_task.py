@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from regard.models.gradient_model import GradientModel
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.evaluation import evaluate_slice
+from regard.training.lesson import Lesson
 from regard.training.memory import MemoryEstimate, estimate
 from regard.training.optimizer import highest_rate
 from regard.training.reading import batches_for
@@ -23,10 +24,10 @@ class TextTask:
     def __init__(self, model: GradientModel, prepared: Prepared, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
         self.batches = batches_for(model, prepared.train, train, seed)
-        self.lesson = TextLesson(self.batches)
+        self.lesson: Lesson = TextLesson(self.batches)
         self.fingerprint = prepared.fingerprint
         self.flops_per_token = model.flops_per_token(self.batches.n_context)
-        self.bytes_per_token = prepared.train.bytes_per_token
+        self.bytes_per_token: float | None = prepared.train.bytes_per_token
         self.carries_state = model.mixer.carries_state
 
     def identity(self) -> dict[str, Any]:
