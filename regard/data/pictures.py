@@ -1,0 +1,138 @@
+"""Pictures as squares of bytes: read with Pillow, made equal in size, kept in one memory-mapped array.
+
+The array is found again by the content of the pictures and by how they are fitted, so a changed picture is read anew
+and a renamed one is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import PIL
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from regard.data.cache import cache_root, key_of
+from regard.errors import RegardError
+from regard.files import write_folder_atomically
+
+FORM = 1  # of what is kept; another number leaves older files aside
+SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+MAX_PIXELS = 2**26  # 8192 x 8192
+N_AHEAD = 64  # pictures that are read while one is written
+
+Pixels = NDArray[np.uint8]
+
+
+def read_picture(data: bytes) -> Image.Image:
+    """A picture in RGB, upright as its camera says, see-through parts on white; RegardError says what is wrong."""
+    if not data:
+        raise RegardError("the file is empty")
+    try:
+        image = Image.open(io.BytesIO(data))
+        if image.width * image.height > MAX_PIXELS:  # a small file can unpack to more than there is memory
+            raise RegardError(f"it has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
+        image = ImageOps.exif_transpose(image)
+        if image.has_transparency_data:
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        return image.convert("RGB")
+    except RegardError:
+        raise
+    except UnidentifiedImageError:
+        raise RegardError("it is no picture that Pillow can read") from None
+    except Exception as error:  # a damaged file can make Pillow's readers raise nearly anything
+        raise RegardError(f"it is damaged: {error}") from None
+
+
+def fitted(image: Image.Image, side: int, fit: str) -> Pixels:
+    """(side, side, 3): the middle square of a picture (crop), or all of it with its sides made equal (squeeze).
+
+    >>> fitted(Image.new("RGB", (6, 4), (1, 2, 3)), 2, "crop").tolist()
+    [[[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2, 3]]]
+    """
+    if fit == "crop":
+        image = ImageOps.fit(image, (side, side), Image.Resampling.BICUBIC)
+    elif image.size != (side, side):
+        image = image.resize((side, side), Image.Resampling.BICUBIC)
+    return np.asarray(image)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """N pictures (N, side, side, 3), in the order of the files they were read from.
+
+    `bad` says, by number, why a file could not be read; its place in the array is black. `hashes` are of the files.
+    """
+
+    pixels: Pixels
+    bad: dict[int, str]
+    hashes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+def load_pictures(
+    files: Sequence[Path], side: int, fit: str, cache: Path | None = None, tell: Callable[[int], None] | None = None
+) -> Pictures:
+    """Read files, or find what was kept of the same content; `tell` is called with how many were read."""
+    with ThreadPoolExecutor() as pool:
+        hashes = tuple(pool.map(_hash_of, files))
+    # The pixels depend on how Pillow resamples, so on its version too.
+    folder = (cache or cache_root()) / "pictures" / key_of(FORM, PIL.__version__, side, fit, hashes)
+    if not folder.exists():
+        try:
+            write_folder_atomically(folder, lambda aside: _write(aside, files, side, fit, tell))
+        except OSError:
+            if not folder.exists():  # else another process was quicker, with the same content
+                raise
+    pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    bad = json.loads((folder / "bad.json").read_text())
+    return Pictures(pixels, {int(number): why for number, why in bad.items()}, hashes)
+
+
+def _hash_of(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RegardError(f"The picture '{file}' cannot be read: {error.strerror}.") from None
+
+
+def _write(folder: Path, files: Sequence[Path], side: int, fit: str, tell: Callable[[int], None] | None) -> None:
+    shape = (len(files), side, side, 3)
+    kept = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)  # type: ignore[no-untyped-call]
+    bad: dict[int, str] = {}
+    for number, result in enumerate(_read_all(files, side, fit)):
+        if isinstance(result, str):
+            bad[number] = result
+        else:
+            kept[number] = result
+        if tell is not None:
+            tell(number + 1)
+    kept.flush()
+    (folder / "bad.json").write_text(json.dumps(bad))
+
+
+def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | str]:
+    """Pixels, or why there are none; Pillow decodes several files at a time, of which few are held."""
+
+    def read(file: Path) -> Pixels | str:
+        try:
+            return fitted(read_picture(file.read_bytes()), side, fit)
+        except RegardError as error:
+            return str(error)
+
+    # Filters of warnings belong to the process, so they are set outside of the threads: damaged notes of a camera
+    # harm no pixel, and sizes are checked by `read_picture`.
+    with ThreadPoolExecutor() as pool, warnings.catch_warnings(action="ignore"):
+        for first in range(0, len(files), N_AHEAD):
+            yield from pool.map(read, files[first : first + N_AHEAD])
