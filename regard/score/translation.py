@@ -131,10 +131,10 @@ def chrf_metric(*, word_order: int = 0, is_lowercase: bool = False) -> CHRF:
     return CHRF(word_order=word_order, lowercase=is_lowercase)
 
 
-def streams(
-    hypotheses: Sequence[str], references: References
-) -> list[list[Any]]:  # sacreBLEU reads None, though its types deny it
+def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:
     """The references as sacreBLEU takes them: first ones, second ones, ..., None where a sentence has no more.
+
+    sacreBLEU reads None as no reference, though its types deny it.
 
     >>> streams(["x", "y"], [["a", "b"], ["c"]])
     [['a', 'c'], ['b', None]]
