@@ -7,7 +7,8 @@ from regard.layers.attention import MultiHeadAttention
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import positions
 from regard.layers.record import Record
-from regard.layers.step_linear import step_linear
+from regard.layers.step_linear import is_for_one_kernel, step_linear
+from regard.layers.step_norm import step_norm
 from regard.mixers.attention import AttentionStack, initialise
 from regard.mixers.config import TransformerConfig
 from regard.mixers.mixer import State
@@ -45,12 +46,18 @@ class TransformerBlock(nn.Module):
     def step(self, x: Float[Tensor, "B D"], cache: State) -> Float[Tensor, "B D"]:
         """The same for one new position, over a cache that counts on the device; norm before the sums."""
         attention, feed_forward = self.attention, self.feed_forward
-        qkv = step_linear(x, attention.qkv.weight, attention.qkv.bias, norm=self.norm_attention)  # (B, 3 D)
-        y = attention.step(qkv, cache)
-        x = step_linear(y, attention.out.weight, attention.out.bias, residual=x)
         up, out, norm = feed_forward.up, feed_forward.out, self.norm_feed_forward
-        a = step_linear(x, up.weight, up.bias, norm=norm, activation=feed_forward.activation)  # (B, F)
-        return step_linear(a, out.weight, out.bias, residual=x)
+        if is_for_one_kernel(x, attention.qkv.weight):
+            qkv = step_linear(x, attention.qkv.weight, attention.qkv.bias, norm=self.norm_attention)  # (B, 3 D)
+            y = attention.step(qkv, cache)
+            x = step_linear(y, attention.out.weight, attention.out.bias, residual=x)
+            a = step_linear(x, up.weight, up.bias, norm=norm, activation=feed_forward.activation)  # (B, F)
+            return step_linear(a, out.weight, out.bias, residual=x)
+        _, h = step_norm(x, self.norm_attention)
+        y = attention.step(attention.qkv(h), cache)
+        x, h = step_norm(x, norm, attention.out(y))
+        y = feed_forward(h[:, None])[:, 0]
+        return x + y
 
     def flops_per_token(self, n_context: int) -> int:
         return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()

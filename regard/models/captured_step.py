@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from regard.layers.attention import MultiHeadAttention
+from regard.layers.likeliest import likeliest
 from regard.mixers import mixer as mixers
 from regard.mixers.attention import AttentionStack
 from regard.mixers.mixer import State
@@ -59,7 +60,7 @@ class CapturedStep:
     def likeliest(self, tokens: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
         """Valid until the next step."""
         if self._likeliest is None:
-            self._likeliest = self._captured(lambda h: self.model.step_logits(h, self.head).argmax(dim=-1))
+            self._likeliest = self._captured(lambda h: likeliest(self.model.step_logits(h, self.head)))
         return self._replayed(self._likeliest, tokens)
 
     def _replayed(self, recorded: tuple[torch.cuda.CUDAGraph, Tensor], tokens: Int[Tensor, " B"]) -> Tensor:

@@ -7,8 +7,10 @@ from torch import nn
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
 from regard.layers.cross_entropy import chunked_cross_entropy, plain_cross_entropy
+from regard.layers.likeliest import likeliest
 from regard.layers.step_attention import plain_step_attention, step_attention
 from regard.layers.step_linear import plain_step_linear, step_linear
+from regard.layers.step_norm import plain_step_norm, step_norm
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
 from regard.models.table import build_language_model
@@ -41,7 +43,7 @@ def test_attention_of_one_step_equals_the_plain_one(n: int) -> None:
     keys, values, count = (
         torch.randn(2, 3, 512, 64, device=GPU),
         torch.randn(2, 3, 512, 64, device=GPU),
-        torch.tensor([n]),
+        torch.tensor([n], device=GPU),
     )
     there = keys.clone(), values.clone()
     ours = step_attention(q, k, v, keys, values, count)
@@ -60,6 +62,25 @@ def test_a_linear_step_equals_the_plain_one(d_in: int, d_out: int, activation: s
     W /= d_in**0.5
     ours = step_linear(x, W, b, norm, activation, residual)
     torch.testing.assert_close(ours, plain_step_linear(x, W, b, norm, activation, residual), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("has_sum", [False, True])
+@torch.no_grad()
+def test_a_sum_and_its_norm_equal_the_plain_ones(has_sum: bool) -> None:
+    torch.manual_seed(0)
+    norm, x = nn.LayerNorm(768, device=GPU), torch.randn(70, 768, device=GPU)
+    y = torch.randn(70, 768, device=GPU) if has_sum else None
+    for ours, plain in zip(step_norm(x, norm, y), plain_step_norm(x, norm, y), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("V", [7, 8192, 50257])
+def test_the_likeliest_is_the_first_of_the_largest(V: int) -> None:
+    torch.manual_seed(0)
+    logits = torch.randint(100, (5, V + 3), device=GPU).float()[:, :V]
+    logits[1] = 0.0
+    first = [row.index(max(row)) for row in logits.tolist()]
+    assert likeliest(logits).tolist() == first
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm"])
