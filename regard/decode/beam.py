@@ -1,11 +1,21 @@
-"""Beam search: the most probable text, not a typical one."""
+"""Beam search: the most probable text, not a typical one, for many sources at a time."""
 
+import math
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.decode.config import BeamConfig
+from regard.decode.highest import highest
+from regard.decode.rules import IMPOSSIBLE, Rules
+from regard.decode.stepper import Constraint, Stepper
 from regard.models.next_token import NextToken, check_numbers
 
 
@@ -14,49 +24,155 @@ class Hypothesis:
     tokens: tuple[int, ...]
     log_prob: float
     score: float
-    """log P / length^α."""
+    """log P over the length penalty."""
 
 
 def search(
     model: NextToken, prompt: Sequence[int], beam: int, max_tokens: int, *, stop: int | None = None, alpha: float = 1.0
 ) -> list[Hypothesis]:
-    """All complete hypotheses of a beam search, best first: score = log P(w_1 ... w_L) / L^α.
-
-    α = 1 is the mean log-probability of a token. Wu et al. (2016) divide by ((5 + L) / 6)^α instead, and add a term for
-    the source sentence, which a language model does not have.
-
-    At every length the `beam` most probable continuations are kept. One that ends in `stop` is complete and leaves;
-    those that are open at max_tokens count as complete. So a beam of 1 is greedy, and one that never prunes is
-    exhaustive.
-    """
-    done: list[Hypothesis] = []
+    """All complete hypotheses of a beam search from one prompt, best first: score = log P(w_1 ... w_L) / L^α."""
     log_probs, state = model.start(torch.tensor([list(prompt)], dtype=torch.long), len(prompt) + max_tokens)
-    texts: list[tuple[int, ...]] = [()]
-    totals = torch.zeros(1, dtype=torch.float64, device=log_probs.device)
-    for length in range(1, max_tokens + 1):
-        candidates = totals[:, None] + log_probs.double()  # (R, V)
-        check_numbers(log_probs.amax(dim=-1).tolist())
-        rows, tokens = best(candidates, log_probs, beam)
-        texts = [(*texts[row], token) for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)]
-        is_done = [length == max_tokens or text[-1] == stop for text in texts]
-        for text, log_prob, done_now in zip(texts, candidates[rows, tokens].tolist(), is_done, strict=True):
-            if done_now:
-                done.append(Hypothesis(text, log_prob, log_prob / length**alpha))
-        still = [i for i, done_now in enumerate(is_done) if not done_now]
-        if not still:
-            break
-        texts, totals = [texts[i] for i in still], candidates[rows, tokens][still]
-        log_probs, state = model.step(tokens[still], model.reorder(state, rows[still]))
-    return sorted(done, key=lambda hypothesis: -hypothesis.score)
+    config = BeamConfig(beam=beam, n_best=None, alpha=alpha)
+    return beam_search(model, log_probs, state, config, max_lengths=max_tokens, stop=stop)[0]
 
 
-def best(candidates: Tensor, log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Rows and tokens of the k most probable candidates. Ties go to the more probable token, then to the lower id.
+def beam_search(
+    stepper: Stepper,
+    log_probs: Float[Tensor, "B V"],
+    state: Any,
+    config: BeamConfig,
+    *,
+    max_lengths: Sequence[int] | int,
+    stop: int | None,
+    constraint: Constraint | None = None,
+) -> list[list[Hypothesis]]:
+    """For each of B sources the best complete hypotheses, best first: score = log P(w_1 ... w_L) / penalty(L).
 
-    So that a beam of 1 decides every tie, and what rounding makes one, as greedy decoding does.
+    `log_probs` are those of the first tokens, and `state`, which is used up, is what the stepper goes on from. The
+    penalty is 1, L^α, where α = 1 makes the score the mean log-probability of a token, or ((5 + L) / 6)^α (Wu et al.
+    2016, without their term for coverage).
+
+    At every length the `beam` most probable continuations of a source are kept. One that ends in `stop` is complete
+    and leaves; those that are open at the source's longest length M count as complete. So a beam of 1 is greedy, and
+    one that never prunes is exhaustive.
+
+    A source ends early where that changes nothing. Log-probabilities are at most 0 and the penalty never falls, so
+    whatever an open hypothesis with log-probability p becomes, its score is at most p / penalty(M): once n_best
+    complete ones are as good as that for every open one, no other can take their places.
     """
-    k = min(k, max(1, int(candidates.isfinite().sum())))  # one at least, impossible or not
-    rows, tokens = (candidates >= candidates.flatten().topk(k).values[-1]).nonzero().unbind(1)  # by row, then by id
-    order = log_probs[rows, tokens].argsort(descending=True, stable=True)
-    order = order[candidates[rows, tokens][order].argsort(descending=True, stable=True)][:k]
-    return rows[order], tokens[order]
+    limits = np.broadcast_to(np.asarray(max_lengths, dtype=np.int64), len(log_probs))
+    assert (limits >= 1).all(), "a text has one token at least"
+    rules = Rules(
+        stop=stop, min_length=config.min_length, no_repeat_ngram=config.no_repeat_ngram, constraint=constraint
+    )
+    finished = [Finished(config) for _ in limits]
+    front = Front.start(rules, len(limits))
+    totals = torch.zeros(len(limits), 1, dtype=torch.float64, device=log_probs.device)  # log P; -inf: not open
+    while len(front.sources):
+        log_probs = rules.applied(
+            log_probs, front.texts.reshape(len(log_probs), -1), front.states, front.is_open.ravel()
+        )
+        width = totals.shape[1]
+        totals, slots, tokens = continuations(totals, log_probs, config.beam)  # (b, k) each
+        seen = torch.stack([slots.double(), tokens.double(), totals]).cpu().numpy()  # the one time that we wait
+        going = front.move(seen, limits, finished)
+        if not len(going):
+            break
+        kept = torch.from_numpy(going).to(totals.device)
+        is_open = torch.from_numpy(front.is_open).to(totals.device)
+        totals = totals[kept].masked_fill(~is_open, -math.inf)
+        rows = (kept[:, None] * width + slots[kept]).flatten()
+        log_probs, state = stepper.step(tokens[kept].flatten(), stepper.reorder(state, rows))
+    return [f.best for f in finished]
+
+
+def continuations(
+    totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], beam: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log P, slots and tokens of the most probable continuations of w hypotheses of each source: (b, k), best first.
+
+    Ties go to the more probable token, then to the earlier hypothesis, then to the lower id: so that a beam of 1
+    decides every tie, and what rounding makes one, as greedy decoding does. Only the `beam` most probable tokens of a
+    hypothesis can be among its source's; so the candidates are few. What cannot be has IMPOSSIBLE as its log P.
+    """
+    b, w = totals.shape
+    values, ids = highest(log_probs, min(beam, log_probs.shape[1]))  # (b w, n)
+    n = values.shape[1]
+    candidates = (totals.view(-1, 1) + values.double()).clamp(min=IMPOSSIBLE)
+    candidates = candidates.masked_fill(totals.view(-1, 1) == -math.inf, -math.inf).view(b, w * n)
+    order = values.view(b, w * n).argsort(dim=-1, descending=True, stable=True)
+    by_total = candidates.gather(1, order).argsort(dim=-1, descending=True, stable=True)
+    order = order.gather(1, by_total)[:, :beam]
+    return candidates.gather(1, order), order // n, ids.view(b, w * n).gather(1, order)
+
+
+class Finished:
+    """The best complete hypotheses of one source; of equals, the one that came first is the better."""
+
+    def __init__(self, config: BeamConfig) -> None:
+        self.config = config
+        self.best: list[Hypothesis] = []
+
+    def add(self, tokens: Sequence[int], log_prob: float) -> None:
+        score = log_prob / self.config.penalty(len(tokens))
+        insort(self.best, Hypothesis(tuple(tokens), log_prob, score), key=lambda hypothesis: -hypothesis.score)
+        if self.config.n_best is not None:
+            del self.best[self.config.n_best :]
+
+    def is_final(self, best_open: float, max_length: int) -> bool:
+        """Whether no hypothesis that goes on from log P = best_open can still be among the best."""
+        is_full = len(self.best) == self.config.n_best
+        return is_full and self.best[-1].score >= best_open / self.config.penalty(max_length)
+
+
+@dataclass
+class Front:
+    """The hypotheses of the sources that still go on, as the host sees them: b sources, w hypotheses each."""
+
+    rules: Rules
+    sources: NDArray[np.int64]  # (b,) their numbers
+    texts: NDArray[np.int64]  # (b, w, t)
+    is_open: NDArray[np.bool_]  # (b, w)
+    states: list[Any]  # of the constraint, b * w of them
+
+    @classmethod
+    def start(cls, rules: Rules, n_sources: int) -> "Front":
+        texts = np.zeros((n_sources, 1, 0), dtype=np.int64)
+        states = [rules.start(row) for row in range(n_sources)]
+        return cls(rules, np.arange(n_sources), texts, np.ones((n_sources, 1), dtype=np.bool_), states)
+
+    def move(self, seen: NDArray[np.float64], limits: NDArray[np.int64], finished: list[Finished]) -> NDArray[np.int64]:
+        """Take one more token in each hypothesis: the slot it continues, the token and log P (3, b, k).
+
+        Complete ones go into `finished`. Returns which of the b sources go on; the others are gone from here.
+        """
+        slots, tokens, totals = seen[0].astype(np.int64), seen[1].astype(np.int64), seen[2]
+        check_numbers(totals[:, 0])  # NaN sorts before all numbers
+        is_kept = totals > IMPOSSIBLE
+        is_kept[:, 0] = True  # one at least, impossible or not
+        totals = np.where(totals > IMPOSSIBLE, totals, -math.inf)
+        before, width = self.texts, self.texts.shape[1]
+        self.texts = np.concatenate([np.take_along_axis(before, slots[:, :, None], axis=1), tokens[:, :, None]], axis=2)
+        longest = limits[self.sources]
+        is_complete = is_kept & ((tokens == self.rules.stop) | (self.texts.shape[2] == longest)[:, None])
+        for at, slot in zip(*is_complete.nonzero(), strict=True):
+            finished[self.sources[at]].add(self.texts[at, slot].tolist(), float(totals[at, slot]))
+        is_open = is_kept & ~is_complete
+        best_open = np.where(is_open, totals, -math.inf).max(axis=1)
+        is_going = is_open.any(axis=1)
+        for at in is_going.nonzero()[0]:
+            is_going[at] = not finished[self.sources[at]].is_final(float(best_open[at]), int(longest[at]))
+        going = is_going.nonzero()[0]
+        self.sources, self.texts, self.is_open = self.sources[going], self.texts[going], is_open[going]
+        self.states = self._states_after(going, slots[going], tokens[going], width)
+        return going
+
+    def _states_after(
+        self, going: NDArray[np.int64], slots: NDArray[np.int64], tokens: NDArray[np.int64], width: int
+    ) -> list[Any]:
+        """The constraint's states, one token on; those of hypotheses that are not open stay as they are."""
+        if self.rules.constraint is None:
+            return [None] * self.is_open.size
+        befores = [self.states[row] for row in (going[:, None] * width + slots).ravel()]
+        told = zip(befores, tokens.ravel().tolist(), self.is_open.ravel(), strict=True)
+        return [self.rules.step(state, token) if is_open else state for state, token, is_open in told]

