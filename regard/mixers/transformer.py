@@ -56,8 +56,8 @@ class TransformerBlock(nn.Module):
         _, h = step_norm(x, self.norm_attention)
         y = attention.step(attention.qkv(h), cache)
         x, h = step_norm(x, norm, attention.out(y))
-        y = feed_forward(h[:, None])[:, 0]
-        return x + y
+        change: Tensor = feed_forward(h[:, None])[:, 0]
+        return x + change
 
     def flops_per_token(self, n_context: int) -> int:
         return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()
