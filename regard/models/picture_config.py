@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from regard.errors import RegardError
+from regard.mixers.config import check_heads
 from regard.settings import Settings, setting
 
 D_MODEL = "width of what the decoder looks at, one vector for each place of the grid"
@@ -50,8 +51,7 @@ class PatchPictureConfig(Settings):
                 f"size {self.size} is no multiple of patch {self.patch}. Make size "
                 f"{max(1, round(self.size / self.patch)) * self.patch}, or change patch."
             )
-        if self.d_model % self.n_heads:
-            raise RegardError(f"d_model {self.d_model} is no multiple of n_heads {self.n_heads}.")
+        check_heads(self.d_model, self.n_heads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,72 @@
+"""What a frozen encoder sees of every picture, computed once and kept on disk.
+
+Kept by the content of the pictures, how they are cut and the encoder's weights: another picture or other weights make
+another file.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.data.cache import cache_root, key_of
+from regard.data.caption_pairs import CaptionData
+from regard.errors import RegardError
+from regard.models.efficientnet_lite import D_TRUNK
+from regard.models.picture_encoder import EfficientNetPictures, unit_range
+from regard.training.weights import named_weights, read_tensors, write_weights
+
+
+def picture_features(
+    encoder: EfficientNetPictures,
+    data: CaptionData,
+    cache: Path | None = None,
+    n_batch: int = 32,
+    tell: Callable[[int], None] | None = None,
+) -> Float[Tensor, "N 320 h w"]:
+    """`encoder.features` of the middle of all N pictures, on the CPU: row n is of picture number n.
+
+    They are computed where the encoder is; `tell` is called with how many were.
+    """
+    if not encoder.is_frozen:
+        raise RegardError(
+            "Features are computed once only where the encoder is_frozen: its weights change in training."
+        )
+    config = data.config
+    if config.size != encoder.size:
+        raise RegardError(
+            f"The encoder takes pictures of {encoder.size} pixels and the data has {config.size}. Make both sizes the same."
+        )
+    fit = [config.size, config.n_margin, config.fit]
+    key = key_of("trunk", fit, data.pictures.hashes, weights_hash(encoder.network))
+    file = (cache or cache_root()) / "features" / f"{key}.safetensors"
+    if not file.exists():
+        write_weights({"features": _computed(encoder, data, n_batch, tell)}, file)
+    return read_tensors(file, "delete it, and it is computed again")["features"]
+
+
+@torch.no_grad()
+def _computed(
+    encoder: EfficientNetPictures, data: CaptionData, n_batch: int, tell: Callable[[int], None] | None
+) -> Float[Tensor, "N 320 h w"]:
+    like = encoder.network.stem.weight
+    kept = torch.empty(len(data.pictures), D_TRUNK, *encoder.grid, dtype=like.dtype)
+    for first in range(0, len(kept), n_batch):
+        numbers = range(first, min(first + n_batch, len(kept)))
+        pixels = torch.from_numpy(data.centre(numbers)).permute(0, 3, 1, 2)  # (B, 3, size, size)
+        kept[first : numbers.stop] = encoder.features(unit_range(pixels, like)).cpu()
+        if tell is not None:
+            tell(numbers.stop)
+    return kept
+
+
+def weights_hash(module: nn.Module) -> str:
+    """SHA-256 of all weights and their names."""
+    digest = hashlib.sha256()
+    for name, value in sorted(named_weights(module).items()):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(value.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
