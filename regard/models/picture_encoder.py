@@ -112,7 +112,8 @@ class ConvolutionPictures(nn.Module):
 class PatchPictures(nn.Module):
     """s = Transformer(W x_{ij} + b + R_i + Q_j),  x_{ij} = 2 p - 1 of the pixels p of patch i, j.
 
-    The vision Transformer (Dosovitskiy et al. 2021). Departures: there is no class token, since a decoder looks at all patches, and places are told by row and column.
+    The vision Transformer (Dosovitskiy et al. 2021). Departures: there is no class token, since a decoder looks at all
+    patches, and places are told by row and column.
     """
 
     def __init__(self, config: PatchPictureConfig) -> None:

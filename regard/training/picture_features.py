@@ -38,7 +38,7 @@ def picture_features(
     config = data.config
     if config.size != encoder.size:
         raise RegardError(
-            f"The encoder takes pictures of {encoder.size} pixels and the data has {config.size}. Make both sizes the same."
+            f"The encoder takes pictures of {encoder.size} pixels and the data has {config.size}. Make both the same."
         )
     fit = [config.size, config.n_margin, config.fit]
     key = key_of("trunk", fit, data.pictures.hashes, weights_hash(encoder.network))
