@@ -25,9 +25,9 @@ def text_blocks(path: Path, name: str) -> Iterator[str]:
     Line ends are kept as they are. `name` is what the file is called in errors.
     """
     offset, n_lines, rest, is_start = 0, 0, b"", True
-    for block in _byte_blocks(path, name):
+    for block in byte_blocks(path, name):
         if offset == 0:
-            _refuse_other_than_text(block, name)
+            refuse_other_than_text(block, name)
         data = rest + block
         text, rest = _decoded(data, name, offset - len(rest), n_lines)
         offset += len(block)
@@ -58,7 +58,8 @@ def _not_utf8(name: str, byte: int, offset: int, n_lines: int, reason: str) -> R
     )
 
 
-def _refuse_other_than_text(start: bytes, name: str) -> None:
+def refuse_other_than_text(start: bytes, name: str) -> None:
+    """An error where the first bytes of a file show that it is UTF-16 or binary."""
     wide = next((encoding for mark, encoding in WIDE.items() if start.startswith(mark)), None)
     if wide:
         raise RegardError(f"{name} is {wide} text, not UTF-8. Convert it: iconv -f {wide} -t UTF-8 {name}.")
@@ -69,7 +70,8 @@ def _refuse_other_than_text(start: bytes, name: str) -> None:
         )
 
 
-def _byte_blocks(path: Path, name: str) -> Iterator[bytes]:
+def byte_blocks(path: Path, name: str) -> Iterator[bytes]:
+    """The bytes of a file, plain or compressed, about 1 MB at a time."""
     with _explaining(name), _opened(path) as file:
         while block := file.read(BLOCK):
             yield block

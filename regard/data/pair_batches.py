@@ -1,0 +1,211 @@
+"""Batches of pairs as a pure function of one integer, which is the whole position in the data.
+
+A batch holds as many pairs as fit into `max_tokens`, padding included, so pairs of like lengths go together. Lengths
+are rounded up to classes,
+
+    1, 2, .., 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ..      (four to an octave: at most a quarter too long)
+
+all pairs are laid out by the class of their target, then of their source, and the line is cut where the longest of the
+classes fill a batch. An epoch shuffles the pairs within each class, which leaves the cuts where they are, and then the
+batches. So every pair comes once an epoch, every epoch has as many batches, and batch i depends on nothing but the seed
+and i.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.batches import permuted
+from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pairs import Pairs
+from regard.errors import RegardError, nearest
+
+ORDERS = ("buckets", "length")
+
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Row b, column t: predict targets[b, t] from the source and inputs[b, : t + 1]; masks are True where real."""
+
+    source: Ids  # (B, S), padded with 0
+    source_mask: Mask  # (B, S)
+    inputs: Ids  # (B, T), <eos> y_1 .. y_n, padded with 0
+    targets: Ids  # (B, T), y_1 .. y_n <eos>, padded with 0; V + k: the k-th unknown word of its source
+    mask: Mask  # (B, T)
+    words: Ids | None  # (B, S), the source's words as ids of the extended target vocabulary, -1: nothing to copy
+
+
+class PairBatches:
+    """Batch i of pairs, for any i >= 0, in no particular order of asking.
+
+    order "buckets": the batches of an epoch come in an order of its own; "length": the shortest targets first.
+    `max_length` leaves out pairs with a side of more tokens; `n_left_out` says how many. With `copies`, which needs
+    word tokenizers, `words` is given and targets name the words of their source.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        max_tokens: int,
+        seed: int = 0,
+        max_length: int | None = None,
+        copies: bool = False,
+        order: str = "buckets",
+    ) -> None:
+        if order not in ORDERS:
+            raise RegardError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.{nearest(order, ORDERS)}")
+        self.pairs = pairs if max_length is None else pairs.only(_fits(pairs, max_length))
+        self.n_left_out = len(pairs) - len(self.pairs)
+        _refuse_what_never_fits(pairs, self.pairs, max_tokens, max_length)
+        self.max_tokens, self.seed, self.order = max_tokens, seed, order
+        self._class, n_source, n_target = length_classes(self.pairs)
+        self._cuts = cuts(n_source, n_target, max_tokens)
+        self.per_epoch = len(self._cuts) - 1
+        self._rows = _Rows(self.pairs, copies)
+        # The order of one epoch is asked for batch after batch: the last two epochs' are kept.
+        self._order = lru_cache(maxsize=2)(self._order_of)
+
+    def at(self, index: int) -> PairBatch:
+        """Batch `index`; the same arguments give the same arrays, whatever was asked before."""
+        return self._rows.batch(self.indices(index))
+
+    def indices(self, index: int) -> Ids:
+        """Which of `self.pairs` are in batch `index`."""
+        epoch, step = divmod(index, self.per_epoch)
+        if self.order == "buckets":
+            step = int(permuted(np.array([step]), self.per_epoch, seed=_key(self.seed, epoch, "batches"))[0])
+        return self._order(epoch)[self._cuts[step] : self._cuts[step + 1]]
+
+    def _order_of(self, epoch: int) -> Ids:
+        shuffled = permuted(np.arange(len(self.pairs)), len(self.pairs), seed=_key(self.seed, epoch, "pairs"))
+        return shuffled[np.argsort(self._class[shuffled], kind="stable")]
+
+
+def in_order(pairs: Pairs, max_tokens: int, *, copies: bool = False) -> Iterator[tuple[Ids, PairBatch]]:
+    """Every pair once, in batches from the shortest targets to the longest, with the numbers of their pairs."""
+    _refuse_what_never_fits(pairs, pairs, max_tokens, None)
+    rows, order = _Rows(pairs, copies), np.lexsort((pairs.source_lengths, pairs.target_lengths))
+    bounds = cuts(pairs.source_lengths[order], pairs.target_lengths[order] + 1, max_tokens)
+    for begin, end in pairwise(bounds):
+        yield order[begin:end], rows.batch(order[begin:end])
+
+
+def rounded_up(lengths: Ids) -> Ids:
+    """Lengths rounded up to their classes.
+
+    >>> rounded_up(np.array([1, 8, 9, 15, 16, 17, 33]))
+    array([ 1,  8, 10, 16, 16, 20, 40])
+    """
+    octave = np.frexp(np.maximum(lengths - 1, 1))[1] - 1  # floor(log2(length - 1))
+    grain = 1 << np.maximum(octave - 2, 0)
+    return -(-lengths // grain) * grain
+
+
+def length_classes(pairs: Pairs) -> tuple[Ids, Ids, Ids]:
+    """The class of each pair, numbered as classes are laid out; and for each place in the line, whose pairs stand in
+    order of their classes, the longest source and the longest target (with its <eos>) that can stand there.
+    """
+    n_source, n_target = pairs.source_lengths, pairs.target_lengths + 1
+    by_target, by_source = rounded_up(n_target), rounded_up(n_source)
+    # Every other target class has its sources from long to short: where one class ends and the next begins, and a batch
+    # may hold some of both, sources are of like lengths.
+    _, rank = np.unique(by_target, return_inverse=True)
+    turned = np.where(rank % 2 == 0, by_source, -by_source)
+    _, number, sizes = np.unique(np.stack([rank, turned], axis=1), axis=0, return_inverse=True, return_counts=True)
+    longest = np.zeros((2, len(sizes)), dtype=np.int64)
+    np.maximum.at(longest[0], number, n_source)
+    np.maximum.at(longest[1], number, n_target)
+    return number, np.repeat(longest[0], sizes), np.repeat(longest[1], sizes)
+
+
+def cuts(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
+    """Where a line of pairs is cut, so that rows x (longest source + longest target) is at most `max_tokens`.
+
+    >>> cuts(np.array([2, 2, 3, 9]), np.array([2, 2, 2, 9]), max_tokens=15)
+    [0, 3, 4]
+    """
+    found, S, T = [0], 0, 0
+    for i, (s, t) in enumerate(zip(n_source.tolist(), n_target.tolist(), strict=True)):
+        S, T = max(S, s), max(T, t)
+        if (i + 1 - found[-1]) * (S + T) > max_tokens and i > found[-1]:
+            found.append(i)
+            S, T = s, t
+    return [*found, len(n_source)]
+
+
+class _Rows:
+    """Batches from the numbers of their pairs."""
+
+    def __init__(self, pairs: Pairs, copies: bool) -> None:
+        self._pairs, self._eos = pairs, pairs.target.tokenizer.eos
+        self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
+
+    def batch(self, indices: Ids) -> PairBatch:
+        numbers = indices.tolist()
+        sources = [self._pairs.source_ids(i) for i in numbers]
+        targets = [self._pairs.target_ids(i) for i in numbers]
+        read, words = targets, None
+        if self._copied is not None:
+            copied, targets = self._with_copied(numbers)
+            words = padded(copied, NOT_COPIED)[0]
+        source, source_mask = padded(sources)
+        end = np.array([self._eos])
+        inputs, mask = padded([np.concatenate([end, row]) for row in read])
+        predicted, _ = padded([np.concatenate([row, end]) for row in targets])
+        return PairBatch(source, source_mask, inputs, predicted, mask, words)
+
+    def _with_copied(self, numbers: list[int]) -> tuple[list[Ids], list[Ids]]:
+        """The words of each source and the extended target."""
+        assert self._copied is not None
+        sources, targets = [], []
+        for i in numbers:
+            words, unknown = self._copied.of_source(self._pairs.source_text(i))
+            has_tag = self._pairs.tag(i) is not None
+            sources.append(np.concatenate([[NOT_COPIED], words]) if has_tag else words)
+            targets.append(self._copied.of_target(self._pairs.target_text(i), unknown))
+        return sources, targets
+
+
+def padded(rows: Sequence[Ids], value: int = 0) -> tuple[Ids, Mask]:
+    """Rows of different lengths as one array, and where they are real.
+
+    >>> padded([np.array([5, 6]), np.array([7])])
+    (array([[5, 6], [7, 0]]), array([[ True,  True], [ True, False]]))
+    """
+    lengths = np.array([len(row) for row in rows])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, value, dtype=np.int64)
+    ids[mask] = np.concatenate(rows)
+    return ids, mask
+
+
+def _fits(pairs: Pairs, max_length: int) -> Mask:
+    return np.maximum(pairs.source_lengths, pairs.target_lengths) <= max_length
+
+
+def _refuse_what_never_fits(given: Pairs, kept: Pairs, max_tokens: int, max_length: int | None) -> None:
+    if not len(kept):
+        longer = f": all {len(given)} have a side of more than max_length {max_length} tokens" if len(given) else ""
+        raise RegardError(f"There are no pairs to make batches of{longer}. Give others, or a larger max_length.")
+    n_tokens = kept.source_lengths + kept.target_lengths + 1
+    if (longest := int(n_tokens.max())) > max_tokens:
+        raise RegardError(
+            f"A pair has {longest} tokens on both sides together, its <eos> included, and a batch holds "
+            f"{max_tokens}. Make max_tokens at least {longest}, or leave out long pairs with max_length."
+        )
+
+
+def _key(seed: int, epoch: int, what: str) -> int:
+    """A seed for one use in one epoch."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {epoch} {what}".encode(), digest_size=7).digest(), "little")

@@ -1,0 +1,102 @@
+"""What the user names, to pairs of texts with the file and line of every fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from regard.data.config import DataConfig
+from regard.data.pair_lines import BadLine, checked_sides, columns, fields, read_lines
+from regard.data.pairs_config import PairPart, PairsConfig
+from regard.data.source import HUB, TextFile, resolve
+from regard.errors import RegardError
+
+Sides = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """A part whose names have become files: (source, target) for aligned files, else one file with both sides."""
+
+    files: tuple[TextFile, ...]
+    form: str
+    tag: str | None
+
+
+def resolve_pairs(parts: tuple[PairPart, ...], spool: Path, cache: Path) -> list[PairFiles]:
+    """The files that parts name; folders and globs stand for all they hold, and what is piped in for a file."""
+    found: list[PairFiles] = []
+    for i, part in enumerate(parts):
+        sides = []
+        for j, name in enumerate(part.names):
+            folder = spool / f"{i}-{j}"
+            folder.mkdir()
+            sides.append(_files_of(name, folder, cache))
+        if len({len(files) for files in sides}) > 1:
+            counts = " and ".join(f"{name} {len(files)}" for name, files in zip(part.names, sides, strict=True))
+            raise RegardError(
+                f"Aligned files come in twos, and {counts} files were found. Name the same number of each."
+            )
+        found += [PairFiles(files, part.form, part.tag) for files in zip(*sides, strict=True)]
+    return found
+
+
+def _files_of(name: str, spool: Path, cache: Path) -> list[TextFile]:
+    """Files as for plain text: paths, folders, globs, '-'."""
+    if name.startswith(HUB):
+        raise RegardError(f"Pairs are read from files, not from {name}. Write the set to a TSV or JSONL file first.")
+    return resolve(name, DataConfig(train=name, format="text"), spool, cache)
+
+
+class PairReader:
+    """Reads parts one after the other; `skipped` counts the lines that were left out, by kind."""
+
+    def __init__(self, data: PairsConfig) -> None:
+        self._data = data
+        self.skipped: Counter[str] = Counter()
+
+    def pairs(self, part: PairFiles) -> Iterator[Sides]:
+        """(source, target) of every line that can be used; the first that cannot is an error unless `skips_bad`."""
+        aligned = self._aligned(*part.files) if part.form == "files" else self._in_one(part.files[0], part.form)
+        for place, sides in aligned:
+            checked = sides if isinstance(sides, BadLine) else checked_sides(*sides)
+            if not isinstance(checked, BadLine):
+                yield checked[::-1] if self._data.is_reversed else checked
+            elif self._data.skips_bad:
+                self.skipped[checked.kind] += 1
+            else:
+                raise RegardError(f"{place} {checked.why} To leave out such lines and count them, set data.skips_bad.")
+
+    def _in_one(self, file: TextFile, form: str) -> Iterator[tuple[str, Sides | BadLine]]:
+        for number, line in enumerate(read_lines(file.path, file.name), start=1):
+            yield f"{file.name}, line {number}", self._sides(line, form)
+
+    def _sides(self, line: str | BadLine, form: str) -> Sides | BadLine:
+        if isinstance(line, BadLine):
+            return line
+        if not line.strip():
+            return "", ""
+        return columns(line) if form == "tsv" else fields(line, self._data.source_field, self._data.target_field)
+
+    def _aligned(self, source: TextFile, target: TextFile) -> Iterator[tuple[str, Sides | BadLine]]:
+        n_source = n_target = 0
+        for lines in zip_longest(read_lines(source.path, source.name), read_lines(target.path, target.name)):
+            n_source += lines[0] is not None
+            n_target += lines[1] is not None
+            if n_source != n_target:
+                self.skipped["no partner"] += 1
+                continue
+            # The file to look into: the one whose line is bad or blank.
+            file = target if isinstance(lines[0], str) and lines[0].strip() else source
+            fault = next((line for line in lines if isinstance(line, BadLine)), None)
+            yield f"{file.name}, line {n_source}", fault or lines
+        if n_source != n_target and not self._data.skips_bad:
+            names = (source.name, target.name) if n_source < n_target else (target.name, source.name)
+            raise RegardError(
+                f"{names[0]} ends after line {min(n_source, n_target):,}, and {names[1]} has "
+                f"{max(n_source, n_target):,} lines: line i of one must belong to line i of the other. Give files of "
+                "equal length, or set data.skips_bad to leave out the rest."
+            )

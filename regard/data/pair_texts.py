@@ -1,0 +1,198 @@
+"""The texts of pairs on disk: read once, checked, and each pair put into its split by its source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.cache import content_hash, key_of
+from regard.data.pair_rows import Rows, RowsWriter, open_rows
+from regard.data.pair_source import PairFiles, PairReader, resolve_pairs
+from regard.data.pairs_config import PairsConfig
+from regard.data.split import NAMES, TRAIN, split_documents
+from regard.errors import RegardError
+from regard.text.learning import Progress
+
+FORMAT = 1  # another number: what older versions wrote is not found any more
+NOTE = "pairs.json"
+BATCH = 2000  # pairs written at a time
+MAX_TAGS = 255
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """How many pairs each split has, and how many lines were left out, by kind."""
+
+    n_train: int
+    n_valid: int
+    n_test: int
+    skipped: Mapping[str, int]
+
+    def __str__(self) -> str:
+        """In a sentence.
+
+        >>> print(PairCounts(90, 5, 5, {"empty side": 2, "one column": 1}))
+        90 pairs for training, 5 for validation, 5 for test; 3 lines left out (2 empty side, 1 one column)
+        """
+        text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
+        if not self.skipped:
+            return text
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.skipped.items()))
+        return f"{text}; {sum(self.skipped.values()):,} lines left out ({kinds})"
+
+
+@dataclass(frozen=True)
+class PairTexts:
+    """Both sides of all pairs as UTF-8, the split of each pair and the number of its tag (0: none)."""
+
+    key: str
+    source: Rows
+    target: Rows
+    split: NDArray[np.uint8]
+    tag_numbers: NDArray[np.uint8]
+    tags: tuple[str, ...]
+    counts: PairCounts
+
+    def rows(self, split: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self.split == split)
+
+
+class PairTextFiles:
+    """The files behind a PairsConfig; `key` stands for their content and how they are read and split."""
+
+    def __init__(self, data: PairsConfig, spool: Path, cache: Path) -> None:
+        self._data = data
+        self._parts: dict[int, list[PairFiles]] = {}
+        for number, name in enumerate(NAMES):
+            folder = spool / name
+            folder.mkdir()
+            if parts := data.parts(name):
+                self._parts[number] = resolve_pairs(parts, folder, cache)
+        self.tags = tuple(sorted({p.tag for parts in self._parts.values() for p in parts if p.tag is not None}))
+        if len(self.tags) > MAX_TAGS:
+            raise RegardError(f"{len(self.tags)} different tags are given, and at most {MAX_TAGS} can be told apart.")
+        hashes = {
+            NAMES[n]: [[content_hash(f.path, cache) for f in part.files] for part in parts]
+            for n, parts in self._parts.items()
+        }
+        self._refuse_shared(hashes)
+        how = {NAMES[n]: [[part.form, part.tag] for part in parts] for n, parts in self._parts.items()}
+        names = ("source_field", "target_field", "is_reversed", "max_pairs", "skips_bad", "split_seed")
+        settings = {name: value for name, value in data.to_dict().items() if name in names}
+        self.key = key_of(FORMAT, hashes, how, settings, data.part_valid, data.part_test)
+
+    def _refuse_shared(self, hashes: dict[str, list[list[str]]]) -> None:
+        """Scores on pairs that were trained on mean nothing."""
+        seen: dict[tuple[str, ...], tuple[str, str]] = {}
+        for number, parts in self._parts.items():
+            for digests, part in zip(hashes[NAMES[number]], parts, strict=True):
+                here, named = NAMES[number], part.files[0].name
+                other, other_named = seen.setdefault(tuple(digests), (here, named))
+                if other != here:
+                    raise RegardError(
+                        f"{other_named} ({other}) and {named} ({here}) hold the same pairs. A score on pairs that were "
+                        f"trained on means nothing: give others for {here}, or leave it out and a part is set aside."
+                    )
+
+    def write(self, folder: Path, tell: Progress) -> None:
+        """Read all, and write texts, splits and tags with a note of what there is."""
+        writer, reader = _TextWriter(folder), PairReader(self._data)
+        keys, limit = array("Q"), self._data.max_pairs
+        for number, parts in sorted(self._parts.items()):
+            for part in parts:
+                tag = self.tags.index(part.tag) + 1 if part.tag is not None else 0
+                for source, target in reader.pairs(part):
+                    if number == TRAIN:
+                        keys.append(_key(source, self._data.split_seed))
+                    writer.add(source, target, number, tag)
+                    if writer.n_pairs % BATCH == 0:
+                        tell("reading", writer.n_bytes, None)
+                    if number == TRAIN and writer.n_pairs == limit:
+                        break
+                if number == TRAIN and writer.n_pairs == limit:
+                    break
+        split = writer.close()
+        split[: len(keys)] = self._split(np.frombuffer(keys, dtype=np.uint64))
+        np.save(folder / "split.npy", split, allow_pickle=False)
+        sizes = np.bincount(split, minlength=len(NAMES)).tolist()
+        for number, parts in self._parts.items():
+            if not sizes[number]:
+                raise RegardError(f"There is no pair in {parts[0].files[0].name} ({NAMES[number]}). Give some.")
+        counts = PairCounts(*sizes, skipped=dict(reader.skipped))
+        note = {"counts": asdict(counts), "tags": list(self.tags)}
+        (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
+
+    def _split(self, keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        p_valid, p_test = self._data.part_valid, self._data.part_test
+        if not len(keys):
+            return np.zeros(0, dtype=np.uint8)
+        try:
+            return split_documents(keys, p_valid, p_test)
+        except RegardError:
+            raise RegardError(
+                f"{len(np.unique(keys))} different sources in {len(keys)} pairs are too few to set some apart for "
+                f"validation (p_valid {p_valid:g}) and test (p_test {p_test:g}): pairs with equal sources stay "
+                "together. Give more pairs, separate files, or set p_valid and p_test to 0."
+            ) from None
+
+
+def open_texts(folder: Path) -> PairTexts | None:
+    """The texts in a folder, or None where it is not there or not whole."""
+    try:
+        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        source, target = (open_rows(folder, side, np.uint8) for side in ("source", "target"))
+        split, tags = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("split", "tags"))
+        if not len(source) == len(target) == len(split) == len(tags):
+            return None
+        return PairTexts(folder.name, source, target, split, tags, tuple(note["tags"]), PairCounts(**note["counts"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+class _TextWriter:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sides = [RowsWriter(folder, side, np.uint8) for side in ("source", "target")]
+        self._waiting: list[list[bytes]] = [[], []]
+        self._splits, self._tags = bytearray(), bytearray()
+        self.n_bytes = 0
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self._splits)
+
+    def add(self, source: str, target: str, split: int, tag: int) -> None:
+        for waiting, text in zip(self._waiting, (source, target), strict=True):
+            waiting.append(text.encode())
+            self.n_bytes += len(waiting[-1])
+        self._splits.append(split)
+        self._tags.append(tag)
+        if len(self._waiting[0]) == BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        for writer, waiting in zip(self._sides, self._waiting, strict=True):
+            lengths = np.array([len(text) for text in waiting], dtype=np.int64)
+            writer.add(np.frombuffer(b"".join(waiting), dtype=np.uint8), lengths)
+            waiting.clear()
+
+    def close(self) -> NDArray[Any]:
+        """Write what is left; returns the split of each pair."""
+        self._write()
+        for writer in self._sides:
+            writer.close()
+        np.save(self._folder / "tags.npy", np.frombuffer(self._tags, dtype=np.uint8), allow_pickle=False)
+        return np.frombuffer(self._splits, dtype=np.uint8).copy()
+
+
+def _key(source: str, seed: int) -> int:
+    digest = hashlib.blake2b(source.encode(), digest_size=8, key=seed.to_bytes(8, "little"))
+    return int.from_bytes(digest.digest(), "little")

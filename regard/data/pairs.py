@@ -1,0 +1,95 @@
+"""Pairs: texts and the token ids of both their sides, on disk, by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.pair_encoding import encoded_texts
+from regard.data.pair_rows import Rows
+from regard.text.tokenizer import Tokenizer
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of all pairs: UTF-8 texts, and their ids under the tokenizer of that side."""
+
+    texts: Rows
+    ids: Rows
+    tokenizer: Tokenizer
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of one split: `rows` says which of the pairs on disk are in it.
+
+    No <eos> is in the ids: the target is read as <eos> y_1 .. y_n and predicts y_1 .. y_n <eos>, which batches add.
+    Where a pair has a tag, its source ids begin with the tag's; its source text does not.
+    """
+
+    source: Side
+    target: Side
+    rows: Ids
+    tag_numbers: NDArray[Any]  # of every pair on disk: 0 for no tag, else 1 + its number among the tags
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, texts: Sequence[tuple[str, str]], source: Tokenizer, target: Tokenizer | None = None) -> Pairs:
+        """Pairs held in memory, with no tags."""
+        sides = []
+        for tokenizer, column in ((source, [s for s, _ in texts]), (target or source, [t for _, t in texts])):
+            flat, lengths = encoded_texts(tokenizer, column)
+            ids = Rows(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+            utf8 = [np.frombuffer(text.encode(), dtype=np.uint8) for text in column]
+            sides.append(Side(Rows.of(utf8, np.uint8), ids, tokenizer))
+        return cls(*sides, np.arange(len(texts)), np.zeros(len(texts), dtype=np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def source_ids(self, i: int) -> Ids:
+        return self.source.ids[self.rows[i]].astype(np.int64)
+
+    def target_ids(self, i: int) -> Ids:
+        return self.target.ids[self.rows[i]].astype(np.int64)
+
+    def source_text(self, i: int) -> str:
+        return self.source.texts[self.rows[i]].tobytes().decode()
+
+    def target_text(self, i: int) -> str:
+        return self.target.texts[self.rows[i]].tobytes().decode()
+
+    def tag(self, i: int) -> str | None:
+        number = int(self.tag_numbers[self.rows[i]])
+        return self.tags[number - 1] if number else None
+
+    @cached_property
+    def source_lengths(self) -> Ids:
+        """Tokens of each source, its tag included."""
+        return self.source.ids.lengths[self.rows]
+
+    @cached_property
+    def target_lengths(self) -> Ids:
+        """Tokens of each target, without the <eos> that is predicted after them."""
+        return self.target.ids.lengths[self.rows]
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """UTF-8 bytes of the targets."""
+        return int(self.target.texts.lengths[self.rows].sum())
+
+    @cached_property
+    def n_words(self) -> int:
+        """White-space separated words of the targets and their line ends, as `Stream.n_words` counts them."""
+        return sum(len(self.target.texts[row].tobytes().split()) + 1 for row in self.rows)
+
+    def only(self, chosen: NDArray[Any]) -> Pairs:
+        """Some of these pairs: their numbers, or True for each that is wanted."""
+        return Pairs(self.source, self.target, self.rows[chosen], self.tag_numbers, self.tags)

@@ -1,0 +1,133 @@
+"""Where pairs of texts come from: sentences and translations, or sentences and their trees."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from regard.errors import RegardError
+from regard.settings import Settings, setting
+
+FORMS = ("files", "tsv", "jsonl")
+COMPRESSED = (".gz", ".xz", ".zst")
+NAMED_FORMS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+PAIRS_DOC = (
+    "two aligned files [train.en, train.de], one TSV (source TAB target) or one JSONL; a list of such lists: several "
+    "parts; a part may end with its tag, as in [train.en, train.de, <2de>]"
+)
+_TAG = re.compile(r"<[^<>\s]+>")
+
+Given = str | tuple[str, ...] | tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class PairPart:
+    """Files of one form: two that are aligned (`files`), or one that holds both sides (`tsv`, `jsonl`)."""
+
+    names: tuple[str, ...]
+    form: str
+    tag: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsConfig(Settings):
+    """Pairs of a source and a target: one set that is split, or separate ones for training, validation and test.
+
+    A pair set that is split is split by its sources: equal sources, whatever their targets, are never in two splits.
+    """
+
+    train: str | tuple[str, ...] | tuple[tuple[str, ...], ...] = setting(doc=PAIRS_DOC)
+    valid: str | tuple[str, ...] | tuple[tuple[str, ...], ...] | None = setting(
+        None, "validation pairs, as train; null: cut from train"
+    )
+    test: str | tuple[str, ...] | tuple[tuple[str, ...], ...] | None = setting(
+        None, "test pairs, as train; null: cut from train"
+    )
+    p_valid: float = setting(0.05, "part of train that becomes validation pairs where valid is null", low=0, high=0.9)
+    p_test: float = setting(0.05, "part of train that becomes test pairs where test is null", low=0, high=0.9)
+    format: str = setting(
+        "auto",
+        "auto: two files are aligned line by line, one is JSON lines if it is named .jsonl, else TSV",
+        choices=("auto", *FORMS),
+    )
+    source_field: str = setting("source", "the field of a JSON record that holds the source")
+    target_field: str = setting("target", "the field of a JSON record that holds the target")
+    is_reversed: bool = setting(False, "swap the sides: what stands second is the source")
+    tag: str | None = setting(
+        None, "a token such as <2de> put before every source whose part has none of its own; it joins the vocabulary"
+    )
+    max_pairs: int | None = setting(None, "use only the first so many pairs of train", low=1)
+    max_length: int | None = setting(None, "pairs with a side of more tokens than this are left out of training", low=1)
+    skips_bad: bool = setting(
+        False, "leave out lines that cannot be used, and count them, where else the first ends it"
+    )
+    split_seed: int = setting(0, "another seed gives another split", low=0, high=2**63 - 1)
+
+    def check(self) -> None:
+        for name in ("train", "valid", "test"):
+            self.parts(name)
+        if self.tag is not None and not is_tag(self.tag):
+            raise RegardError(f"tag must be written in angle brackets with no space, such as <2de>, not {self.tag!r}.")
+        if self.part_valid + self.part_test > 0.95:
+            raise RegardError(
+                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
+            )
+
+    @property
+    def part_valid(self) -> float:
+        """The part of the training pairs that is cut off for validation."""
+        return self.p_valid if self.valid is None else 0.0
+
+    @property
+    def part_test(self) -> float:
+        return self.p_test if self.test is None else 0.0
+
+    def parts(self, name: str) -> tuple[PairPart, ...]:
+        """What `train`, `valid` or `test` names, part by part; nothing where it is null.
+
+        >>> PairsConfig(train=("a.en", "a.de", "<2de>")).parts("train")
+        (PairPart(names=('a.en', 'a.de'), form='files', tag='<2de>'),)
+        """
+        given: Given | None = getattr(self, name)
+        if given is None:
+            return ()
+        lists = [(given,)] if isinstance(given, str) else [given] if _is_flat(given) else given
+        return tuple(part for names in lists for part in self._parts_of(tuple(names), name))  # type: ignore[arg-type]
+
+    def _parts_of(self, names: tuple[str, ...], where: str) -> list[PairPart]:
+        tag = self.tag
+        if names and is_tag(names[-1]):
+            names, tag = names[:-1], names[-1]
+        if not names or any(not name for name in names):
+            raise RegardError(f"{where} names no pairs. Give {PAIRS_DOC}.")
+        forms = [self._form_of(name, alone=len(names) == 1) for name in names]
+        if "files" not in forms:
+            return [PairPart((name,), form, tag) for name, form in zip(names, forms, strict=True)]
+        if len(names) != 2:
+            raise RegardError(
+                f"{where} names {len(names)} {'file' if len(names) == 1 else 'files'} of lines: "
+                f"{', '.join(names)}. Aligned files come in twos, the source and the target; for several such pairs "
+                "write [[a.en, a.de], [b.en, b.de]], for one file with both sides set format to tsv or jsonl."
+            )
+        return [PairPart(names, "files", tag)]
+
+    def _form_of(self, name: str, alone: bool) -> str:
+        if self.format != "auto":
+            return self.format
+        path = PurePath(name)
+        suffix = PurePath(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+        return NAMED_FORMS.get(suffix, "tsv" if alone else "files")
+
+
+def is_tag(text: str) -> bool:
+    """Whether `text` is written as a tag is.
+
+    >>> is_tag("<2de>"), is_tag("train.de"), is_tag("<to german>")
+    (True, False, False)
+    """
+    return _TAG.fullmatch(text) is not None
+
+
+def _is_flat(given: tuple[str, ...] | tuple[tuple[str, ...], ...]) -> bool:
+    return not given or isinstance(given[0], str)
