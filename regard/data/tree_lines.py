@@ -1,0 +1,180 @@
+"""A tree as a sequence of tokens, and back: parsing as translation (Vinyals et al. 2015); trees as bracketed text.
+
+    (S (NP (DT the) (NN dog)) (VP (VBZ barks)))     is predicted as     (S (NP XX XX )NP (VP XX )VP )S
+
+The words are not predicted: they are known, and each takes the next slot. Of the forms there are,
+
+- closing brackets with labels are the default. They make nothing longer, tell the decoder what it closes without
+  counting brackets, and let a wrong sequence be seen as wrong;
+- one slot for every word is the default, so that a parser spends its probability on brackets. With the tag as the slot
+  it tags as well, for the same number of tokens; Vinyals et al. found the slot to be better by about a point of F1.
+
+`LineForm` chooses. Trees whose words have no part of speech, (S (NP dogs) (VP bark)), are read with has_tags false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.data.trees import MAX_DEPTH, Tree
+from regard.errors import RegardError
+from regard.files import write_atomically
+from regard.settings import Settings, setting
+
+SLOT = "XX"
+WIDTH = 100  # of an indented tree: what fits is kept on one line
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineForm(Settings):
+    """How a tree becomes a sequence."""
+
+    words: str = setting("slot", "what stands for a word: one slot, or its part of speech", choices=["slot", "tag"])
+    labels_close: bool = setting(True, "a closing bracket names what it closes: )NP instead of )")
+    has_tags: bool = setting(True, "a bracket around one word is its part of speech, not a phrase")
+
+    def check(self) -> None:
+        if self.words == "tag" and not self.has_tags:
+            raise RegardError("LineForm.words is 'tag', but has_tags is false: trees without tags need words: slot.")
+
+
+DEFAULT = LineForm()
+
+
+def linearised(tree: Tree, form: LineForm = DEFAULT) -> list[str]:
+    """The tokens of a tree.
+
+    >>> tree = Tree("S", (Tree("NP", (Tree("NN", ("dogs",)),)), Tree("VP", (Tree("VBP", ("bark",)),))))
+    >>> " ".join(linearised(tree))
+    '(S (NP XX )NP (VP XX )VP )S'
+    >>> " ".join(linearised(tree, LineForm(words="tag", labels_close=False)))
+    '(S (NP NN ) (VP VBP ) )'
+    """
+    if form.has_tags:
+        _check_tags(tree)
+    return list(_tokens(tree, form))
+
+
+def tree_of(
+    tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None, form: LineForm = DEFAULT
+) -> Tree:
+    """The tree that `tokens` say, over `words`; parts of speech are those given, or else the slots where they are tags.
+
+    Both kinds of closing bracket are read, and one that names its label must close that label.
+
+    >>> tree_of("(S (NP XX )NP XX )S".split(), ["dogs", "bark"], ["NN", "VBP"]).children[1]
+    Tree(label='VBP', children=('bark',))
+    """
+    if tags is not None and len(tags) != len(words):
+        raise RegardError(f"There are {len(words)} words and {len(tags)} tags: give one tag a word, or none at all.")
+    n_slots = sum(token[:1] not in ("(", ")") for token in tokens)
+    if n_slots != len(words):
+        raise RegardError(f"The sequence has {n_slots} places for words, but the sentence has {len(words)} words.")
+    leaves = iter(_leaves(tokens, words, tags, form))
+    done: Tree | None = None
+    open_: list[tuple[str, list[Tree | str]]] = []
+    for number, token in enumerate(tokens, 1):
+        if done is not None:
+            raise RegardError(f"Token {number}, '{token}', comes after the end of the tree: a sequence is one tree.")
+        if token.startswith("("):
+            if len(open_) == MAX_DEPTH:
+                raise RegardError(f"Token {number}, '{token}': more than {MAX_DEPTH} brackets are open.")
+            open_.append((token[1:], []))
+        elif not open_:
+            raise RegardError(f"Token {number}, '{token}', comes before the first bracket: a sequence is one tree.")
+        elif token.startswith(")"):
+            tree = _closed(open_.pop(), token, number)
+            if open_:
+                open_[-1][1].append(tree)
+            else:
+                done = tree
+        else:
+            open_[-1][1].append(next(leaves))
+    if done is None:
+        raise RegardError(f"The sequence ends with {len(open_)} open bracket(s): it is not a tree.")
+    return done
+
+
+def bracketed(tree: Tree) -> str:
+    """A tree on one line, as other tools read it; brackets in words are written -LRB- and -RRB-.
+
+    >>> bracketed(Tree("NP", (Tree("NN", ("f(x)",)),)))
+    '(NP (NN f-LRB-x-RRB-))'
+    """
+    return f"({tree.label} {' '.join(_written(c) if isinstance(c, str) else bracketed(c) for c in tree.children)})"
+
+
+def indented(tree: Tree, indent: int = 0) -> str:
+    """A tree over several lines; what fits on one is left on it.
+
+    >>> print(indented(Tree("S", (Tree("NP", (Tree("NN", ("dogs",)),)), Tree("VP", (Tree("VBP", ("b" * 90,)),))))))
+    (S
+      (NP (NN dogs))
+      (VP
+        (VBP bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)))
+    """
+    line = bracketed(tree)
+    if tree.is_tag or indent + len(line) <= WIDTH:
+        return line
+    margin = "\n" + " " * (indent + 2)
+    inside = (_written(c) if isinstance(c, str) else indented(c, indent + 2) for c in tree.children)
+    return f"({tree.label}{margin}{margin.join(inside)})"
+
+
+def write_trees(path: Path, trees: Iterable[Tree], *, is_indented: bool = False) -> None:
+    """One tree a line, or indented with an empty line between two; `read_trees` reads both."""
+
+    def write(aside: Path) -> None:
+        with open(aside, "w", encoding="utf-8", newline="\n") as file:
+            for number, tree in enumerate(trees):
+                gap = "\n" if is_indented and number else ""
+                file.write(f"{gap}{indented(tree) if is_indented else bracketed(tree)}\n")
+
+    write_atomically(path, write)
+
+
+def _check_tags(tree: Tree) -> None:
+    tree.tags  # noqa: B018  says which word has none
+    if tree.is_tag:
+        raise RegardError(
+            f"The tree ({tree.label} {tree.children[0]}) is a part of speech alone, with no phrase above it. Put one "
+            "around it, or read with has_tags: false if these trees have no parts of speech."
+        )
+
+
+def _tokens(tree: Tree, form: LineForm) -> Iterator[str]:
+    if form.has_tags and tree.is_tag:
+        yield tree.label if form.words == "tag" else SLOT
+        return
+    yield f"({tree.label}"
+    for child in tree.children:
+        if isinstance(child, str):
+            yield SLOT
+        else:
+            yield from _tokens(child, form)
+    yield f"){tree.label}" if form.labels_close else ")"
+
+
+def _leaves(
+    tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None, form: LineForm
+) -> list[Tree | str]:
+    if tags is None and form.words == "tag":
+        tags = [token for token in tokens if token[:1] not in ("(", ")")]
+    if tags is None:
+        return list(words)
+    return [Tree(tag, (word,)) for tag, word in zip(tags, words, strict=True)]
+
+
+def _closed(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> Tree:
+    label, children = bracket
+    if token not in (")", f"){label}"):
+        raise RegardError(f"Token {number}, '{token}', closes the bracket '({label}': it should be '){label}'.")
+    if not children:
+        raise RegardError(f"Token {number}, '{token}', closes a bracket that holds nothing.")
+    return Tree(label, tuple(children))
+
+
+def _written(word: str) -> str:
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")

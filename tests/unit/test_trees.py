@@ -1,0 +1,123 @@
+"""Trees read from bracketed text: what is kept, what is cleaned off, and what is refused where."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from regard.data.trees import MAX_DEPTH, Tree, read_trees, trees_of, without_functions, without_traces
+from regard.errors import MissingTextError, RegardError
+
+WANTED = """
+( (S
+    (NP-SBJ-1 (DT the) (NN dog) )
+    (VP (VBD wanted)
+      (S (NP-SBJ=2 (-NONE- *-1) ) (VP (TO to) (VP (VB bark) ))))
+    (. .) ))
+(FRAG (-LRB- -LRB-)
+(NN cat)   (-RRB- -RRB-))
+"""
+
+DOG = Tree("NP", (Tree("DT", ("the",)), Tree("NN", ("dog",))))
+BARK = Tree("S", (Tree("VP", (Tree("TO", ("to",)), Tree("VP", (Tree("VB", ("bark",)),)))),))
+FIRST = Tree("S", (DOG, Tree("VP", (Tree("VBD", ("wanted",)), BARK)), Tree(".", (".",))))
+
+
+def test_trees_over_several_lines_lose_traces_functions_and_the_outer_bracket() -> None:
+    first, second = trees_of(WANTED.split("\n"))
+    assert first == FIRST
+    assert second.tags == ("-LRB-", "NN", "-RRB-")
+    assert (first.words, first.depth) == (("the", "dog", "wanted", "to", "bark", "."), 6)
+
+
+def test_traces_and_functions_can_be_kept() -> None:
+    first = next(trees_of(WANTED.split("\n"), keeps_traces=True, keeps_functions=True))
+    assert first.words == ("the", "dog", "wanted", "*-1", "to", "bark", ".")
+    assert [t.label for t, _, _ in first.brackets()][1] == "NP-SBJ-1"
+    cleaned = without_traces(first)
+    assert cleaned is not None
+    assert without_functions(cleaned) == FIRST
+
+
+def test_brackets_come_with_the_words_they_cover() -> None:
+    spans = [(t.label, start, end) for t, start, end in FIRST.brackets() if not t.is_tag]
+    assert spans == [("S", 0, 6), ("NP", 0, 2), ("VP", 2, 5), ("S", 3, 5), ("VP", 3, 5), ("VP", 4, 5)]
+
+
+def test_an_outer_bracket_with_several_trees_gets_a_label() -> None:
+    (tree,) = trees_of(["( (NP (NN a)) (NP (NN b)) )"])
+    assert (tree.label, len(tree.children)) == ("TOP", 2)
+
+
+def test_words_may_stand_beside_phrases_and_then_have_no_tags() -> None:
+    (tree,) = trees_of(["(S (NP dogs ) (VP chase (NP cats ) ) )"])
+    assert tree.words == ("dogs", "chase", "cats")
+    with pytest.raises(RegardError, match="'chase' stands beside others in the bracket 'VP'"):
+        _ = tree.tags
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("(S (NN a))\n(S (NP (NN b))\n(S (NN c))", "line 2: this tree is never closed: 1 closing bracket"),
+        ("(S (NN a)))\n", r"line 1: '\)' closes a bracket that was never opened"),
+        ("(S (NN a))\ndog", "line 2: 'dog' stands outside of any bracket"),
+        ("(S (NP\n))", "line 1: the bracket 'NP' has no words"),
+        ("(S\n())", "line 2: a bracket is empty"),
+        ("()", "line 1: a bracket is empty"),
+        ("(S\n ( (NN a)))", "line 2: a bracket inside a tree has no label"),
+        ("((NN a)\nb)", "line 1: the word 'b' stands in the outer bracket"),
+        ("\n(S (NP (-NONE- *)))", "line 2: this tree has no words, only traces"),
+        ("(A " * (MAX_DEPTH + 1), "line 1: more than 200 brackets are open here; the first was opened on line 1"),
+    ],
+)  # fmt: skip
+def test_a_broken_tree_is_refused_with_its_file_and_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "bad.mrg"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RegardError, match=f"bad.mrg, {says}"):
+        list(read_trees(path))
+
+
+def test_as_many_brackets_as_allowed_are_read() -> None:
+    (tree,) = trees_of(["(A " * MAX_DEPTH + "a" + ")" * MAX_DEPTH])
+    assert tree.depth == MAX_DEPTH
+    assert next(tree.brackets())[1:] == (0, 1)
+
+
+def test_a_folder_is_read_file_by_file_and_several_paths_in_order(tmp_path: Path) -> None:
+    (tmp_path / "b.mrg").write_text("(S (NN b))", encoding="utf-8")
+    (tmp_path / "a.mrg").write_text("(S (NN a))", encoding="utf-8")
+    (tmp_path / "notes").write_text("not a tree", encoding="utf-8")
+    assert [t.words[0] for t in read_trees(tmp_path)] == ["a", "b"]
+    assert [t.words[0] for t in read_trees([tmp_path / "b.mrg", str(tmp_path / "a.mrg")])] == ["b", "a"]
+
+
+def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingTextError, match="no file or folder of trees at"):
+        list(read_trees(tmp_path / "absent.mrg"))
+    with pytest.raises(MissingTextError, match=r"has no .mrg files"):
+        list(read_trees(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("label", "children", "says"),
+    [
+        ("", ("a",), "label is a text without white space"),
+        ("A(", ("a",), "label is a text without white space"),
+        ("A", (), "The bracket 'A' holds nothing"),
+        ("A", ("two words",), "A word of a tree is a text without white space, not 'two words'"),
+        ("A", ("",), "A word of a tree is a text without white space"),
+    ],
+)
+def test_a_tree_that_cannot_be_written_is_never_built(label: str, children: tuple[str, ...], says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        Tree(label, children)
+
+
+@pytest.mark.data
+@pytest.mark.skipif("REGARD_DATA" not in os.environ, reason="REGARD_DATA is not set")
+def test_the_whole_treebank_is_read() -> None:
+    trees = list(read_trees(Path(os.environ["REGARD_DATA"]) / "treebank"))
+    assert (len(trees), sum(len(tree.words) for tree in trees)) == (3914, 94084)
+    labels = {inner.label for tree in trees for inner, _, _ in tree.brackets()}
+    assert {label for label in labels if "-" in label or "=" in label} == {"-LRB-", "-RRB-"}

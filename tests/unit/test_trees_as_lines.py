@@ -1,0 +1,81 @@
+"""Trees as sequences of tokens and as bracketed text."""
+
+from pathlib import Path
+
+import pytest
+
+from regard.data.tree_lines import LineForm, bracketed, indented, linearised, tree_of, write_trees
+from regard.data.trees import Tree, read_trees, trees_of
+from regard.errors import RegardError
+
+TEXT = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
+(TREE,) = trees_of([TEXT])
+WORDS = ["the", "dog", "barks", "."]
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        (LineForm(), "(S (NP XX XX )NP (VP XX )VP XX )S"),
+        (LineForm(labels_close=False), "(S (NP XX XX ) (VP XX ) XX )"),
+        (LineForm(words="tag"), "(S (NP DT NN )NP (VP VBZ )VP . )S"),
+        (LineForm(has_tags=False), "(S (NP (DT XX )DT (NN XX )NN )NP (VP (VBZ XX )VBZ )VP (. XX ). )S"),
+    ],
+)
+def test_a_tree_becomes_tokens_and_comes_back(form: LineForm, line: str) -> None:
+    assert " ".join(linearised(TREE, form)) == line
+    tags = None if form.words == "tag" or not form.has_tags else TREE.tags
+    assert tree_of(line.split(), WORDS, tags, form) == TREE
+
+
+def test_without_tags_the_words_stand_in_their_phrases() -> None:
+    (tree,) = trees_of(["(S (NP dogs) (VP chase (NP cats)))"])
+    form = LineForm(has_tags=False)
+    assert " ".join(linearised(tree, form)) == "(S (NP XX )NP (VP XX (NP XX )NP )VP )S"
+    assert tree_of(linearised(tree, form), ["dogs", "chase", "cats"]) == tree
+
+
+def test_given_tags_win_over_predicted_ones() -> None:
+    form = LineForm(words="tag")
+    assert tree_of(["(NP", "DT", ")NP"], ["dog"], ["NN"], form).tags == ("NN",)
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "says"),
+    [
+        ("(S XX )S", "a b", "has 1 places for words, but the sentence has 2 words"),
+        ("(S XX XX )NP", "a b", r"Token 4, '\)NP', closes the bracket '\(S': it should be '\)S'"),
+        ("(S (NP )NP XX )S", "a", r"Token 3, '\)NP', closes a bracket that holds nothing"),
+        ("(S XX )S XX", "a b", "Token 4, 'XX', comes after the end of the tree"),
+        ("XX (S XX )S", "a b", "Token 1, 'XX', comes before the first bracket"),
+        (")S (S XX )S", "a", r"Token 1, '\)S', comes before the first bracket"),
+        ("(S (NP XX )NP", "a", r"ends with 1 open bracket\(s\)"),
+        ("", "", r"ends with 0 open bracket\(s\)"),
+        ("(S " * 201 + "XX", "a", "more than 200 brackets are open"),
+    ],
+)
+def test_a_sequence_that_is_no_tree_is_refused(line: str, words: str, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        tree_of(line.split(), words.split())
+
+
+def test_forms_and_trees_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(RegardError, match="trees without tags need words: slot"):
+        LineForm(words="tag", has_tags=False)
+    with pytest.raises(RegardError, match="2 words and 1 tags"):
+        tree_of(["(S", "XX", "XX", ")S"], ["a", "b"], ["NN"])
+    with pytest.raises(RegardError, match="'chase' stands beside others"):
+        linearised(next(trees_of(["(VP chase (NP cats))"])))
+    with pytest.raises(RegardError, match=r"\(NN dog\) is a part of speech alone"):
+        linearised(Tree("NN", ("dog",)))
+
+
+def test_one_line_and_indented_text_read_back_as_the_same_trees(tmp_path: Path) -> None:
+    assert bracketed(TREE) == TEXT
+    assert indented(TREE) == TEXT
+    wide = Tree("S", (TREE, TREE, TREE))
+    assert indented(wide) == f"(S\n  {TEXT}\n  {TEXT}\n  {TEXT})"
+    for is_indented in (False, True):
+        write_trees(tmp_path / "trees.mrg", [wide, TREE], is_indented=is_indented)
+        assert list(read_trees(tmp_path / "trees.mrg")) == [wide, TREE]
+    assert (tmp_path / "trees.mrg").read_text(encoding="utf-8").endswith(f")\n\n{TEXT}\n")
