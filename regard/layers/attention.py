@@ -12,9 +12,10 @@ from regard.layers.record import Record
 from regard.layers.step_attention import step_attention
 
 KeysAndValues = tuple[Tensor, Tensor, int | Tensor]
-"""Keys (B, N, capacity, K), values likewise, and how many of the positions are filled. Written in place: a step
-uses up the cache it is handed and returns the one to go on with. The number may be a tensor (1,) on the device, for
-steps of one position that are replayed as a CUDA graph (`step_attention`); whoever replays them counts."""
+"""Keys (B, N, capacity, K), values likewise, and how many of the positions are filled. Written in place, but where
+gradients are kept: a step uses up the cache it is handed and returns the one to go on with. The number may be a tensor
+(1,) on the device, for steps of one position that are replayed as a CUDA graph (`step_attention`); whoever replays them
+counts."""
 
 
 def attention_weights(
@@ -95,8 +96,12 @@ def extend(cache: KeysAndValues, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, 
     assert isinstance(n, int), "a number on the device goes to step_attention"
     S, capacity = n + k.shape[2], keys.shape[2]
     assert capacity >= S, f"{S} positions in a cache with room for {capacity}"
-    keys[:, :, n:S] = k
-    values[:, :, n:S] = v
+    if k.requires_grad:  # what the backward pass will read must not be written over
+        keys = torch.cat([keys[:, :, :n], k, keys[:, :, S:]], dim=2)
+        values = torch.cat([values[:, :, :n], v, values[:, :, S:]], dim=2)
+    else:
+        keys[:, :, n:S] = k
+        values[:, :, n:S] = v
     return keys[:, :, :S], values[:, :, :S], (keys, values, S)
 
 

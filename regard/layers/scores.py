@@ -1,6 +1,7 @@
 """How well a key answers a query: the four score functions of attention.
 
-Each is a module called with queries (B, T, D) and keys (B, S, D); it gives one number for each pair, (B, T, S).
+Each is a module called with queries (B, T, D) and keys (B, S, D); it gives one number for each pair, (B, T, S). Where
+the same keys meet one query after another, `keys` computes once what `against` then needs of them.
 `flops` says what scoring every query against every key costs: twice the multiply-adds.
 """
 
@@ -22,6 +23,12 @@ class Dot(nn.Module):
         self.d_model = d_model
 
     def forward(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
+        return self.against(q, self.keys(k))
+
+    def keys(self, k: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return k
+
+    def against(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
         return q @ k.transpose(1, 2)
 
     def flops(self, n_queries: int, n_keys: int) -> int:
@@ -36,6 +43,12 @@ class ScaledDot(nn.Module):
         self.d_model = d_model
 
     def forward(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
+        return self.against(q, self.keys(k))
+
+    def keys(self, k: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return k
+
+    def against(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
         return (q / math.sqrt(self.d_model)) @ k.transpose(1, 2)
 
     def flops(self, n_queries: int, n_keys: int) -> int:
@@ -51,6 +64,12 @@ class Bilinear(nn.Module):
         nn.init.normal_(self.W, std=1 / d_model)  # scores of about |q||k| / D: all keys are tried at first
 
     def forward(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
+        return self.against(q, self.keys(k))
+
+    def keys(self, k: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return k
+
+    def against(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
         return q @ self.W @ k.transpose(1, 2)
 
     def flops(self, n_queries: int, n_keys: int) -> int:
@@ -73,7 +92,14 @@ class MLP(nn.Module):
         nn.init.normal_(self.w2, std=d_hidden**-0.5)
 
     def forward(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S D"]) -> Float[Tensor, "B T S"]:
-        pairs = torch.tanh(self.from_q(q)[:, :, None] + self.from_k(k)[:, None])  # (B, T, S, A)
+        return self.against(q, self.keys(k))
+
+    def keys(self, k: Float[Tensor, "B S D"]) -> Float[Tensor, "B S A"]:
+        keys: Tensor = self.from_k(k)
+        return keys
+
+    def against(self, q: Float[Tensor, "B T D"], k: Float[Tensor, "B S A"]) -> Float[Tensor, "B T S"]:
+        pairs = torch.tanh(self.from_q(q)[:, :, None] + k[:, None])  # (B, T, S, A)
         return functional.linear(pairs, self.w2).squeeze(-1)
 
     def flops(self, n_queries: int, n_keys: int) -> int:

@@ -1,0 +1,45 @@
+"""A recurrent decoder's look at its source."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from regard.layers.masked_attention import masked_weights
+from regard.layers.scores import score_function
+
+Looked = tuple[Tensor, Tensor, Any]
+"""The source's states (B, S, D), which of them are there (B, S), and what the score needs of them: computed once, ()
+where it is the states themselves."""
+
+
+class SourceAttention(nn.Module):
+    """a_ts = softmax over s of score(h_t, s_s),   c_t = Σ_s a_ts s_s,   h̃_t = tanh(W_c [c_t; h_t])
+
+    (Luong et al. 2015, "global attention"; the MLP score is Bahdanau's, 2015.) One head; any score function.
+    """
+
+    def __init__(self, d_model: int, score: str) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.score = score_function(score, d_model)
+        self.out = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
+
+    def start(self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> Looked:
+        keys = self.score.keys(states)
+        return states, mask, () if keys is states else keys
+
+    def forward(
+        self, h: Float[Tensor, "B T D"], looked: Looked
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T S"]]:
+        """h̃ and the weights a."""
+        states, is_there, keys = looked
+        scores = self.score.against(h, keys if isinstance(keys, Tensor) else states)
+        a = masked_weights(scores, is_there[:, None])  # (B, T, S)
+        c = a.to(states.dtype) @ states
+        return torch.tanh(self.out(torch.cat([c.to(h.dtype), h], dim=-1))), a
+
+    def flops(self, n_source: int, n_target: int) -> int:
+        D = self.d_model
+        return self.score.flops(n_target, n_source) + 2 * D * n_source * n_target + n_target * 2 * 2 * D * D

@@ -1,0 +1,40 @@
+"""Recurrent layers over a source, one above the other, in one direction or in both."""
+
+from collections.abc import Sequence
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from regard.layers.bidirectional import Bidirectional
+from regard.layers.record import Record
+from regard.mixers.encoder import Ends
+from regard.mixers.recurrent import full_precision
+
+
+class RecurrentEncoder(nn.Module):
+    """h^l = layer_l(dropout(h^{l-1})),  h^0 = x,  s = h^L; every layer reads the source one way or both ways."""
+
+    max_context: int | None = None
+
+    def __init__(self, kind: str, d_model: int, n_layers: int, is_bidirectional: bool, p_dropout: float = 0.0) -> None:
+        super().__init__()
+        layers = [Bidirectional(kind, d_model, is_bidirectional) for _ in range(n_layers)]
+        self.layers: Sequence[Bidirectional] = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.dropout = nn.Dropout(p_dropout)
+        self.n_ends = n_layers
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+    ) -> tuple[Float[Tensor, "B S D"], Ends]:
+        lengths, ends = mask.sum(dim=1), []
+        with full_precision(x, is_fused=record is None):
+            for index, layer in enumerate(self.layers):
+                scope = None if record is None else record.scope(f"layers.{index}")
+                x, end = layer(self.dropout(x), lengths, scope)
+                ends.append(end)
+                if scope is not None:
+                    scope.keep("hidden", x)
+        return self.dropout(x), tuple(ends)
+
+    def flops(self, n_source: int) -> int:
+        return n_source * sum(layer.flops_per_token() for layer in self.layers)

@@ -1,0 +1,214 @@
+"""The conditional language model: the next word of a target, given the words before it and a source."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regard.errors import RegardError
+from regard.layers.copying import log_copied, log_mixed
+from regard.layers.cross_entropy import chunked_cross_entropy
+from regard.layers.label_smoothing import above_mean_logit
+from regard.layers.record import Record
+from regard.layers.target_log_prob import chunked_log_probs
+from regard.mixers.decoder import Decoder
+from regard.mixers.mixer import State
+from regard.models.language_model import MAX_LOGITS, at_least_float32
+from regard.models.pointer import UNK, Pointed
+from regard.models.source import Source
+
+Hidden = Float[Tensor, "B T D"] | Pointed
+"""What the probabilities of every position are made of."""
+
+
+class ConditionalLanguageModel(nn.Module):
+    """P(y_t | y_1 ... y_{t-1}, source) = softmax(W h_t + b),  h = decoder(E <eos>, E y_1, ..., source).
+
+    With copying (pointer-generator, See et al. 2017)
+
+        P(w) = g p(w) + (1-g) Σ_{i: words_i = w} a_i,   g = σ(u·h_t + β)
+
+    where a are the decoder's weights on the source and p is the softmax above. Words are told apart by their ids, and a
+    word of the source need not be in the vocabulary to be copied: ids from V on are read as <unk> and copied as
+    themselves. A target outside the vocabulary that is not in the source either counts as <unk>. The paper's gate also
+    reads the step's input and its context; here these are heard through h_t.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        decoder: Decoder,
+        *,
+        p_dropout: float = 0.0,
+        is_tied: bool = True,
+        has_bias: bool = True,
+        std: float,
+        copies: bool = False,
+    ) -> None:
+        """`p_dropout` is that of the embedded words; `std` the spread of the embeddings at the start."""
+        super().__init__()
+        self.vocab_size, self.d_model = vocab_size, d_model
+        self.embedding = nn.Parameter(torch.empty(vocab_size, d_model))  # E
+        self.decoder = decoder
+        self.head = None if is_tied else nn.Parameter(torch.empty(vocab_size, d_model))  # W
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if has_bias else None  # b
+        self.gate = nn.Linear(d_model, 1) if copies else None  # u, β
+        self.dropout = nn.Dropout(p_dropout)
+        nn.init.normal_(self.embedding, std=std)
+        if self.head is not None:
+            nn.init.normal_(self.head, std=d_model**-0.5)
+
+    @property
+    def max_context(self) -> int | None:
+        return self.decoder.max_context
+
+    @property
+    def output_weight(self) -> Float[Tensor, "V D"]:
+        return self.embedding if self.head is None else self.head
+
+    def start(self, source: Source, capacity: int) -> State:
+        """The decoder before its first token, with room for `capacity` tokens; the source is looked through once."""
+        if self.max_context is not None and capacity > self.max_context:
+            raise RegardError(
+                f"A target of up to {capacity} tokens was asked for, and the model writes at most {self.max_context}. "
+                f"Ask for less, or train one with max_context {capacity}."
+            )
+        return self.decoder.start(source.states, source.mask, source.start, capacity)
+
+    def hidden(
+        self,
+        inputs: Int[Tensor, "B T"],
+        source: Source,
+        state: State | None = None,
+        record: Record | None = None,
+    ) -> tuple[Hidden, State | None]:
+        """What every position's probabilities are made of; and the state after the last, where one was given.
+
+        Without a `state` the inputs are whole targets, from their first token on.
+        """
+        is_whole = state is None
+        if state is None:
+            check_length(inputs.shape[1], self.max_context, "target")
+            state = self.decoder.start(source.states, source.mask, source.start, None)
+        x = self.dropout(functional.embedding(inputs.where(inputs < self.vocab_size, UNK), self.embedding))
+        if record is not None:
+            record.keep("embedding", x)
+        h, a, state = self.decoder(x, state, record)
+        if record is not None:
+            record.keep("hidden", h)
+        after = None if is_whole else state
+        return (h if self.gate is None else self._pointed(h, a, source, self.gate, record)), after
+
+    def _pointed(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, record: Record | None) -> Pointed:
+        if source.words is None:
+            raise RegardError(
+                "The model copies words and was given a source without them. Encode the source with its words as ids "
+                "of the target's extended vocabulary, or train a model with copies false."
+            )
+        assert a is not None, "a decoder that copies gives its weights"
+        a = at_least_float32(a)
+        odds = gate(h).squeeze(-1).to(a.dtype)  # (B, T)
+        log_g, log_rest = functional.logsigmoid(odds), functional.logsigmoid(-odds)
+        has_words = (source.words >= 0).any(dim=-1, keepdim=True)  # (B, 1); where there are none nothing is copied
+        log_g = log_g.where(has_words, 0.0)
+        log_a = log_rest[..., None] + a.clamp_min(torch.finfo(a.dtype).tiny).log()
+        if record is not None:
+            record.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
+        return Pointed(h, log_g, log_a, source.words[:, None].expand(log_a.shape))
+
+    def forward(
+        self, inputs: Int[Tensor, "B T"], source: Source, record: Record | None = None
+    ) -> Float[Tensor, "B T W"]:
+        """log P of every word at every position: for looking, since (B, T, V) numbers are many."""
+        log_probs = self._log_probs(self.hidden(inputs, source, None, record)[0])
+        if record is not None:
+            record.keep("logits", log_probs)
+        return log_probs
+
+    def nats_of(
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """Nats summed over the real tokens (mask True), and how many these are.
+
+        With `smoothing` ε: (1-ε) (-log P(y)) + ε mean over the vocabulary of -log p (regard/layers/label_smoothing.py).
+        """
+        W, b = self.output_weight, self.bias
+        if isinstance(h, Pointed):
+            nats, of_vocabulary = self._nats_of_mixture(h, targets)
+            if smoothing:
+                rows, answers = h.h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
+                uniform = of_vocabulary + above_mean_logit(rows, W, b, answers).view(targets.shape)
+                nats = (1 - smoothing) * nats + smoothing * uniform
+            return nats.where(mask, 0.0).sum(), mask.sum()
+        rows, answers = h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
+        total, count = chunked_cross_entropy(rows, W, b, answers, mask.reshape(-1))
+        if smoothing:
+            total = total + smoothing * above_mean_logit(rows, W, b, answers).where(mask.reshape(-1), 0.0).sum()
+        return total, count
+
+    def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """-log P of every target; few logits are held at a time. For scoring."""
+        if isinstance(h, Pointed):
+            return self._nats_of_mixture(h, targets)[0]
+        n_rows = max(1, MAX_LOGITS // self.vocab_size)
+        hiddens = torch.split(h.reshape(-1, self.d_model), n_rows)
+        answers = torch.split(self._in_vocabulary(targets).reshape(-1), n_rows)
+        parts = [
+            functional.cross_entropy(at_least_float32(self._logits(part)), answer, reduction="none")
+            for part, answer in zip(hiddens, answers, strict=True)
+        ]
+        return torch.cat(parts).view(targets.shape)
+
+    def _nats_of_mixture(
+        self, h: Pointed, targets: Int[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+        """-log(g p(y) + (1-g) c(y)) of every target; and -log p of it, or of <unk> where it is in no vocabulary."""
+        is_in_source = (h.words == targets[..., None]).any(dim=-1)
+        targets = targets.where((targets < self.vocab_size) | is_in_source, UNK)
+        rows, answers = h.h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
+        log_p = chunked_log_probs(rows, self.output_weight, self.bias, answers).view(targets.shape)
+        from_source = log_copied(h.log_a, h.words, targets)
+        lowest = torch.finfo(from_source.dtype).min
+        from_vocabulary = (h.log_g + log_p).masked_fill(targets >= self.vocab_size, lowest)
+        return -torch.logaddexp(from_vocabulary, from_source), -log_p
+
+    def log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B W"]:
+        """log P of every next word after ONE position; W = V, or V and the words copied beyond it.
+
+        `n_words` is W where it is known: to find it out a GPU has to be waited for.
+        """
+        return self._log_probs(h, n_words)[:, 0]
+
+    def _log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B T W"]:
+        if not isinstance(h, Pointed):
+            return at_least_float32(self._logits(h)).log_softmax(dim=-1)
+        log_p = at_least_float32(self._logits(h.h)).log_softmax(dim=-1)  # (B, T, V)
+        n_words = self.n_words(h.words) if n_words is None else n_words
+        log_p = functional.pad(log_p, (0, n_words - self.vocab_size), value=-torch.inf)  # (B, T, W)
+        return log_mixed((h.log_g[..., None] + log_p).to(h.log_a.dtype), h.log_a, h.words)
+
+    def n_words(self, words: Int[Tensor, "*batch S"] | None) -> int:
+        """How many words have a probability: the vocabulary and those of the source beyond it."""
+        if self.gate is None or words is None or words.numel() == 0:
+            return self.vocab_size
+        return max(self.vocab_size, int(words.max()) + 1)
+
+    def _logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch V"]:
+        return functional.linear(h, self.output_weight, self.bias)
+
+    def _in_vocabulary(self, targets: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+        return targets.where(targets < self.vocab_size, UNK)
+
+    def flops(self, n_source: int, n_target: int) -> int:
+        """Forward cost of a target, twice the multiply-adds; copying itself multiplies nothing."""
+        gate = 0 if self.gate is None else 2 * self.d_model
+        return self.decoder.flops(n_source, n_target) + n_target * (2 * self.d_model * self.vocab_size + gate)
+
+
+def check_length(n: int, limit: int | None, side: str) -> None:
+    if limit is not None and n > limit:
+        raise RegardError(
+            f"The model was given a {side} of {n} tokens and reads at most {limit}. Leave out what is longer, or train "
+            f"one with max_context {n}."
+        )

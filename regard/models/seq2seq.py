@@ -1,0 +1,168 @@
+"""Sequence to sequence: an encoder reads the source, a conditional language model writes the target."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regard.layers.bridge import Bridge, mean_state
+from regard.layers.record import Record
+from regard.mixers import mixer as mixers
+from regard.mixers.encoder import Encoder
+from regard.mixers.mixer import State
+from regard.models.conditional_language_model import ConditionalLanguageModel, Hidden, check_length
+from regard.models.source import Source
+
+
+class Seq2Seq(nn.Module):
+    """P(y | x) = Π_t P(y_t | y_1 ... y_{t-1}, s),   s = encoder(E' x_1, ..., E' x_S)
+
+    Two mixers, and between them the encoder's end (`Bridge`), attention, or both. E' is an embedding of its own, or the
+    target's, where both languages share one vocabulary.
+    """
+
+    def __init__(
+        self,
+        source_vocab_size: int,
+        encoder: Encoder,
+        target: ConditionalLanguageModel,
+        bridge: Bridge | None,
+        *,
+        p_dropout: float = 0.0,
+        std: float | None = None,
+    ) -> None:
+        """`p_dropout` is that of the embedded source; `std` the spread of E' at the start, None: E' is the target's."""
+        super().__init__()
+        self.source_vocab_size = source_vocab_size
+        self.source_embedding = None if std is None else nn.Parameter(torch.empty(source_vocab_size, target.d_model))
+        self.encoder, self.bridge, self.target = encoder, bridge, target
+        self.dropout = nn.Dropout(p_dropout)
+        if self.source_embedding is not None:
+            assert std is not None
+            nn.init.normal_(self.source_embedding, std=std)
+
+    def encode(
+        self,
+        source: Int[Tensor, "B S"],
+        mask: Bool[Tensor, "B S"],
+        words: Int[Tensor, "B S"] | None = None,
+        record: Record | None = None,
+    ) -> Source:
+        """What the decoder may look at. `words` are the source's ids in the target's extended vocabulary."""
+        check_length(source.shape[1], self.encoder.max_context, "source")
+        E = self.embedding if self.source_embedding is None else self.source_embedding
+        x = self.dropout(functional.embedding(source, E))
+        scope = None if record is None else record.scope("encoder")
+        if scope is not None:
+            scope.keep("embedding", x)
+        states, ends = self.encoder(x, mask, scope)
+        if scope is not None:
+            scope.keep("hidden", states)
+        start = () if self.bridge is None else self.bridge(ends if ends else (mean_state(states, mask),))
+        return Source(states, mask, start, words)
+
+    def start(self, source: Source, capacity: int) -> State:
+        """The decoder before its first token, with room for `capacity` tokens; the source is looked through once."""
+        return self.target.start(source, capacity)
+
+    def hidden(
+        self, inputs: Int[Tensor, "B T"], source: Source, state: State | None = None, record: Record | None = None
+    ) -> tuple[Hidden, State | None]:
+        """What every position's probabilities are made of; and the state after the last, where one was given.
+
+        With gradients too a target may be read in pieces, from the state that `start` gives.
+        """
+        return self.target.hidden(inputs, source, state, record)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_mask: Bool[Tensor, "B S"],
+        inputs: Int[Tensor, "B T"],
+        words: Int[Tensor, "B S"] | None = None,
+        record: Record | None = None,
+    ) -> Float[Tensor, "B T W"]:
+        """log P of every word at every position, with the true words before it."""
+        return self.target(inputs, self.encode(source, source_mask, words, record), record)  # type: ignore[no-any-return]
+
+    def nats_of(
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """Nats summed over the real tokens, with labels smoothed by `smoothing`; and how many these are."""
+        return self.target.nats_of(h, targets, mask, smoothing)
+
+    def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """-log P of every target."""
+        return self.target.nats_each(h, targets)
+
+    def log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B W"]:
+        """log P of every next word after ONE position."""
+        return self.target.log_probs(h, n_words)
+
+    def n_words(self, words: Int[Tensor, "B S"] | None) -> int:
+        """How many words have a probability: the vocabulary and those of the source beyond it."""
+        return self.target.n_words(words)
+
+    @property
+    def vocab_size(self) -> int:
+        return self.target.vocab_size
+
+    @property
+    def d_model(self) -> int:
+        return self.target.d_model
+
+    @property
+    def embedding(self) -> Float[Tensor, "V D"]:
+        """That of the target."""
+        return self.target.embedding
+
+    @property
+    def max_context(self) -> int | None:
+        """The longest source or target; None: no limit."""
+        limits = [limit for limit in (self.encoder.max_context, self.target.max_context) if limit is not None]
+        return min(limits, default=None)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(p.numel() for p in self.parameters())
+
+    def flops_per_pair(self, n_source: int, n_target: int) -> int:
+        """Forward cost of a pair, twice the multiply-adds; backward costs about twice as much again."""
+        bridge = 0 if self.bridge is None else self.bridge.flops()
+        return self.encoder.flops(n_source) + bridge + self.target.flops(n_source, n_target)
+
+
+def rolled_out(
+    model: Seq2Seq | ConditionalLanguageModel,
+    source: Source,
+    inputs: Int[Tensor, "B T"],
+    is_own: Bool[Tensor, "B T"],
+) -> Hidden:
+    """`hidden` where the model reads words of its own: at t with is_own it is fed its likeliest word after t-1.
+
+    None of them own is teacher forcing; all of them is free running; drawn by chance, scheduled sampling (Bengio et al.
+    2015). The first token of a target is always the given one.
+
+    Which word is the likeliest has no gradient. So the words are found first, step by step and without one, and what
+    they lead to is then computed for all steps at once.
+    """
+    return model.hidden(own_inputs(model, source, inputs, is_own), source)[0]
+
+
+@torch.no_grad()
+def own_inputs(
+    model: Seq2Seq | ConditionalLanguageModel,
+    source: Source,
+    inputs: Int[Tensor, "B T"],
+    is_own: Bool[Tensor, "B T"],
+) -> Int[Tensor, "B T"]:
+    """The inputs, with the model's own words where `is_own`."""
+    T = inputs.shape[1]
+    state: State | None = model.start(source, T)
+    n_words = model.n_words(source.words)
+    fed = [inputs[:, :1]]
+    for t in range(1, T):
+        h, state = model.hidden(fed[-1], source, state)
+        own = model.log_probs(mixers.positions(h, slice(-1, None)), n_words).argmax(dim=-1, keepdim=True)  # (B, 1)
+        fed.append(own.where(is_own[:, t : t + 1], inputs[:, t : t + 1]))
+    return torch.cat(fed, dim=1)
