@@ -14,42 +14,26 @@ and i.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regard.data.batches import permuted
-from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pair_batch import BatchMaker, Ids, Mask, PairBatch
 from regard.data.pairs import Pairs
 from regard.errors import RegardError, nearest
 
 ORDERS = ("buckets", "length")
-
-Ids = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class PairBatch:
-    """Row b, column t: predict targets[b, t] from the source and inputs[b, : t + 1]; masks are True where real."""
-
-    source: Ids  # (B, S), padded with 0
-    source_mask: Mask  # (B, S)
-    inputs: Ids  # (B, T), <eos> y_1 .. y_n, padded with 0
-    targets: Ids  # (B, T), y_1 .. y_n <eos>, padded with 0; V + k: the k-th unknown word of its source
-    mask: Mask  # (B, T)
-    words: Ids | None  # (B, S), the source's words as ids of the extended target vocabulary, -1: nothing to copy
 
 
 class PairBatches:
     """Batch i of pairs, for any i >= 0, in no particular order of asking.
 
     order "buckets": the batches of an epoch come in an order of its own; "length": the shortest targets first.
-    `max_length` leaves out pairs with a side of more tokens; `n_left_out` says how many. With `copies`, which needs
+    `max_length` leaves out pairs with a side of more tokens; `n_left_out` says how many. With `p_bpe_dropout`, words
+    are cut anew each epoch, and `max_tokens` counts the tokens there would be without it. With `copies`, which needs
     word tokenizers, `words` is given and targets name the words of their source.
     """
 
@@ -60,9 +44,15 @@ class PairBatches:
         max_tokens: int,
         seed: int = 0,
         max_length: int | None = None,
+        p_bpe_dropout: float = 0.0,
         copies: bool = False,
         order: str = "buckets",
     ) -> None:
+        if copies and p_bpe_dropout > 0:
+            raise RegardError(
+                f"copies needs word tokenizers and p_bpe_dropout {p_bpe_dropout:g} needs bpe: set one of them to 0 or "
+                "false."
+            )
         if order not in ORDERS:
             raise RegardError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.{nearest(order, ORDERS)}")
         self.pairs = pairs if max_length is None else pairs.only(_fits(pairs, max_length))
@@ -72,13 +62,15 @@ class PairBatches:
         self._class, n_source, n_target = length_classes(self.pairs)
         self._cuts = cuts(n_source, n_target, max_tokens)
         self.per_epoch = len(self._cuts) - 1
-        self._rows = _Rows(self.pairs, copies)
+        self._maker = BatchMaker(
+            self.pairs, copies=copies, p_bpe_dropout=p_bpe_dropout, seed=seed, max_length=max_length
+        )
         # The order of one epoch is asked for batch after batch: the last two epochs' are kept.
         self._order = lru_cache(maxsize=2)(self._order_of)
 
     def at(self, index: int) -> PairBatch:
         """Batch `index`; the same arguments give the same arrays, whatever was asked before."""
-        return self._rows.batch(self.indices(index))
+        return self._maker.batch(self.indices(index), index // self.per_epoch)
 
     def indices(self, index: int) -> Ids:
         """Which of `self.pairs` are in batch `index`."""
@@ -95,10 +87,11 @@ class PairBatches:
 def in_order(pairs: Pairs, max_tokens: int, *, copies: bool = False) -> Iterator[tuple[Ids, PairBatch]]:
     """Every pair once, in batches from the shortest targets to the longest, with the numbers of their pairs."""
     _refuse_what_never_fits(pairs, pairs, max_tokens, None)
-    rows, order = _Rows(pairs, copies), np.lexsort((pairs.source_lengths, pairs.target_lengths))
+    turned = _turned(pairs.source_lengths, rounded_up(pairs.target_lengths + 1))
+    maker, order = BatchMaker(pairs, copies=copies), np.lexsort((pairs.target_lengths, *turned))
     bounds = cuts(pairs.source_lengths[order], pairs.target_lengths[order] + 1, max_tokens)
     for begin, end in pairwise(bounds):
-        yield order[begin:end], rows.batch(order[begin:end])
+        yield order[begin:end], maker.batch(order[begin:end])
 
 
 def rounded_up(lengths: Ids) -> Ids:
@@ -117,16 +110,22 @@ def length_classes(pairs: Pairs) -> tuple[Ids, Ids, Ids]:
     order of their classes, the longest source and the longest target (with its <eos>) that can stand there.
     """
     n_source, n_target = pairs.source_lengths, pairs.target_lengths + 1
-    by_target, by_source = rounded_up(n_target), rounded_up(n_source)
-    # Every other target class has its sources from long to short: where one class ends and the next begins, and a batch
-    # may hold some of both, sources are of like lengths.
-    _, rank = np.unique(by_target, return_inverse=True)
-    turned = np.where(rank % 2 == 0, by_source, -by_source)
+    turned, rank = _turned(rounded_up(n_source), rounded_up(n_target))
     _, number, sizes = np.unique(np.stack([rank, turned], axis=1), axis=0, return_inverse=True, return_counts=True)
     longest = np.zeros((2, len(sizes)), dtype=np.int64)
     np.maximum.at(longest[0], number, n_source)
     np.maximum.at(longest[1], number, n_target)
     return number, np.repeat(longest[0], sizes), np.repeat(longest[1], sizes)
+
+
+def _turned(n_source: Ids, target_class: Ids) -> tuple[Ids, Ids]:
+    """What to sort sources by within a target class, and what to sort target classes by.
+
+    Every other target class has its sources from long to short: where one class ends and the next begins, and a batch
+    may hold some of both, sources are of like lengths.
+    """
+    _, rank = np.unique(target_class, return_inverse=True)
+    return np.where(rank % 2 == 0, n_source, -n_source), rank
 
 
 def cuts(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
@@ -142,52 +141,6 @@ def cuts(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
             found.append(i)
             S, T = s, t
     return [*found, len(n_source)]
-
-
-class _Rows:
-    """Batches from the numbers of their pairs."""
-
-    def __init__(self, pairs: Pairs, copies: bool) -> None:
-        self._pairs, self._eos = pairs, pairs.target.tokenizer.eos
-        self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
-
-    def batch(self, indices: Ids) -> PairBatch:
-        numbers = indices.tolist()
-        sources = [self._pairs.source_ids(i) for i in numbers]
-        targets = [self._pairs.target_ids(i) for i in numbers]
-        read, words = targets, None
-        if self._copied is not None:
-            copied, targets = self._with_copied(numbers)
-            words = padded(copied, NOT_COPIED)[0]
-        source, source_mask = padded(sources)
-        end = np.array([self._eos])
-        inputs, mask = padded([np.concatenate([end, row]) for row in read])
-        predicted, _ = padded([np.concatenate([row, end]) for row in targets])
-        return PairBatch(source, source_mask, inputs, predicted, mask, words)
-
-    def _with_copied(self, numbers: list[int]) -> tuple[list[Ids], list[Ids]]:
-        """The words of each source and the extended target."""
-        assert self._copied is not None
-        sources, targets = [], []
-        for i in numbers:
-            words, unknown = self._copied.of_source(self._pairs.source_text(i))
-            has_tag = self._pairs.tag(i) is not None
-            sources.append(np.concatenate([[NOT_COPIED], words]) if has_tag else words)
-            targets.append(self._copied.of_target(self._pairs.target_text(i), unknown))
-        return sources, targets
-
-
-def padded(rows: Sequence[Ids], value: int = 0) -> tuple[Ids, Mask]:
-    """Rows of different lengths as one array, and where they are real.
-
-    >>> padded([np.array([5, 6]), np.array([7])])
-    (array([[5, 6], [7, 0]]), array([[ True,  True], [ True, False]]))
-    """
-    lengths = np.array([len(row) for row in rows])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    ids = np.full(mask.shape, value, dtype=np.int64)
-    ids[mask] = np.concatenate(rows)
-    return ids, mask
 
 
 def _fits(pairs: Pairs, max_length: int) -> Mask:

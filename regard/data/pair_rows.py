@@ -39,6 +39,14 @@ class Rows:
     def __getitem__(self, i: int) -> NDArray[Any]:
         return self.flat[self.starts[i] : self.starts[i + 1]]
 
+    def taken(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Some rows, one after the other, and their lengths."""
+        starts = self.starts[numbers]
+        lengths = self.starts[numbers + 1] - starts
+        # Place j of the result, in row i: flat[where row i begins + (j - where it begins in the result)]
+        shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return self.flat[shift + np.arange(len(shift))].astype(np.int64), lengths
+
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.starts)

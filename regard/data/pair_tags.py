@@ -1,4 +1,4 @@
-"""Tags such as <2de>: tokens that no text can spell, put before a source to say what is wanted.
+"""Tags such as <2de>: vocabulary entries put before a source to say what is wanted.
 
 (Johnson et al. 2017: one model for many languages.)
 """

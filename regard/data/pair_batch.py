@@ -1,0 +1,109 @@
+"""One batch of pairs: ids of different lengths put into rectangles, with masks that say what is real."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pairs import Pairs
+from regard.text.bpe_dropout import BpeDropout
+
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Flat = tuple[Ids, Ids]  # rows one after the other, and their lengths
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Row b, column t: predict targets[b, t] from the source and inputs[b, : t + 1]; masks are True where real."""
+
+    source: Ids  # (B, S), padded with 0
+    source_mask: Mask  # (B, S)
+    inputs: Ids  # (B, T), <eos> y_1 .. y_n, padded with 0
+    targets: Ids  # (B, T), y_1 .. y_n <eos>, padded with 0; V + k: the k-th unknown word of its source
+    mask: Mask  # (B, T)
+    words: Ids | None  # (B, S), the source's words as ids of the extended target vocabulary, -1: nothing to copy
+
+
+class BatchMaker:
+    """Batches from the numbers of their pairs.
+
+    With BPE dropout a side that comes out longer than `max_length` is cut as always.
+    """
+
+    def __init__(
+        self, pairs: Pairs, *, copies: bool, p_bpe_dropout: float = 0.0, seed: int = 0, max_length: int | None = None
+    ) -> None:
+        self._pairs, self._max_length = pairs, max_length
+        self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
+        self._dropout = (
+            [BpeDropout(side.tokenizer, p_bpe_dropout, seed) for side in (pairs.source, pairs.target)]
+            if p_bpe_dropout > 0
+            else None
+        )
+
+    def batch(self, indices: Ids, epoch: int = 0) -> PairBatch:
+        if self._dropout is not None:
+            source, target = self._cut_anew(indices, epoch)
+        else:
+            rows = self._pairs.rows[indices]
+            source, target = self._pairs.source.ids.taken(rows), self._pairs.target.ids.taken(rows)
+        predicted, words = target, None
+        if self._copied is not None:
+            copied, predicted = self._with_copied(indices)
+            words = padded(copied, NOT_COPIED)[0]
+        source_ids, source_mask = padded(source)
+        eos, lengths = self._pairs.target.tokenizer.eos, target[1] + 1
+        # <eos> stands before what is read and after what is predicted.
+        starts = np.cumsum(target[1]) - target[1]
+        inputs, mask = padded((np.insert(target[0], starts, eos), lengths))
+        targets, _ = padded((np.insert(predicted[0], starts + target[1], eos), lengths))
+        return PairBatch(source_ids, source_mask, inputs, targets, mask, words)
+
+    def _cut_anew(self, indices: Ids, epoch: int) -> tuple[Flat, Flat]:
+        """Both sides under BPE dropout. The place of a text is its row on disk, which no other choice changes."""
+        assert self._dropout is not None
+        pairs, sources, targets = self._pairs, [], []
+        for i in indices.tolist():
+            row = int(pairs.rows[i])
+            source = self._dropout[0].encode(pairs.source_text(i), epoch, row, 0)
+            if pairs.tag(i) is not None:
+                source = np.concatenate([pairs.source_ids(i)[:1], source])
+            target = self._dropout[1].encode(pairs.target_text(i), epoch, row, 1)
+            sources.append(source if self._fits(source) else pairs.source_ids(i))
+            targets.append(target if self._fits(target) else pairs.target_ids(i))
+        return _flat(sources), _flat(targets)
+
+    def _fits(self, ids: Ids) -> bool:
+        return self._max_length is None or len(ids) <= self._max_length
+
+    def _with_copied(self, indices: Ids) -> tuple[Flat, Flat]:
+        """The words of each source, and the target that names them."""
+        assert self._copied is not None
+        sources, targets = [], []
+        for i in indices.tolist():
+            words, unknown = self._copied.of_source(self._pairs.source_text(i))
+            has_tag = self._pairs.tag(i) is not None
+            sources.append(np.concatenate([[NOT_COPIED], words]) if has_tag else words)
+            targets.append(self._copied.of_target(self._pairs.target_text(i), unknown))
+        return _flat(sources), _flat(targets)
+
+
+def padded(rows: Flat, value: int = 0) -> tuple[Ids, Mask]:
+    """Rows of different lengths as one array, and where they are real.
+
+    >>> padded((np.array([5, 6, 7]), np.array([2, 1])))
+    (array([[5, 6], [7, 0]]), array([[ True,  True], [ True, False]]))
+    """
+    flat, lengths = rows
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, value, dtype=np.int64)
+    ids[mask] = flat
+    return ids, mask
+
+
+def _flat(rows: list[Ids]) -> Flat:
+    return np.concatenate(rows), np.array([len(row) for row in rows])
