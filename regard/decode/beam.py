@@ -176,3 +176,11 @@ class Front:
         befores = [self.states[row] for row in (going[:, None] * width + slots).ravel()]
         told = zip(befores, tokens.ravel().tolist(), self.is_open.ravel(), strict=True)
         return [self.rules.step(state, token) if is_open else state for state, token, is_open in told]
+
+
+def rescored(hypotheses: Sequence[Hypothesis], log_probs: Sequence[float], config: BeamConfig) -> list[Hypothesis]:
+    """The same texts under other log-probabilities, say those of a larger model, best first."""
+    finished = Finished(config.replace(n_best=None))
+    for hypothesis, log_prob in zip(hypotheses, log_probs, strict=True):
+        finished.add(hypothesis.tokens, log_prob)
+    return finished.best

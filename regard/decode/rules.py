@@ -13,8 +13,11 @@ from torch.nn import functional
 
 from regard.decode.stepper import Constraint
 
-IMPOSSIBLE = -1e30
-"""The log-probability of what is taken only where nothing else is left; -inf is what is never taken."""
+IMPOSSIBLE = -(2.0**100)
+"""The log-probability of what is taken only where nothing else is left; -inf is what is never taken.
+
+A power of two: the same number in float32, float64 and bfloat16.
+"""
 
 
 class Rules:

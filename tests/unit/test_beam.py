@@ -1,0 +1,174 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from table_stepper import TableStepper
+from torch import Tensor
+
+from regard.decode.beam import Hypothesis, beam_search, rescored
+from regard.decode.config import BeamConfig
+from regard.decode.rules import IMPOSSIBLE, Rules
+from regard.errors import RegardError
+
+
+class Told:
+    """P(next | last token) from a table, the same for every source; counts its steps and its rows."""
+
+    def __init__(self, probs: list[list[float]]) -> None:
+        self.log_probs = torch.tensor(probs, dtype=torch.float64).log()
+        self.n_rows: list[int] = []
+
+    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        self.n_rows.append(len(tokens))
+        return self.log_probs[tokens], state
+
+    def reorder(self, state: Any, rows: Tensor) -> Any:
+        return state
+
+    def found(self, config: BeamConfig, B: int = 1, *, longest: int | list[int] = 4) -> list[list[Hypothesis]]:
+        return beam_search(self, self.log_probs[0].expand(B, -1), (), config, max_lengths=longest, stop=0)
+
+
+# The likeliest first token, 1, leads nowhere good: greedy takes 1 1 1 1, with 0.6 * 0.5 * 0.5 * 0.5 = 0.075;
+# 2 <eos> has 0.4 * 0.9 = 0.36.
+GARDEN_PATH = [[0.0, 0.6, 0.4], [0.3, 0.5, 0.2], [0.9, 0.05, 0.05]]
+
+
+def test_a_beam_of_two_leaves_the_garden_path() -> None:
+    (greedy,) = Told(GARDEN_PATH).found(BeamConfig(beam=1))[0]
+    (best,) = Told(GARDEN_PATH).found(BeamConfig(beam=2))[0]
+    assert greedy.tokens == (1, 1, 1, 1)
+    assert best.tokens == (2, 0)
+    assert greedy.log_prob == pytest.approx(math.log(0.075), abs=1e-12)
+    assert best.log_prob == pytest.approx(math.log(0.36), abs=1e-12)
+    assert best.score == pytest.approx(math.log(0.36) / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "alpha", "score"),
+    [("none", 1.0, 1.0), ("length", 1.0, 1 / 2), ("length", 0.5, 2**-0.5), ("wu", 0.6, (6 / 7) ** 0.6)],
+)
+def test_the_score_is_the_log_probability_over_the_penalty(penalty: str, alpha: float, score: float) -> None:
+    (best,) = Told(GARDEN_PATH).found(BeamConfig(beam=2, length_penalty=penalty, alpha=alpha))[0]
+    assert best.tokens == (2, 0)
+    assert best.score == pytest.approx(math.log(0.36) * score, abs=1e-12)
+
+
+def test_a_longer_text_wins_where_length_counts() -> None:
+    # <eos> at once has 0.4; 1 <eos> has 0.6 * 0.5 = 0.3: less, but more for each token, √0.3 = 0.55.
+    told = [[0.4, 0.6], [0.5, 0.5]]
+    for penalty, best in (("none", (0,)), ("length", (1, 0))):
+        config = BeamConfig(beam=4, n_best=3, length_penalty=penalty)
+        hypotheses = Told(told).found(config, longest=2)[0]
+        assert hypotheses[0].tokens == best
+        assert {h.tokens for h in hypotheses} == {(0,), (1, 0), (1, 1)}
+
+
+def test_a_text_is_not_shorter_than_it_may_be() -> None:
+    told = [[0.9, 0.1], [0.9, 0.1]]
+    assert Told(told).found(BeamConfig(beam=2))[0][0].tokens == (0,)
+    assert Told(told).found(BeamConfig(beam=2, min_length=3))[0][0].tokens == (1, 1, 0)
+    assert Told(told).found(BeamConfig(beam=2, min_length=3), longest=2)[0][0].tokens == (1, 1)
+
+
+def test_the_search_ends_as_soon_as_nothing_can_be_better() -> None:
+    # <eos> has 0.6 at once. An open text has 0.4 at most: with no penalty it is beaten after one token. A mean over
+    # up to 50 tokens could still be better than log 0.6: log(0.4) / 50, so there the search goes on.
+    told = [[0.6, 0.4], [0.5, 0.5]]
+    at_once, in_the_end = Told(told), Told(told)
+    at_once.found(BeamConfig(beam=2, length_penalty="none"), longest=50)
+    assert at_once.n_rows == []
+    (best,) = in_the_end.found(BeamConfig(beam=2), longest=50)[0]
+    assert best.tokens == (0,)
+    # log(0.4 * 0.5^(t - 1)) / 50 <= log 0.6 first holds for t = 37: 36 steps are made after the first token.
+    assert len(in_the_end.n_rows) == 36
+
+
+def test_sources_that_are_done_leave_the_batch() -> None:
+    told = Told([[0.1, 0.9], [0.2, 0.8]])
+    found = told.found(BeamConfig(beam=1), B=3, longest=[1, 4, 2])
+    assert [len(hypotheses[0].tokens) for hypotheses in found] == [1, 4, 2]
+    assert told.n_rows == [2, 1, 1]
+
+
+def test_every_source_has_its_own_longest_length() -> None:
+    stepper = TableStepper(V=5, seed=1)
+    config = BeamConfig(beam=3, n_best=3)
+    found = beam_search(stepper, *stepper.start([0, 1, 2]), config, max_lengths=[2, 7, 1], stop=None)
+    assert [{len(h.tokens) for h in hypotheses} for hypotheses in found] == [{2}, {7}, {1}]
+
+
+def test_no_sources_give_no_hypotheses() -> None:
+    assert beam_search(Told(GARDEN_PATH), torch.zeros(0, 3), (), BeamConfig(), max_lengths=[], stop=0) == []
+
+
+def test_a_text_never_repeats_what_it_must_not() -> None:
+    loop = [[0.0, 0.98, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01], [0.01, 0.97, 0.01, 0.01], [0.25, 0.25, 0.25, 0.25]]
+    (free,), (guarded,) = (Told(loop).found(BeamConfig(beam=1, no_repeat_ngram=n), longest=6)[0] for n in (None, 2))
+    assert free.tokens == (1, 2, 1, 2, 1, 2)
+    assert guarded.tokens == (1, 2, 1, 0)  # 1 2 was there; of 0, 1 and 3, which tie, the lowest
+
+
+def test_what_nothing_is_left_for_goes_on_with_what_is_impossible() -> None:
+    (only,) = Told([[0.0, 1.0], [0.0, 0.0]]).found(BeamConfig(beam=3, n_best=3), longest=3)[0]
+    assert (only.tokens, only.log_prob) == ((1, 0), -math.inf)
+
+
+def test_predictions_that_are_not_numbers_are_refused() -> None:
+    with pytest.raises(RegardError, match=r"The model's predictions are not numbers \(NaN\)"):
+        Told([[0.5, 0.5], [math.nan, 1.0]]).found(BeamConfig(beam=2))
+
+
+def test_a_constraint_that_allows_nothing_is_a_bug() -> None:
+    class Nothing:
+        def start(self, row: int) -> None:
+            return None
+
+        def allowed(self, state: None) -> Tensor:
+            return torch.zeros(2, dtype=torch.bool)
+
+        def step(self, state: None, token: int) -> None:
+            return None
+
+    told = Told([[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(AssertionError, match="allows no token at all"):
+        beam_search(told, told.log_probs[:1], (), BeamConfig(), max_lengths=2, stop=0, constraint=Nothing())
+
+
+def test_rules_leave_the_models_own_numbers_alone() -> None:
+    log_probs = torch.zeros(1, 3)
+    rules = Rules(stop=0, min_length=5, no_repeat_ngram=1)
+    changed = rules.applied(log_probs, np.array([[2]]), [None], np.array([True]))
+    assert changed.tolist() == [[IMPOSSIBLE, 0.0, IMPOSSIBLE]]
+    assert log_probs.tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_other_log_probabilities_make_another_order() -> None:
+    config = BeamConfig(length_penalty="length")
+    first, second = Hypothesis((1, 0), -1.0, -0.5), Hypothesis((2, 3, 4, 0), -4.0, -1.0)
+    assert rescored([first, second], [-3.0, -2.0], config) == [
+        Hypothesis((2, 3, 4, 0), -2.0, -0.5),
+        Hypothesis((1, 0), -3.0, -1.5),
+    ]
+
+
+def test_the_longest_text_depends_on_the_source() -> None:
+    config = BeamConfig(max_length=20, max_ratio=1.5, max_extra=3)
+    assert config.max_lengths([0, 3, 100]) == [3, 7, 20]
+    assert config.replace(max_extra=0).max_lengths([0]) == [1]
+    assert config.replace(max_ratio=None).max_lengths([1, 100]) == [20, 20]
+
+
+def test_what_a_beam_config_refuses_and_remarks() -> None:
+    with pytest.raises(RegardError, match=r"min_length 9 is above max_length 8: no text is both\. Lower the one"):
+        BeamConfig(min_length=9, max_length=8)
+    with pytest.raises(RegardError, match=r"length_penalty must be one of none, length, wu, not 'lenght'.*'length'"):
+        BeamConfig(length_penalty="lenght")
+    with pytest.raises(RegardError, match=r"alpha must be at least 0, not -1"):
+        BeamConfig(alpha=-1.0)
+    assert BeamConfig(length_penalty="none", alpha=0.6).notes() == [
+        "alpha changes nothing where length_penalty is none."
+    ]
+    assert BeamConfig(alpha=0.6).notes() == []
