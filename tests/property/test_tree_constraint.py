@@ -1,0 +1,80 @@
+"""Whatever is chosen among the allowed tokens, the end is a tree over exactly the words of the source."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.data.tree_lines import LineForm, linearised, tree_of
+from regard.data.trees import Tree
+from regard.decode.tree_constraint import TreeConstraint, TreeLimits
+
+limits = st.builds(
+    TreeLimits,
+    max_chain=st.integers(1, 4),
+    brackets_per_word=st.sampled_from([0.0, 0.5, 1.5, 3.0]),
+    extra_brackets=st.integers(1, 6),
+    max_depth=st.integers(1, 12),
+)
+forms = st.sampled_from([LineForm(), LineForm(labels_close=False), LineForm(words="tag")])
+
+
+def vocabulary(form: LineForm) -> list[str]:
+    closes = [")S", ")NP"] if form.labels_close else [")"]
+    return ["<eos>", "<unk>", "(S", "(NP", *closes, *(["NN", ","] if form.words == "tag" else ["XX"])]
+
+
+@given(n=st.integers(1, 12), limits=limits, form=forms, draws=st.randoms(use_true_random=False), likes=st.floats(0, 1))
+def test_any_allowed_sequence_ends_as_a_tree_over_the_words(
+    n: int, limits: TreeLimits, form: LineForm, draws: random.Random, likes: float
+) -> None:
+    tokens = vocabulary(form)
+    constraint = TreeConstraint(tokens, [n], stop=0, form=form, limits=limits)
+    state, line = constraint.start(0), []
+    while True:
+        ids = constraint.allowed(state).nonzero().flatten().tolist()
+        opening = [i for i in ids if tokens[i].startswith("(")]
+        token = draws.choice(opening if opening and draws.random() < likes else ids)
+        if token == 0:
+            break
+        line.append(tokens[token])
+        state = constraint.step(state, token)
+        assert len(line) < limits.max_length(n)
+    words = [f"w{i}" for i in range(n)]
+    tree = tree_of(line, words, form=form)
+    assert tree.words == tuple(words)
+    assert linearised(tree, form if form.words == "tag" else form.replace(has_tags=False)) == line
+    phrases = [span for span in tree.brackets() if form.words == "slot" or not span[0].is_tag]
+    spans = [(start, end) for _, start, end in phrases]
+    assert len(spans) <= limits.max_brackets(n)
+    assert max(spans.count(span) for span in spans) <= limits.max_chain
+
+
+words = st.just("w")
+
+
+def over(children: st.SearchStrategy[Tree | str]) -> st.SearchStrategy[Tree]:
+    return st.builds(
+        lambda label, found: Tree(label, tuple(found)),
+        st.sampled_from(["S", "NP"]),
+        st.lists(children, min_size=1, max_size=3),
+    )
+
+
+@given(tree=over(st.recursive(words, over, max_leaves=10)))
+def test_every_tree_within_the_limits_is_allowed(tree: Tree) -> None:
+    spans = [(start, end) for _, start, end in tree.brackets()]
+    limits = TreeLimits(
+        max_chain=max(spans.count(span) for span in spans),
+        brackets_per_word=0.0,
+        extra_brackets=len(spans),
+        max_depth=tree.depth,
+    )
+    form = LineForm(has_tags=False)
+    tokens = vocabulary(form)
+    constraint = TreeConstraint(tokens, [len(tree.words)], stop=0, form=form, limits=limits)
+    state = constraint.start(0)
+    for token in linearised(tree, form):
+        assert constraint.allowed(state)[tokens.index(token)]
+        state = constraint.step(state, tokens.index(token))
+    assert constraint.allowed(state).nonzero().tolist() == [[0]]
