@@ -39,11 +39,11 @@ class BatchMaker:
     ) -> None:
         self._pairs, self._max_length = pairs, max_length
         self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
-        self._dropout = (
-            [BpeDropout(side.tokenizer, p_bpe_dropout, seed) for side in (pairs.source, pairs.target)]
-            if p_bpe_dropout > 0
-            else None
-        )
+        self._dropout: tuple[BpeDropout, BpeDropout] | None = None
+        if p_bpe_dropout > 0:
+            source = BpeDropout(pairs.source.tokenizer, p_bpe_dropout, seed)
+            is_shared = pairs.source.tokenizer.hash == pairs.target.tokenizer.hash
+            self._dropout = source, source if is_shared else BpeDropout(pairs.target.tokenizer, p_bpe_dropout, seed)
 
     def batch(self, indices: Ids, epoch: int = 0) -> PairBatch:
         if self._dropout is not None:

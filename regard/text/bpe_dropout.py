@@ -6,14 +6,16 @@
 
 p = 0 is plain BPE, p = 1 gives bytes. The paper samples afresh for every occurrence; here each word has N_SAMPLES
 samples, made when they are first asked for, and a hash of where the word stands says which of them is taken. So a text
-at a place is always cut alike, whatever was cut before, and most words are a look-up.
+at a place is always cut alike, whatever was cut before, and most words are a look-up. (What is looked up is a unit, a
+word with the white space before it and the punctuation around it.)
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import random
+import struct
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.text.tokenizer import Tokenizer
+from regard.text.units import units_of
 
 N_SAMPLES = 32  # divides 256: a byte of the hash picks each with the same probability
 MAX_REMEMBERED = 2**18  # samples, about 300 bytes each
@@ -49,40 +52,45 @@ class BpeDropout:
         merges = json.loads(tokenizer.json)["model"]["merges"]
         pairs = (tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges)
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        self._ids: dict[str, int] = tokenizer.hf.get_vocab()
+        self._vocab: dict[str, int] = tokenizer.hf.get_vocab()
         self._samples: dict[tuple[str, int], list[int]] = {}
 
     def encode(self, text: str, *place: int) -> NDArray[np.int64]:
         """The ids of `text` where it stands at `place`; no end mark is added."""
-        normalizer, pre_tokenizer = self.tokenizer.hf.normalizer, self.tokenizer.hf.pre_tokenizer
-        assert pre_tokenizer is not None, "every BPE tokenizer that is read has one"
-        normal = text if normalizer is None else normalizer.normalize_str(text)
-        words = [word for word, _ in pre_tokenizer.pre_tokenize_str(normal)]
-        choices = hashlib.shake_128(f"{self.seed} {place}".encode()).digest(len(words))
-        ids = [i for word, choice in zip(words, choices, strict=True) for i in self._sample(word, choice % N_SAMPLES)]
+        normalizer = self.tokenizer.hf.normalizer
+        units = units_of(text if normalizer is None else normalizer.normalize_str(text))
+        choices = hashlib.shake_128(f"{self.seed} {place}".encode()).digest(len(units))
+        ids = [i for unit, choice in zip(units, choices, strict=True) for i in self._sample(unit, choice % N_SAMPLES)]
         return np.array(ids, dtype=np.int64)
 
-    def _sample(self, word: str, number: int) -> list[int]:
-        if len(word) > MAX_WORD:
-            return [token.id for token in self.tokenizer.hf.model.tokenize(word)]
-        found = self._samples.get((word, number))
+    def _sample(self, unit: str, number: int) -> list[int]:
+        """Sample `number` of a unit, which the tokenizer may first cut into words and punctuation."""
+        found = self._samples.get((unit, number))
         if found is None:
             if len(self._samples) >= MAX_REMEMBERED:
                 self._samples.clear()
-            digest = hashlib.blake2b(f"{self.seed} {number} {word}".encode(), digest_size=8).digest()
-            found = [self._ids[part] for part in self._cut(word, random.Random(int.from_bytes(digest)))]
-            self._samples[word, number] = found
+            pre_tokenizer = self.tokenizer.hf.pre_tokenizer
+            assert pre_tokenizer is not None, "every BPE tokenizer that is read has one"
+            found = [i for word, _ in pre_tokenizer.pre_tokenize_str(unit) for i in self._ids_of(word, number)]
+            self._samples[unit, number] = found
         return found
 
-    def _cut(self, word: str, draws: random.Random) -> list[str]:
+    def _ids_of(self, word: str, number: int) -> list[int]:
+        if len(word) > MAX_WORD:
+            return [token.id for token in self.tokenizer.hf.model.tokenize(word)]
+        n_draws = len(word) * (len(word) - 1) // 2  # in u of n parts at most n - 1 merges apply
+        digest = hashlib.shake_128(f"{self.seed} {number} {word}".encode()).digest(4 * n_draws)
+        return [self._vocab[part] for part in self._cut(word, iter(struct.unpack(f"<{n_draws}I", digest)))]
+
+    def _cut(self, word: str, draws: Iterator[int]) -> list[str]:
+        rank_of, threshold = self._ranks.get, self.p * 2**32
         parts = list(word)
+        ranks = [rank_of(pair) for pair in pairwise(parts)]  # of the merge of parts i and i + 1; None: there is none
         while True:
-            kept = [
-                (rank, i)
-                for i, pair in enumerate(pairwise(parts))
-                if (rank := self._ranks.get(pair)) is not None and draws.random() >= self.p
-            ]
+            kept = [(rank, i) for i, rank in enumerate(ranks) if rank is not None and next(draws) >= threshold]
             if not kept:
                 return parts
             _, i = min(kept)
             parts[i : i + 2] = [parts[i] + parts[i + 1]]
+            before = max(i - 1, 0)
+            ranks[before : i + 2] = [rank_of(pair) for pair in pairwise(parts[before : i + 2])]
