@@ -69,27 +69,22 @@ def beam_search(
     front = Front.start(rules, len(limits))
     totals = torch.zeros(len(limits), 1, dtype=torch.float64, device=log_probs.device)  # log P; -inf: not open
     while len(front.sources):
-        log_probs = rules.applied(
-            log_probs, front.texts.reshape(len(log_probs), -1), front.states, front.is_open.ravel()
-        )
-        width = totals.shape[1]
-        totals, slots, tokens = continuations(totals, log_probs, config.beam)  # (b, k) each
-        seen = torch.stack([slots.double(), tokens.double(), totals]).cpu().numpy()  # the one time that we wait
-        going = front.move(seen, limits, finished)
-        if not len(going):
+        R = len(log_probs)
+        log_probs = rules.applied(log_probs, front.texts.reshape(R, -1), front.states, front.is_open.ravel())
+        seen = continuations(totals, log_probs, config.beam).cpu().numpy()  # the one time that we wait
+        moved = front.move(seen, limits, finished)  # (3, b, k)
+        if not len(front.sources):
             break
-        kept = torch.from_numpy(going).to(totals.device)
-        is_open = torch.from_numpy(front.is_open).to(totals.device)
-        totals = totals[kept].masked_fill(~is_open, -math.inf)
-        rows = (kept[:, None] * width + slots[kept]).flatten()
-        log_probs, state = stepper.step(tokens[kept].flatten(), stepper.reorder(state, rows))
+        told = torch.from_numpy(moved).to(log_probs.device, non_blocking=True)
+        (rows, tokens), totals = told[:2].long().flatten(1), told[2]
+        if not np.array_equal(moved[0].ravel(), np.arange(R)):  # a state is large, and copied to be reordered
+            state = stepper.reorder(state, rows)
+        log_probs, state = stepper.step(tokens, state)
     return [f.best for f in finished]
 
 
-def continuations(
-    totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], beam: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Log P, slots and tokens of the most probable continuations of w hypotheses of each source: (b, k), best first.
+def continuations(totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], beam: int) -> Float[Tensor, "3 b k"]:
+    """The most probable continuations of w hypotheses of each source, best first: hypothesis, token and log P of each.
 
     Ties go to the more probable token, then to the earlier hypothesis, then to the lower id: so that a beam of 1
     decides every tie, and what rounding makes one, as greedy decoding does. Only the `beam` most probable tokens of a
@@ -103,7 +98,8 @@ def continuations(
     order = values.view(b, w * n).argsort(dim=-1, descending=True, stable=True)
     by_total = candidates.gather(1, order).argsort(dim=-1, descending=True, stable=True)
     order = order.gather(1, by_total)[:, :beam]
-    return candidates.gather(1, order), order // n, ids.view(b, w * n).gather(1, order)
+    tokens = ids.view(b, w * n).gather(1, order)
+    return torch.stack([(order // n).double(), tokens.double(), candidates.gather(1, order)])
 
 
 class Finished:
@@ -133,7 +129,7 @@ class Front:
     sources: NDArray[np.int64]  # (b,) their numbers
     texts: NDArray[np.int64]  # (b, w, t)
     is_open: NDArray[np.bool_]  # (b, w)
-    states: list[Any]  # of the constraint, b * w of them
+    states: list[Any]  # the constraint's, b * w of them; without one, none is ever read
 
     @classmethod
     def start(cls, rules: Rules, n_sources: int) -> "Front":
@@ -141,41 +137,41 @@ class Front:
         states = [rules.start(row) for row in range(n_sources)]
         return cls(rules, np.arange(n_sources), texts, np.ones((n_sources, 1), dtype=np.bool_), states)
 
-    def move(self, seen: NDArray[np.float64], limits: NDArray[np.int64], finished: list[Finished]) -> NDArray[np.int64]:
-        """Take one more token in each hypothesis: the slot it continues, the token and log P (3, b, k).
+    def move(
+        self, seen: NDArray[np.float64], limits: NDArray[np.int64], finished: list[Finished]
+    ) -> NDArray[np.float64]:
+        """Take one more token in each hypothesis: `seen` is what `continuations` found (3, b, k).
 
-        Complete ones go into `finished`. Returns which of the b sources go on; the others are gone from here.
+        Complete ones go into `finished`, and sources that need no more are gone from here. Of the others comes back
+        the row of the batch before that each hypothesis continues, its token, and its log P, -inf if not open.
         """
         slots, tokens, totals = seen[0].astype(np.int64), seen[1].astype(np.int64), seen[2]
         check_numbers(totals[:, 0])  # NaN sorts before all numbers
         is_kept = totals > IMPOSSIBLE
+        totals = np.where(is_kept, totals, -math.inf)
         is_kept[:, 0] = True  # one at least, impossible or not
-        totals = np.where(totals > IMPOSSIBLE, totals, -math.inf)
-        before, width = self.texts, self.texts.shape[1]
-        self.texts = np.concatenate([np.take_along_axis(before, slots[:, :, None], axis=1), tokens[:, :, None]], axis=2)
+        b, width, t = self.texts.shape
+        rows = np.arange(b)[:, None] * width + slots
+        texts = np.concatenate([self.texts.reshape(b * width, t)[rows], tokens[:, :, None]], axis=2)
         longest = limits[self.sources]
-        is_complete = is_kept & ((tokens == self.rules.stop) | (self.texts.shape[2] == longest)[:, None])
+        is_complete = is_kept & ((tokens == self.rules.stop) | (t + 1 == longest)[:, None])
         for at, slot in zip(*is_complete.nonzero(), strict=True):
-            finished[self.sources[at]].add(self.texts[at, slot].tolist(), float(totals[at, slot]))
+            finished[self.sources[at]].add(texts[at, slot].tolist(), float(totals[at, slot]))
         is_open = is_kept & ~is_complete
         best_open = np.where(is_open, totals, -math.inf).max(axis=1)
-        is_going = is_open.any(axis=1)
-        for at in is_going.nonzero()[0]:
-            is_going[at] = not finished[self.sources[at]].is_final(float(best_open[at]), int(longest[at]))
-        going = is_going.nonzero()[0]
-        self.sources, self.texts, self.is_open = self.sources[going], self.texts[going], is_open[going]
-        self.states = self._states_after(going, slots[going], tokens[going], width)
-        return going
-
-    def _states_after(
-        self, going: NDArray[np.int64], slots: NDArray[np.int64], tokens: NDArray[np.int64], width: int
-    ) -> list[Any]:
-        """The constraint's states, one token on; those of hypotheses that are not open stay as they are."""
-        if self.rules.constraint is None:
-            return [None] * self.is_open.size
-        befores = [self.states[row] for row in (going[:, None] * width + slots).ravel()]
-        told = zip(befores, tokens.ravel().tolist(), self.is_open.ravel(), strict=True)
-        return [self.rules.step(state, token) if is_open else state for state, token, is_open in told]
+        going = [
+            at
+            for at in is_open.any(axis=1).nonzero()[0]
+            if not finished[self.sources[at]].is_final(float(best_open[at]), int(longest[at]))
+        ]
+        rows, tokens, is_open = rows[going], tokens[going], is_open[going]
+        self.sources, self.texts, self.is_open = self.sources[going], texts[going], is_open
+        if self.rules.constraint is not None:
+            moves = zip(rows.ravel(), tokens.ravel().tolist(), is_open.ravel(), strict=True)
+            self.states = [self.rules.step(self.states[row], token) if is_on else None for row, token, is_on in moves]
+        # What is impossible and yet kept goes on: only what is not open is -inf.
+        totals = np.where(is_open, totals[going].clip(min=IMPOSSIBLE), -math.inf)
+        return np.stack([rows.astype(np.float64), tokens.astype(np.float64), totals])
 
 
 def rescored(hypotheses: Sequence[Hypothesis], log_probs: Sequence[float], config: BeamConfig) -> list[Hypothesis]:

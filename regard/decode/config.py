@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -84,4 +85,4 @@ class BeamConfig(Settings):
         """
         if self.length_penalty == "none":
             return 1.0
-        return float(length if self.length_penalty == "length" else (5 + length) / 6) ** self.alpha
+        return math.pow(length if self.length_penalty == "length" else (5 + length) / 6, self.alpha)

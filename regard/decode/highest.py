@@ -44,7 +44,7 @@ def _topk(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     n_blocks = V // BLOCK
     if log_probs.is_cuda or n_blocks < 4 * k:
         return log_probs.topk(k, dim=-1)
-    blocks = log_probs[:, : n_blocks * BLOCK].unflatten(1, (n_blocks, BLOCK))  # (R, n_blocks, BLOCK)
+    blocks = log_probs[:, : n_blocks * BLOCK].view(R, n_blocks, BLOCK)
     which = blocks.amax(dim=-1).topk(k, dim=-1).indices  # (R, k)
     ids = (which[:, :, None] * BLOCK + torch.arange(BLOCK)).flatten(1)  # (R, k * BLOCK)
     rest = torch.arange(n_blocks * BLOCK, V).expand(R, -1)  # what fills no block
