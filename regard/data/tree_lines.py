@@ -60,9 +60,10 @@ def linearised(tree: Tree, form: LineForm = DEFAULT) -> list[str]:
 def tree_of(
     tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None, form: LineForm = DEFAULT
 ) -> Tree:
-    """The tree that `tokens` say, over `words`; parts of speech are those given, or else the slots where they are tags.
+    """The tree that `tokens` say, over `words`.
 
-    Both kinds of closing bracket are read, and one that names its label must close that label.
+    A word's part of speech is the one given, or else what stands in its slot (XX, where slots say nothing); with
+    has_tags false it has none. Both kinds of closing bracket are read: one with a label must close that label.
 
     >>> tree_of("(S (NP XX )NP XX )S".split(), ["dogs", "bark"], ["NN", "VBP"]).children[1]
     Tree(label='VBP', children=('bark',))
@@ -160,10 +161,10 @@ def _tokens(tree: Tree, form: LineForm) -> Iterator[str]:
 def _leaves(
     tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None, form: LineForm
 ) -> list[Tree | str]:
-    if tags is None and form.words == "tag":
-        tags = [token for token in tokens if token[:1] not in ("(", ")")]
-    if tags is None:
+    if tags is None and not form.has_tags:
         return list(words)
+    if tags is None:
+        tags = [token for token in tokens if token[:1] not in ("(", ")")]
     return [Tree(tag, (word,)) for tag, word in zip(tags, words, strict=True)]
 
 

@@ -108,7 +108,7 @@ def test_exactly_the_trees_within_the_limits_can_be_written(n_words: int, max_ch
         for line in itertools.product(["XX", "(S", ")S"], repeat=length):
             if line.count("XX") == n_words and line.count("(S") == line.count(")S") <= n_brackets:
                 try:
-                    tree = tree_of(line, ["a"] * n_words)
+                    tree = tree_of(line, ["a"] * n_words, form=LineForm(has_tags=False))
                 except RegardError:
                     continue
                 if longest_chain(tree) <= max_chain:

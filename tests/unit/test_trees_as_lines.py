@@ -32,7 +32,11 @@ def test_without_tags_the_words_stand_in_their_phrases() -> None:
     (tree,) = trees_of(["(S (NP dogs) (VP chase (NP cats)))"])
     form = LineForm(has_tags=False)
     assert " ".join(linearised(tree, form)) == "(S (NP XX )NP (VP XX (NP XX )NP )VP )S"
-    assert tree_of(linearised(tree, form), ["dogs", "chase", "cats"]) == tree
+    assert tree_of(linearised(tree, form), ["dogs", "chase", "cats"], form=form) == tree
+
+
+def test_a_slot_that_says_nothing_is_the_tag_of_its_word() -> None:
+    assert tree_of(["(NP", "XX", ")NP"], ["dogs"]) == Tree("NP", (Tree("XX", ("dogs",)),))
 
 
 def test_given_tags_win_over_predicted_ones() -> None:
