@@ -237,4 +237,4 @@ def _key(content: str, seed: bytes) -> int:
 
 
 def _told(counts: Counter[str]) -> str:
-    return ", ".join(f"{n} times {kind}" for kind, n in counts.items())
+    return ", ".join(f"{kind} ({n})" for kind, n in counts.items())

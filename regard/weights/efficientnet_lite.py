@@ -54,7 +54,7 @@ def load_published(network: EfficientNetLite0, file: Path | None = None) -> None
 
 
 def our_tensors(theirs: Mapping[str, Array]) -> dict[str, Tensor]:
-    """Weights by our names, each batch norm folded into the convolution before it.
+    """Weights by our names, in float64, each batch norm folded into the convolution before it.
 
     γ (W * x - μ) / √(σ² + ε) + β  =  W' * x + b',   W' = W γ / √(σ² + ε),   b' = β - μ γ / √(σ² + ε)
     """
@@ -66,8 +66,8 @@ def our_tensors(theirs: Mapping[str, Array]) -> dict[str, Tensor]:
         norm, our_name = _names(convolution)
         γ, β, μ, σ2 = (_double(theirs[f"{norm}.{part}"]) for part in ("weight", "bias", "running_mean", "running_var"))
         scale = γ / (σ2 + EPSILON).sqrt()
-        ours[f"{our_name}.weight"] = (_double(theirs[name]) * scale[:, None, None, None]).float()
-        ours[f"{our_name}.bias"] = (β - μ * scale).float()
+        ours[f"{our_name}.weight"] = _double(theirs[name]) * scale[:, None, None, None]
+        ours[f"{our_name}.bias"] = β - μ * scale
     return ours
 
 

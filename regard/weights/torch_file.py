@@ -102,8 +102,8 @@ def _combine(word: str, stack: list[Any]) -> None:
         stack[-int(word[-1]) :] = [tuple(stack[-int(word[-1]) :])]
     elif word == "TUPLE":
         stack.append(tuple(_since_mark(stack)))
-    elif word == "APPENDS":
-        items = _since_mark(stack)
+    elif word in ("APPEND", "APPENDS"):
+        items = _since_mark(stack) if word == "APPENDS" else [stack.pop()]
         stack[-1].extend(items)
     elif word == "SETITEMS":
         items = _since_mark(stack)
