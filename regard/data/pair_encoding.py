@@ -25,7 +25,7 @@ def encoded_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Leng
     >>> from regard.text.config import TokenizerConfig
     >>> from regard.text.learning import train_tokenizer
     >>> encoded_texts(train_tokenizer(TokenizerConfig(kind="byte"), []), ["ab", "c"])
-    (array([98, 99, 100], dtype=int32), array([2, 1]))
+    (array([ 98,  99, 100], dtype=int32), array([2, 1]))
     """
     pieces = [Piece(text, True) for text in texts]
     return split_at_ends(tokenizer, texts, tokenizer.encode_documents(pieces))
