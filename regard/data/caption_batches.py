@@ -98,7 +98,7 @@ class CaptionBatches:
             down, across, side, _ = _draws(self.seed, epoch, row)
             top, left = down % (config.n_margin + 1), across % (config.n_margin + 1)
             is_mirrored = config.flips and side % 2 == 1 and not self.names_a_side[row]
-        piece = whole[top : top + config.size, left : left + config.size]
+        piece: Pixels = whole[top : top + config.size, left : left + config.size]
         return piece[:, ::-1] if is_mirrored else piece
 
 

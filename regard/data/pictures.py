@@ -20,7 +20,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from regard.data.cache import cache_root, key_of
+from regard.data.cache import Held, cache_root, key_of, remove_abandoned
 from regard.errors import RegardError
 from regard.files import write_folder_atomically
 
@@ -37,7 +37,7 @@ def read_picture(data: bytes) -> Image.Image:
     if not data:
         raise RegardError("the file is empty")
     try:
-        image = Image.open(io.BytesIO(data))
+        image: Image.Image = Image.open(io.BytesIO(data))
         if image.width * image.height > MAX_PIXELS:  # a small file can unpack to more than there is memory
             raise RegardError(f"it has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
         image = ImageOps.exif_transpose(image)
@@ -90,6 +90,7 @@ def load_pictures(
     # The pixels depend on how Pillow resamples, so on its version too.
     folder = (cache or cache_root()) / "pictures" / key_of(FORM, PIL.__version__, side, fit, hashes)
     if not folder.exists():
+        remove_abandoned(folder.parent)
         try:
             write_folder_atomically(folder, lambda aside: _write(aside, files, side, fit, tell))
         except OSError:
@@ -109,17 +110,18 @@ def _hash_of(file: Path) -> str:
 
 def _write(folder: Path, files: Sequence[Path], side: int, fit: str, tell: Callable[[int], None] | None) -> None:
     shape = (len(files), side, side, 3)
-    kept = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)  # type: ignore[no-untyped-call]
     bad: dict[int, str] = {}
-    for number, result in enumerate(_read_all(files, side, fit)):
-        if isinstance(result, str):
-            bad[number] = result
-        else:
-            kept[number] = result
-        if tell is not None:
-            tell(number + 1)
-    kept.flush()
-    (folder / "bad.json").write_text(json.dumps(bad))
+    with Held(folder):
+        kept = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+        for number, result in enumerate(_read_all(files, side, fit)):
+            if isinstance(result, str):
+                bad[number] = result
+            else:
+                kept[number] = result
+            if tell is not None:
+                tell(number + 1)
+        kept.flush()
+        (folder / "bad.json").write_text(json.dumps(bad))
 
 
 def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | str]:

@@ -60,7 +60,7 @@ class ResidualBlock(nn.Module):
         self.skip = None if is_same else PictureConvolution(d_in, d_out, 1, stride)
 
     def forward(self, x: Float[Tensor, "B I h w"]) -> Float[Tensor, "B O h2 w2"]:
-        y = self.convolution_1(self.norm_1(x).relu())
+        y: Tensor = self.convolution_1(self.norm_1(x).relu())
         y = self.convolution_2(self.norm_2(y).relu())
         return y + (x if self.skip is None else self.skip(x))
 
@@ -88,7 +88,7 @@ class InvertedResidual(nn.Module):
         self.adds_input = stride == 1 and d_in == d_out
 
     def forward(self, x: Float[Tensor, "B I h w"]) -> Float[Tensor, "B O h2 w2"]:
-        y = x if self.expand is None else functional.relu6(self.expand(x))
+        y: Tensor = x if self.expand is None else functional.relu6(self.expand(x))
         y = self.project(functional.relu6(self.depthwise(y)))
         return x + y if self.adds_input else y
 

@@ -77,7 +77,7 @@ class PictureAttention:
     @property
     def even(self) -> float:
         """What each place has where all count the same."""
-        return 1 / (self.weights.shape[1] * self.weights.shape[2])
+        return 1.0 / int(self.weights[0].size)
 
 
 def smooth(weights: Weights, size: tuple[int, int]) -> NDArray[np.float64]:

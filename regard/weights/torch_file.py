@@ -20,7 +20,7 @@ from regard.errors import RegardError
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
 REBUILD, DICTIONARY = "torch._utils _rebuild_tensor_v2", "collections OrderedDict"
-TYPES = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
+TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
 CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 NUMBERS_AND_TEXT = ("BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1")
 
@@ -131,7 +131,7 @@ def _since_mark(stack: list[Any]) -> list[Any]:
 
 def _storages(data: bytes, described: dict[str, _Call], keys: list[str]) -> dict[str, Array]:
     """The raw numbers by key: for each key how many there are, eight bytes, and then they."""
-    types = {}
+    types: dict[str, np.dtype[Any]] = {}
     for call in described.values():
         _, kind, key, *_ = call.arguments[0].description
         types[key] = TYPES[kind.name]

@@ -132,3 +132,12 @@ def test_a_killed_reader_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) 
         load_pictures(files, 2, "crop", tmp_path / "cache", stop)
     assert list((tmp_path / "cache" / "pictures").iterdir()) == []
     assert (load_pictures(files, 2, "crop", tmp_path / "cache").pixels[1] == BLUE).all()
+
+
+def test_what_a_killed_reader_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    (file,) = written(tmp_path, a=encoded(stripes(RED)))
+    left = tmp_path / "cache" / "pictures" / ".partial-dead"
+    left.mkdir(parents=True)
+    (left / "lock").touch()  # held by nobody
+    load_pictures([file], 2, "crop", tmp_path / "cache")
+    assert not left.exists()
