@@ -1,0 +1,300 @@
+"""Chance writes a meaning: what may be said of what, how often, and how richly.
+
+`richness` runs from 0 to 1: the chance that a part that may be left out is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from random import Random
+
+from regard.data.builtin.grammar import meaning as m
+from regard.data.builtin.grammar.forms import (
+    DATIVE,
+    FUTURE,
+    PAST,
+    PERFECT,
+    PLURAL,
+    PRESENT,
+    SINGULAR,
+    Adjective,
+    Adverb,
+    Noun,
+    Person,
+    Preposition,
+    Pronoun,
+    Verb,
+)
+from regard.data.builtin.grammar.lexicon import (
+    ADJECTIVES,
+    ADVERBS,
+    ALL_VERBS,
+    FAMILIES,
+    GIVEN,
+    NOUNS,
+    PLACES,
+    PREPOSITIONS,
+    nouns_of,
+)
+
+PRONOUNS = (Pronoun("m", SINGULAR, "he"), Pronoun("f", SINGULAR, "she"), Pronoun("m", PLURAL, "they"))
+DEFINITE = {m.THE: 8, m.THIS: 1, m.MY: 1, m.OUR: 0.5, m.OWNED: 0.7}
+ANY = DEFINITE | {m.A: 4, m.BARE: 1, m.EVERY: 0.4, m.SOME: 0.6, m.MANY: 0.6, m.COUNT: 1.5}
+OF_PLACES = {m.THE: 8, m.THIS: 1, m.MY: 0.3, m.OUR: 0.5, m.A: 2}
+PLURAL_ONLY = {m.BARE, m.SOME, m.MANY, m.COUNT}
+SINGULAR_ONLY = {m.A, m.EVERY}
+HOMES = frozenset({"house", "apartment", "village", "town", "castle"})
+GOALS = frozenset({
+    "school", "church", "park", "hospital", "hotel", "restaurant", "museum", "library", "castle", "bakery", "factory",
+    "theatre", "market", "beach", "airport", "train station", "swimming pool", "cinema", "village",
+})  # fmt: skip
+BESIDE = ("behind", "in front of", "next to")
+UNOWNED = {"man", "woman"}  # "my woman" says too much
+_BY_PATTERN = {p: [v for v in ALL_VERBS if v.pattern == p] for p in ("alone", "object", "gift", "claim")}
+_PLACE_NOUNS = [noun for noun in NOUNS.values() if noun.kind == "place"]
+
+
+def adverbs(group: str, *flags: str) -> list[Adverb]:
+    """Those of a group with one of these flags."""
+    return [adverb for name, adverb in ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
+
+
+class Composer:
+    """Draws the parts of one meaning; every part gets a key of its own."""
+
+    def __init__(self, random: Random, richness: float) -> None:
+        self.random, self.richness = random, richness
+        self._n_keys = 0
+
+    def key(self) -> str:
+        self._n_keys += 1
+        return f"k{self._n_keys}"
+
+    def chance(self, p: float) -> bool:
+        return self.random.random() < p
+
+    def maybe(self, p: float) -> bool:
+        """Likelier in richer sentences."""
+        return self.chance(p * 2 * self.richness)
+
+    def one_of(self, weights: dict[str, float]) -> str:
+        return self.random.choices(list(weights), list(weights.values()))[0]
+
+    # Things
+
+    def person(self) -> Person:
+        who = self.random.choice(GIVEN)
+        return replace(who, family=self.random.choice(FAMILIES)) if self.chance(0.3) else who
+
+    def thing(
+        self,
+        kinds: Collection[str],
+        determiners: dict[str, float],
+        *,
+        adjective: float = 0.35,
+        can_be_pronoun: bool = False,
+    ) -> m.NounPhrase:
+        """A noun of one of these kinds, or someone with a name where a person may be."""
+        if "person" in kinds and self.chance(0.3):
+            if can_be_pronoun and self.chance(0.35):
+                who = self.random.choice(PRONOUNS)
+                return m.NounPhrase(self.key(), who, number=who.number)
+            return m.NounPhrase(self.key(), self.person())
+        return self.of_noun(self.random.choice(nouns_of(frozenset(kinds))), determiners, adjective)
+
+    def of_noun(self, noun: Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
+        if noun.is_mass:
+            determiners = {d: w for d, w in determiners.items() if d in (m.THE, m.THIS, m.MY, m.BARE)}
+            determiners = {d: 8 if d == m.BARE else w for d, w in determiners.items()}
+        if noun.name in UNOWNED:
+            determiners = {d: w for d, w in determiners.items() if d not in (m.MY, m.OUR, m.OWNED)}
+        determiner = self.one_of(determiners)
+        number = SINGULAR
+        if not noun.is_mass and determiner not in SINGULAR_ONLY and (determiner in PLURAL_ONLY or self.chance(0.25)):
+            number = PLURAL
+        return m.NounPhrase(
+            key=self.key(),
+            head=noun,
+            determiner=determiner,
+            number=number,
+            count=self.random.randint(2, 10) if determiner == m.COUNT else 1,
+            adjectives=self.attributes(noun) if self.maybe(adjective) else (),
+            owner=self.owner() if determiner == m.OWNED else None,
+        )
+
+    def owner(self) -> Person:
+        """Someone whose German genitive is written with an s."""
+        return self.random.choice([who for who in GIVEN if who.given[-1] not in "sxz"])
+
+    def attributes(self, noun: Noun) -> tuple[Adjective, ...]:
+        """One adjective, or two where French puts them on both sides of the noun."""
+        fits = [a for a in ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
+        if not fits:
+            return ()
+        first = self.random.choice(fits)
+        after = [a for a in fits if not a.is_before_noun and a.group in ("trait", "colour")]
+        if first.is_before_noun and after and self.maybe(0.25):
+            return first, self.random.choice(after)
+        return (first,)
+
+    def maybe_both(self, first: m.NounPhrase, kinds: Collection[str], determiners: dict[str, float]) -> m.Thing:
+        """Sometimes two things joined by and."""
+        if first.is_pronoun or not self.maybe(0.12):
+            return first
+        second = self.thing(kinds, determiners, adjective=0.2)
+        return first if second.head.name == first.head.name else m.Both(self.key(), first, second)
+
+    # Places
+
+    def in_a_place(self, can_hide: bool) -> m.Somewhere:
+        if self.chance(0.25):
+            return m.Somewhere(self.key(), None, place=self.random.choice(PLACES))
+        if self.chance(0.25):
+            near = self.thing(("furniture", "nature"), OF_PLACES, adjective=0.25)
+            return m.Somewhere(
+                self.key(), PREPOSITIONS[self.random.choice(("under", *BESIDE) if can_hide else BESIDE)], near
+            )
+        return self.inside(self.random.choice(_PLACE_NOUNS))
+
+    def inside(self, noun: Noun) -> m.Somewhere:
+        english, german, french = noun.there
+        preposition = Preposition(english, german, DATIVE, french)
+        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, OF_PLACES, 0.25), number=SINGULAR))
+
+    def where_of(self, verb: Verb) -> tuple[m.Somewhere, ...]:
+        """Where it happens; verbs of staying and going need a place."""
+        if "there" in verb.flags:
+            if self.chance(0.5):
+                return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES)),)
+            homes = HOMES if verb.is_stative else frozenset({"place"})
+            return (self.inside(self.random.choice(nouns_of(homes))),)
+        if "city" in verb.flags or ("to" in verb.flags and "animal" not in verb.subjects and self.chance(0.3)):
+            return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES), is_direction=True),)
+        if "to" in verb.flags:
+            goal = replace(self.of_noun(self.random.choice(nouns_of(GOALS)), OF_PLACES, 0.25), number=SINGULAR)
+            return (m.Somewhere(self.key(), PREPOSITIONS["to"], goal, is_direction=True),)
+        if verb.is_stative or not self.maybe(0.3):
+            return ()
+        if self.chance(0.2) and verb.pattern == "alone":
+            companion = self.thing(("person",), DEFINITE | {m.A: 1}, adjective=0.2)
+            return (m.Somewhere(self.key(), PREPOSITIONS["with"], companion),)
+        return (self.in_a_place(can_hide=verb.pattern == "alone" and "animal" in verb.subjects),)
+
+    # Clauses
+
+    def tense(self) -> str:
+        return self.random.choices((PRESENT, PAST, PERFECT, FUTURE), (5, 3, 2, 2))[0]
+
+    def event(self, tense: str, *, is_inner: bool = False, is_question: bool = False) -> m.Clause:
+        """Someone does something. An inner clause, in a noun or after because, is kept plainer."""
+        pattern = self.random.choices(("alone", "object", "gift"), (3, 7, 1.5))[0]
+        verb = self.random.choice([v for v in _BY_PATTERN[pattern] if tense != PERFECT or not v.is_stative])
+        negation = None if is_question or not self.chance(0.2) else m.NEVER if self.chance(0.25) else m.NOT
+        guarded = DEFINITE if negation or is_question else ANY
+        subject = self.maybe_both(self.thing(verb.subjects, guarded, can_be_pronoun=True), verb.subjects, guarded)
+        clause = m.Clause(
+            key=self.key(),
+            subject=subject,
+            verb=verb,
+            tense=tense,
+            object=None if pattern == "alone" else self.goal(verb, negation, subject),
+            recipient=self.thing(("person",), DEFINITE, adjective=0.2) if pattern == "gift" else None,
+            is_recipient_first=self.chance(0.5),
+            negation=negation,
+            where=self.where_of(verb),
+            is_question=is_question,
+        )
+        clause = self.modified(clause, is_inner)
+        return clause if is_inner else self.with_relative(clause)
+
+    def goal(self, verb: Verb, negation: str | None, subject: m.Thing) -> m.Thing:
+        """The object: no one but persons may be meant by a pronoun, and nobody does it to himself."""
+        determiners = ANY
+        if negation:
+            determiners = DEFINITE if "person" in verb.objects else DEFINITE | {m.A: 5, m.BARE: 2}
+        is_plain = not verb.german.preposition and not verb.french.preposition
+        can_be_pronoun = is_plain and "person" in verb.objects and verb.pattern == "object"
+        for _ in range(20):
+            goal = self.thing(verb.objects, determiners, can_be_pronoun=can_be_pronoun and not subject.is_pronoun)
+            if goal.head.name not in {part.head.name for part in subject.parts}:
+                break
+        return self.maybe_both(goal, verb.objects, determiners) if is_plain and not negation else goal
+
+    def modified(self, clause: m.Clause, is_inner: bool) -> m.Clause:
+        """With adverbs of time, frequency and manner."""
+        verb = clause.verb
+        assert verb is not None
+        often = when = manner = None
+        if not clause.negation and self.maybe(0.15):
+            often = self.random.choice(adverbs("often", clause.tense))
+        elif not verb.is_stative and not is_inner and self.maybe(0.35):
+            when = self.random.choice(adverbs("time", clause.tense) or [None])
+        kinds = verb.flags & ({"action", "skill"} if not clause.negation else {"skill"})
+        if kinds and not often and (not clause.negation or verb.pattern == "alone") and self.maybe(0.35):
+            manner = self.random.choice(adverbs("manner", *kinds))
+        is_when_first = when is not None and not clause.is_question and self.chance(0.4)
+        return replace(clause, often=often, when=when, manner=manner, is_when_first=is_when_first)
+
+    def with_relative(self, clause: m.Clause) -> m.Clause:
+        """Sometimes the subject or the object says more about itself."""
+        for part in ("subject", "object"):
+            thing = getattr(clause, part)
+            if isinstance(thing, m.NounPhrase) and isinstance(thing.head, Noun) and self.maybe(0.12):
+                relative = self.relative(thing)
+                return replace(clause, **{part: replace(thing, relative=relative)})
+        return clause
+
+    def relative(self, thing: m.NounPhrase) -> m.Relative | None:
+        noun = thing.head
+        assert isinstance(noun, Noun)
+        tense = self.random.choice((PRESENT, PAST, PERFECT))
+        verbs = [v for v in ALL_VERBS if v.pattern in ("alone", "object") and (tense != PERFECT or not v.is_stative)]
+        mine = [v for v in verbs if v.subjects & noun.kinds]
+        theirs = [
+            v for v in verbs if v.objects & noun.kinds and not v.german.preposition and not v.french.preposition
+        ]  # fmt: skip
+        if mine and (not theirs or self.chance(0.5)):
+            verb = self.random.choice(mine)
+            goal = self.thing(verb.objects, DEFINITE, adjective=0.15) if verb.pattern == "object" else None
+            return m.Relative(m.Clause(self.key(), thing, verb, tense, goal, where=self._needed(verb)), is_subject=True)
+        if theirs:
+            verb = self.random.choice(theirs)
+            subject = self.thing(verb.subjects, DEFINITE, adjective=0.15, can_be_pronoun=True)
+            return m.Relative(m.Clause(self.key(), subject, verb, tense, thing), is_subject=False)
+        return None
+
+    def _needed(self, verb: Verb) -> tuple[m.Somewhere, ...]:
+        return self.where_of(verb) if verb.flags & {"there", "to", "city"} else ()
+
+    def opinion(self, tense: str, *, is_question: bool = False) -> m.Clause:
+        """What something is like."""
+        verdicts = self.chance(0.8)
+        adjective = self.random.choice(
+            [a for a in ADJECTIVES.values() if (a.polarity != 0) == verdicts and a.group != "colour"]
+        )
+        kinds = sorted(kind for kind in adjective.kinds if kind not in "+-!~")
+        negation = m.NOT if not is_question and self.chance(0.3) else None
+        guarded = DEFINITE if negation or is_question else DEFINITE | {m.SOME: 0.5, m.MANY: 0.5}
+        subject = self.maybe_both(self.thing(kinds, guarded, can_be_pronoun=True, adjective=0.2), kinds, guarded)
+        degree = self.degree(adjective, negation) if self.maybe(0.35) else None
+        is_mood = "~" in adjective.kinds and tense != PRESENT
+        when = self.random.choice(adverbs("time", tense)) if is_mood and self.maybe(0.5) else None
+        return m.Clause(
+            key=self.key(), subject=subject, verb=None, tense=tense, negation=negation, predicate=adjective,
+            degree=degree, when=when, is_question=is_question,
+        )  # fmt: skip
+
+    def degree(self, adjective: Adjective, negation: str | None) -> Adverb | None:
+        """How much so: only what is good can be too little, "not very good"; only what is not, too much."""
+        very, really, too = adverbs("degree")
+        if negation:
+            return very if adjective.polarity > 0 and "!" not in adjective.kinds else None
+        if "!" in adjective.kinds:
+            return really
+        return self.random.choice((very, really) if adjective.polarity > 0 else (very, really, too))
+
+    def claim(self) -> m.Clause:
+        verb = self.random.choice(_BY_PATTERN["claim"])
+        subject = self.thing(("person",), DEFINITE, adjective=0.2, can_be_pronoun=True)
+        return m.Clause(self.key(), subject, verb, PRESENT)

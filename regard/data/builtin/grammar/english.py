@@ -1,0 +1,226 @@
+"""Meaning to English: do-support, a and an, particles, two orders of giving."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from regard.data.builtin.grammar import meaning as m
+from regard.data.builtin.grammar.forms import FUTURE, PAST, PERFECT, PLURAL, PRESENT, SINGULAR, Noun, Person, Pronoun
+from regard.data.builtin.grammar.words import (
+    Node,
+    Phrase,
+    Word,
+    leaves,
+    person_words,
+    phrase,
+    spelled,
+    with_texts,
+    word,
+)
+
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+DETERMINERS = {
+    m.THE: ("the", "the"), m.A: ("a", ""), m.THIS: ("this", "these"), m.MY: ("my", "my"), m.OUR: ("our", "our"),
+    m.EVERY: ("every", ""), m.SOME: ("", "some"), m.MANY: ("", "many"), m.NO: ("no", "no"),
+}  # fmt: skip
+PRONOUNS = {("m", SINGULAR): ("he", "him"), ("f", SINGULAR): ("she", "her"), ("m", PLURAL): ("they", "them")}
+BE = {PRESENT: ("is", "are"), PAST: ("was", "were")}
+DO = {PRESENT: ("does", "do"), PAST: ("did", "did")}
+LINKS = {"and": "and", "but": "but", "because": "because", "while": "while", "if": "if"}
+_SOUNDS_CONSONANT = re.compile(r"(use|uni|one|eu)", re.IGNORECASE)
+_SOUNDS_VOWEL = re.compile(r"([aeiou]|hon|hour)", re.IGNORECASE)
+
+
+def sentence(meaning: m.Meaning) -> Phrase:
+    """The whole sentence, as a tree over its words."""
+    main = clause(meaning.main)
+    children: list[Node | None] = [main]
+    if meaning.claim is not None:
+        that = phrase("SBAR", [word("that", "SCONJ", "that"), main])
+        children = list(clause(meaning.claim, inside=[that]).children)
+    elif meaning.second is not None:
+        assert meaning.link is not None
+        second = clause(meaning.second)
+        link = word(LINKS[meaning.link], "CCONJ" if meaning.link in ("and", "but") else "SCONJ", "link")
+        comma = word(",", "PUNCT", "comma")
+        if meaning.link in ("and", "but"):
+            children = [main, comma, link, second]
+        elif meaning.is_second_first:
+            children = [phrase("SBAR", [link, second]), comma, *main.children]
+        else:
+            children = _with_last(main, phrase("SBAR", [link, second]))
+    elif meaning.main.is_question:
+        children = list(main.children)
+    mark = "?" if meaning.main.is_question else "."
+    return finished(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
+
+
+def _with_last(main: Phrase, last: Phrase) -> list[Node | None]:
+    """The clause's children with `last` inside its verb phrase, which is what it modifies."""
+    *before, verb_phrase = main.children
+    assert isinstance(verb_phrase, Phrase)
+    return [*before, phrase(verb_phrase.label, [*verb_phrase.children, last])]
+
+
+def clause(c: m.Clause, inside: Sequence[Node] = (), without: str = "") -> Phrase:
+    """A clause; `inside` ends its verb phrase; `without` names the part a question asks for and leaves out."""
+    subject: Node = noun_phrase(c.subject, mark=f"{c.key}.subject")
+    when = _adverb(c.when, f"{c.key}.when", "ADVP") if without != "when" else None
+    ahead: list[Node | None] = [when, word(",", "PUNCT", f"{c.key}.comma")] if c.is_when_first and when else []
+    last = None if c.is_when_first else when
+    verbs, rest = _predicate(c, without)
+    rest = [*rest, last, *inside]
+    if c.is_existential and without != "subject":
+        there = phrase("NP", [word("there", "PRON", f"{c.key}.there")])
+        return phrase("S", [*ahead, there, phrase("VP", [*verbs, subject, *rest])])
+    if c.is_question or without not in ("", "subject"):  # the first verb goes before the subject
+        front, *others = verbs
+        has_verb = any(isinstance(node, Word) and node.tag in ("VERB", "AUX") for node in others)
+        follows = [_verb_phrase(others, rest)] if has_verb else [*others, *rest]
+        return phrase("SQ", [*ahead, front, subject, *follows])
+    return phrase("S", [*ahead, None if without == "subject" else subject, _verb_phrase(verbs, rest)])
+
+
+def _verb_phrase(verbs: Sequence[Node], rest: Sequence[Node | None]) -> Phrase | None:
+    """(VP will (VP see (NP ...))): each auxiliary opens a phrase of its own."""
+    is_helped = bool(verbs) and isinstance(verbs[0], Word) and verbs[0].tag == "AUX"
+    inner = next((i for i, verb in enumerate(verbs) if isinstance(verb, Word) and verb.tag == "VERB"), 0)
+    if is_helped and inner > 0:
+        return phrase("VP", [*verbs[:inner], phrase("VP", [*verbs[inner:], *rest])])
+    children = [*verbs, *(node for node in rest if node is not None)]
+    return phrase("VP", children) if children else None
+
+
+def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]]:
+    """The verbs with what stands between them, and all that follows."""
+    number = SINGULAR if without == "subject" else c.subject.number
+    verbs = _verbs(c, PLURAL if number == PLURAL else SINGULAR, is_inverted=without not in ("", "subject"))
+    where = [] if without == "where" else [somewhere(place, mark=f"{c.key}.where") for place in c.where]
+    if c.predicate is not None and without != "predicate":
+        degree = spelled(c.degree.english, "ADV", f"{c.key}.degree") if c.degree else []
+        quality = phrase("ADJP", [*degree, word(c.predicate.name, "ADJ", f"{c.key}.quality")], f"{c.key}.predicate")
+        return verbs, [quality, *where]
+    goal = noun_phrase(c.object, is_object=True, mark=f"{c.key}.object") if c.object and without != "object" else None
+    manner = _adverb(c.manner, f"{c.key}.manner", "ADVP")
+    if c.recipient is None:
+        return verbs, [goal, manner, *where]
+    receiver = noun_phrase(c.recipient, is_object=True, mark=f"{c.key}.recipient")
+    if c.is_recipient_first and without != "object":
+        return verbs, [receiver, goal, manner, *where]
+    return verbs, [goal, phrase("PP", [word("to", "ADP", f"{c.key}.to"), receiver]), manner, *where]
+
+
+def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
+    """Auxiliary, negation or adverb, verb, particle: "does not wake up", "has often seen"."""
+    many = number == PLURAL
+    v, t = f"{c.key}.v", f"{c.key}.t"
+    between: list[Node] = []
+    if c.negation == m.NOT:
+        between = [word("not", "PART", f"{c.key}.not")]
+    elif c.negation == m.NEVER:
+        between = [word("never", "ADV", f"{c.key}.not")]
+    elif c.often:
+        between = [*spelled(c.often.english, "ADV", f"{c.key}.often")]
+    if c.verb is None:
+        if c.tense == FUTURE:
+            return [word("will", "AUX", t, f"{c.key}.ask"), *between, word("be", "AUX", v)]
+        return [word(BE[c.tense][many], "AUX", v, t, f"{c.key}.ask"), *between]
+    verb = c.verb.english
+    *inner, last = verb.particle.split() or [""]
+    particle = [word(text, "NOUN", v) for text in inner] + ([word(last, "ADP", f"{c.key}.particle")] if last else [])
+    verb_keys = [v] if last else [v, f"{c.key}.particle"]
+    if c.tense == FUTURE:
+        return [word("will", "AUX", t, f"{c.key}.ask"), *between, word(verb.base, "VERB", *verb_keys), *particle]
+    if c.tense == PERFECT:
+        has = word("have" if many else "has", "AUX", t, f"{c.key}.ask")
+        return [has, *between, word(verb.participle, "VERB", *verb_keys), *particle]
+    if c.negation == m.NOT or c.is_question or is_inverted:
+        do = word(DO[c.tense][many], "AUX", t, f"{c.key}.ask")
+        return [do, *between, word(verb.base, "VERB", *verb_keys), *particle]
+    form = verb.past if c.tense == PAST else verb.base if many else verb.third
+    return [*between, word(form, "VERB", *verb_keys, t), *particle]
+
+
+def _adverb(adverb: m.Adverb | None, key: str, label: str) -> Phrase | None:
+    return phrase(label, spelled(adverb.english, "ADV", key), mark=key) if adverb else None
+
+
+def somewhere(place: m.Somewhere, mark: str = "") -> Phrase:
+    if place.place is not None:
+        name = phrase("NP", spelled(place.place.english, "PROPN", f"{place.key}.n", "LOC"))
+        return phrase("PP", [word("to" if place.is_direction else "in", "ADP", f"{place.key}.p"), name], mark)
+    assert place.preposition is not None
+    assert place.thing is not None
+    preposition = spelled(place.preposition.english, "ADP", f"{place.key}.p")
+    return phrase("PP", [*preposition, noun_phrase(place.thing, is_object=True)], mark)
+
+
+def noun_phrase(thing: m.Thing, is_object: bool = False, mark: str = "") -> Phrase:
+    if isinstance(thing, m.Both):
+        second = noun_phrase(thing.second, is_object)
+        if thing.lacks:
+            second = phrase(
+                "NP", [word("no", "DET", f"{thing.second.key}.d", f"{thing.key}.not"), *second.children[1:]]
+            )
+        link = word("but" if thing.lacks else "and", "CCONJ", f"{thing.key}.and")
+        there = mark if thing.lacks else ""  # what is not there answers no question
+        return phrase("NP", [noun_phrase(thing.first, is_object, there), link, second], "" if thing.lacks else mark)
+    head, key = thing.head, thing.key
+    if isinstance(head, Pronoun):
+        text = PRONOUNS[head.gender, head.number][is_object]
+        return phrase("NP", [word(text, "PRON", f"{key}.n")], mark)
+    if isinstance(head, Person):
+        return phrase("NP", person_words(head.given, head.family, key), mark)
+    determiner = _determiner(thing)
+    adjectives = [word(a.name, "ADJ", f"{key}.a{i}") for i, a in enumerate(thing.adjectives)]
+    noun = spelled(head.english[thing.number == PLURAL], "NOUN", f"{key}.n")
+    if not determiner:  # what other languages say with an article is in the noun
+        noun = [Word(w.text, w.tag, w.keys | {f"{key}.d"}) for w in noun]
+    children: list[Node] = [*determiner, *adjectives, *noun]
+    if thing.relative is not None:
+        children = [phrase("NP", children), _relative(thing.relative, head)]
+    return phrase("NP", children, mark)
+
+
+def _determiner(thing: m.NounPhrase) -> list[Node]:
+    key = f"{thing.key}.d"
+    if thing.determiner == m.COUNT:
+        return [word(NUMBERS[thing.count - 1], "NUM", key)]
+    if thing.determiner == m.OWNED:
+        assert thing.owner is not None
+        return [
+            phrase(
+                "NP",
+                [
+                    *person_words(thing.owner.given, thing.owner.family, f"{thing.key}.o"),
+                    word("'s", "PART", f"{thing.key}.of", key),
+                ],
+            )
+        ]
+    text = "" if thing.determiner == m.BARE else DETERMINERS[thing.determiner][thing.number == PLURAL]
+    return [word(text, "DET", key)] if text else []
+
+
+def _relative(relative: m.Relative, head: Noun) -> Phrase:
+    c, is_person = relative.clause, head.kind == "person"
+    pronoun = word(("who" if relative.is_subject else "whom") if is_person else "that", "PRON", f"{c.key}.rel")
+    if relative.is_subject:
+        return phrase("SBAR", [pronoun, phrase("S", [_verb_phrase(*_predicate(c, ""))])])
+    verbs = _verbs(c, c.subject.number, is_inverted=False)
+    rest = [_adverb(c.manner, f"{c.key}.manner", "ADVP"), *(somewhere(place) for place in c.where)]
+    return phrase("SBAR", [pronoun, phrase("S", [noun_phrase(c.subject), _verb_phrase(verbs, rest)])])
+
+
+def finished(tree: Phrase) -> Phrase:
+    """an before a vowel, and a capital at the beginning."""
+    words = list(leaves(tree))
+    texts = [w.text for w in words]
+    for i, text in enumerate(texts[:-1]):
+        sounds_vowel = _SOUNDS_VOWEL.match(texts[i + 1]) and not _SOUNDS_CONSONANT.match(texts[i + 1])
+        if text == "a" and words[i].tag == "DET" and sounds_vowel:
+            texts[i] = "an"
+    texts[0] = texts[0][0].upper() + texts[0][1:]
+    result = with_texts(tree, iter(texts))
+    assert isinstance(result, Phrase)
+    return result

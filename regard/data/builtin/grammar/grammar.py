@@ -1,0 +1,125 @@
+"""`Grammar`: English, German and French in parallel, unlimited, with everything that is known about each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from regard.data.builtin.grammar import english, french, german
+from regard.data.builtin.grammar.forms import LANGUAGES
+from regard.data.builtin.grammar.held_out import belongs, check_split, draw_until
+from regard.data.builtin.grammar.meaning import Meaning
+from regard.data.builtin.grammar.questions import ask
+from regard.data.builtin.grammar.scene import Scene, scene_of
+from regard.data.builtin.grammar.sentences import KINDS, draw_meaning, pairs
+from regard.data.builtin.grammar.words import Phrase, aligned, bracketed, joined, leaves
+from regard.errors import RegardError, nearest
+
+SHORTEST, LONGEST = 3, 25  # words without punctuation, in every language
+SENTIMENTS = {-1: "negative", 0: "neutral", 1: "positive"}
+_WRITERS = {"en": english.sentence, "de": german.sentence, "fr": french.sentence}
+PAIRS = (("en", "de"), ("en", "fr"), ("de", "fr"))
+
+Links = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence in three languages. `tags`, `entities` and `trees` are by language, `alignments` by pair of them.
+
+    `question` is None where the sentence is itself a question; `scene` is None unless `kind` is "scene".
+    """
+
+    index: int
+    split: str
+    kind: str
+    en: tuple[str, ...]
+    de: tuple[str, ...]
+    fr: tuple[str, ...]
+    tags: dict[str, tuple[str, ...]]
+    entities: dict[str, tuple[str, ...]]
+    trees: dict[str, str]
+    alignments: dict[tuple[str, str], Links]
+    sentiment: str
+    question: tuple[str, ...] | None
+    answer: tuple[int, int] | None
+    scene: Scene | None
+    combinations: frozenset[tuple[str, str]]
+
+    def words(self, language: str) -> tuple[str, ...]:
+        return {"en": self.en, "de": self.de, "fr": self.fr}[language]
+
+    def text(self, language: str) -> str:
+        """As people write it."""
+        return joined(self.words(language), language)
+
+    @property
+    def tree(self) -> str:
+        return self.trees["en"]
+
+    @property
+    def answer_words(self) -> tuple[str, ...] | None:
+        return None if self.answer is None else self.en[slice(*self.answer)]
+
+
+class Grammar:
+    """A synchronous grammar: sentence i of a split is a pure function of (seed, split, i).
+
+    >>> sentence = Grammar(seed=0).sentence(2)
+    >>> sentence == Grammar(seed=0).sentence(2)
+    True
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def sentence(self, index: int, split: str = "train", kind: str | None = None) -> Sentence:
+        """Sentence `index` of a split; with `kind`, of that kind's own sequence."""
+        check_split(split)
+        if index < 0:
+            raise RegardError(f"index must be at least 0, not {index}: sentences are numbered from 0.")
+        if kind is not None and kind not in KINDS:
+            raise RegardError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.{nearest(kind, KINDS)}")
+
+        def draw(random: Random) -> Sentence | None:
+            drawn, meaning = draw_meaning(random, kind)
+            if not belongs(pairs(meaning), split):
+                return None
+            return _written(index, split, drawn, meaning, random)
+
+        return draw_until(draw, self.seed, split, kind or "any", index)
+
+    def sentences(self, split: str = "train", n: int | None = None, kind: str | None = None) -> Iterator[Sentence]:
+        """The first n sentences of a split, or all of them: there is no end."""
+        index = 0
+        while n is None or index < n:
+            yield self.sentence(index, split, kind)
+            index += 1
+
+
+def _written(index: int, split: str, kind: str, meaning: Meaning, random: Random) -> Sentence | None:
+    """The sentence in every language, or None where one of them is too short or too long."""
+    trees: dict[str, Phrase] = {language: write(meaning) for language, write in _WRITERS.items()}
+    words = {language: list(leaves(tree)) for language, tree in trees.items()}
+    lengths = [sum(w.tag != "PUNCT" for w in words[language]) for language in LANGUAGES]
+    if min(lengths) < SHORTEST or max(lengths) > LONGEST:
+        return None
+    question, answer = ask(meaning, trees["en"], random) or (None, None)
+    return Sentence(
+        index=index,
+        split=split,
+        kind=kind,
+        en=tuple(w.text for w in words["en"]),
+        de=tuple(w.text for w in words["de"]),
+        fr=tuple(w.text for w in words["fr"]),
+        tags={language: tuple(w.tag for w in words[language]) for language in LANGUAGES},
+        entities={language: tuple(w.entity for w in words[language]) for language in LANGUAGES},
+        trees={language: bracketed(trees[language]) for language in LANGUAGES},
+        alignments={(a, b): aligned(words[a], words[b]) for a, b in PAIRS},
+        sentiment=SENTIMENTS[meaning.polarity],
+        question=question,
+        answer=answer,
+        scene=scene_of(meaning, random) if kind == "scene" else None,
+        combinations=frozenset(pairs(meaning)),
+    )

@@ -1,0 +1,130 @@
+"""The picture that a sentence of the kind "scene" describes.
+
+What the sentence says holds in the picture: shape, number, relation always; colour and size where it names them. What
+it leaves open is drawn at random (a colour) or in between (a size). Two clauses share the picture, one half each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.builtin.grammar import meaning as m
+from regard.data.builtin.grammar.lexicon import plain
+from regard.data.builtin.grammar.png import encode_png
+from regard.data.builtin.grammar.shapes import SHAPES
+
+COLOURS = {
+    "red": (214, 39, 40), "blue": (31, 90, 200), "green": (44, 150, 60), "yellow": (240, 200, 30),
+    "black": (25, 25, 25), "brown": (130, 80, 40), "grey": (140, 140, 140), "purple": (130, 60, 170),
+}  # fmt: skip
+BACKGROUND = (250, 248, 243)
+RADII = {"small": 0.45, "big": 0.9}  # of the room there is; 0.68 where the sentence does not say
+MIDDLE_RADIUS = 0.68
+SIDES = {"to the left of": (-1, 0), "to the right of": (1, 0), "above": (0, 1), "below": (0, -1)}
+OVERSAMPLED = 3  # points a pixel, each way, for smooth edges
+
+Box = tuple[float, float, float, float]  # left, right, low, high
+
+
+@dataclass(frozen=True)
+class Item:
+    """One drawn shape; the picture is the square 0 ≤ x, y ≤ 1, with y upwards."""
+
+    shape: str
+    colour: str
+    size: str | None
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All there is to see."""
+
+    items: tuple[Item, ...]
+
+    def pixels(self, n_pixels: int = 96) -> NDArray[np.uint8]:
+        """(n_pixels, n_pixels, 3), the top row first."""
+        fine = n_pixels * OVERSAMPLED
+        places = (np.arange(fine) + 0.5) / fine
+        x, y = np.meshgrid(places, places[::-1])
+        picture = np.empty((fine, fine, 3))
+        picture[:] = BACKGROUND
+        for item in self.items:
+            mask = SHAPES[item.shape]((x - item.x) / item.radius, (y - item.y) / item.radius)
+            picture[mask] = COLOURS[item.colour]
+        cells = picture.reshape(n_pixels, OVERSAMPLED, n_pixels, OVERSAMPLED, 3)
+        return np.asarray(cells.mean(axis=(1, 3)).round(), np.uint8)
+
+    def png(self, n_pixels: int = 96) -> bytes:
+        return encode_png(self.pixels(n_pixels))
+
+
+def scene_of(meaning: m.Meaning, random: Random) -> Scene:
+    """The picture of a scene sentence; `random` decides what the sentence leaves open."""
+    clauses = [meaning.main, *([meaning.second] if meaning.second else [])]
+    boxes: list[Box] = [(0, 1, 0, 1)] if len(clauses) == 1 else [(0, 0.5, 0, 1), (0.5, 1, 0, 1)]
+    items: list[Item] = []
+    for clause, box in zip(clauses, boxes, strict=True):
+        for thing, room in _rooms(clause, box):
+            items += _drawn(thing, room, random)
+    return Scene(tuple(items))
+
+
+def _rooms(clause: m.Clause, box: Box) -> Iterator[tuple[m.NounPhrase, Box]]:
+    """Which things are where: each gets its part of the box."""
+    things = clause.subject.parts
+    if clause.where:
+        place = clause.where[0]
+        assert place.thing is not None
+        assert place.preposition is not None
+        side = SIDES[plain(place.preposition.english)]
+        yield things[0], _half(box, *side)
+        yield place.thing, _half(box, -side[0], -side[1])
+    elif isinstance(clause.subject, m.Both) and not clause.subject.lacks:
+        yield things[0], _half(box, -1, 0)
+        yield things[1], _half(box, 1, 0)
+    else:
+        yield things[0], box
+
+
+def _half(box: Box, x: int, y: int) -> Box:
+    left, right, low, high = box
+    middle_x, middle_y = (left + right) / 2, (low + high) / 2
+    if x:
+        return (middle_x, right, low, high) if x > 0 else (left, middle_x, low, high)
+    return (left, right, middle_y, high) if y > 0 else (left, right, low, middle_y)
+
+
+def _drawn(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
+    """`count` equal shapes, each in a cell of its own, a little off its centre."""
+    words = {a.name for a in thing.adjectives}
+    colour = next((c for c in COLOURS if c in words), None) or random.choice(list(COLOURS))
+    size = next((s for s in RADII if s in words), None)
+    left, right, low, high = box
+    n_columns = 1 if thing.count == 1 else 2 if right - left >= (high - low) / 2 or thing.count == 4 else 1
+    n_rows = -(-thing.count // n_columns)
+    width, height = (right - left) / n_columns, (high - low) / n_rows
+    room = min(width, height, 0.25) / 2
+    radius = room * RADII.get(size or "", MIDDLE_RADIUS)
+    items = []
+    for i in range(thing.count):
+        row, column = divmod(i, n_columns)
+        slack_x, slack_y = (width / 2 - radius) * 0.5, (height / 2 - radius) * 0.5
+        items.append(
+            Item(
+                shape=thing.head.name,
+                colour=colour,
+                size=size,
+                x=left + (column + 0.5) * width + random.uniform(-slack_x, slack_x),
+                y=low + (row + 0.5) * height + random.uniform(-slack_y, slack_y),
+                radius=radius,
+            )
+        )
+    return items

@@ -1,0 +1,131 @@
+"""The kinds of sentence, and how chance makes each: what `Grammar` draws from.
+
+event     who does what, to whom, where, when and how
+opinion   what something is like: where most sentiment is
+complex   two clauses, or a claim that holds one: German verbs go last
+question  yes or no: German verbs go first, English needs do, French est-ce que
+scene     shapes, their colours, sizes, numbers and places: what can be drawn
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from regard.data.builtin.grammar import meaning as m
+from regard.data.builtin.grammar.composer import Composer
+from regard.data.builtin.grammar.forms import FUTURE, PAST, PLURAL, PRESENT, SINGULAR, Adjective
+from regard.data.builtin.grammar.lexicon import ADJECTIVES, NOUNS, PREPOSITIONS
+
+SHAPES = [noun for noun in NOUNS.values() if noun.kind == "shape"]
+COLOURS = [a for a in ADJECTIVES.values() if a.group == "colour" and "shape" in a.kinds]
+SIZES = [ADJECTIVES["small"], ADJECTIVES["big"]]
+RELATIONS = ("to the left of", "to the right of", "above", "below")
+LINKS = {"and": 2.0, "but": 2.0, "because": 3.0, "while": 1.5, "if": 1.5, "claim": 4.0}
+
+
+def event(draw: Composer) -> m.Meaning:
+    return m.Meaning(draw.event(draw.tense()))
+
+
+def _copular_tense(draw: Composer) -> str:
+    return draw.random.choices((PRESENT, PAST, FUTURE), (5, 4, 1))[0]
+
+
+def opinion(draw: Composer) -> m.Meaning:
+    tense = _copular_tense(draw)
+    main = draw.opinion(tense)
+    if draw.maybe(0.4):
+        return m.Meaning(main, draw.random.choice(("and", "but")), draw.opinion(tense))
+    return m.Meaning(main)
+
+
+def question(draw: Composer) -> m.Meaning:
+    if draw.chance(0.3):
+        return m.Meaning(draw.opinion(_copular_tense(draw), is_question=True))
+    return m.Meaning(draw.event(draw.tense(), is_question=True))
+
+
+def complex_sentence(draw: Composer) -> m.Meaning:
+    link = draw.one_of(LINKS)
+    if link == "claim":
+        claim = draw.claim()
+        is_hope = claim.verb is not None and claim.verb.name == "hope"  # what is hoped for is to come
+        if draw.chance(0.3):
+            return m.Meaning(draw.opinion(FUTURE if is_hope else _copular_tense(draw)), claim=claim)
+        return m.Meaning(draw.event(FUTURE if is_hope else draw.tense(), is_inner=True), claim=claim)
+    tense = draw.random.choice((PRESENT, PAST))
+    if link == "while":  # French would need another past for what went on meanwhile
+        tense = PRESENT
+    first, second = (FUTURE, PRESENT) if link == "if" else (tense, tense)
+    main = draw.event(first)
+    is_mood = link == "because" and draw.chance(0.5)
+    other = draw.opinion(second) if is_mood else draw.event(second, is_inner=True)
+    is_first = link in ("because", "while", "if") and not main.is_when_first and draw.chance(0.4)
+    return m.Meaning(main, link, other, is_second_first=is_first)
+
+
+def _shapes(draw: Composer, other_than: m.NounPhrase | None = None) -> m.NounPhrase:
+    """Some shapes, told apart from another phrase's by shape or colour."""
+    noun, colour = draw.random.choice(SHAPES), draw.random.choice(COLOURS)
+    if other_than is not None and noun is other_than.head:
+        noun = draw.random.choice([shape for shape in SHAPES if shape is not noun])
+    adjectives: list[Adjective] = [draw.random.choice(SIZES)] if draw.chance(0.5) else []
+    if not adjectives or draw.chance(0.8):
+        adjectives.append(colour)
+    count = draw.random.choices((1, 2, 3, 4), (5, 2, 2, 1))[0]
+    return m.NounPhrase(
+        key=draw.key(),
+        head=noun,
+        determiner=m.A if count == 1 else m.COUNT,
+        number=SINGULAR if count == 1 else PLURAL,
+        count=count,
+        adjectives=tuple(adjectives),
+    )
+
+
+def _placed(draw: Composer) -> m.Clause:
+    """Shapes to the left of, above, ... others; "there is" or plainly."""
+    first = _shapes(draw)
+    preposition = PREPOSITIONS[draw.random.choice(RELATIONS)]
+    where = m.Somewhere(draw.key(), preposition, _shapes(draw, first))
+    return m.Clause(draw.key(), first, None, PRESENT, where=(where,), is_existential=draw.chance(0.5))
+
+
+def scene(draw: Composer) -> m.Meaning:
+    if draw.chance(0.3):
+        first = _shapes(draw)
+        both = m.Both(draw.key(), first, _shapes(draw, first), lacks=draw.chance(0.4))
+        subject: m.Thing = first if draw.chance(0.3) else both
+        return m.Meaning(m.Clause(draw.key(), subject, None, PRESENT, is_existential=True))
+    if draw.maybe(0.3):
+        return m.Meaning(_placed(draw), "and", _placed(draw))
+    return m.Meaning(_placed(draw))
+
+
+KINDS: dict[str, tuple[float, Callable[[Composer], m.Meaning]]] = {
+    "event": (4.0, event),
+    "opinion": (2.0, opinion),
+    "complex": (2.5, complex_sentence),
+    "question": (1.0, question),
+    "scene": (2.0, scene),
+}
+
+
+def draw_meaning(random: Random, kind: str | None = None) -> tuple[str, m.Meaning]:
+    """A kind of sentence, by weight unless it is named, and a meaning of that kind."""
+    kind = kind or random.choices(list(KINDS), [weight for weight, _ in KINDS.values()])[0]
+    return kind, KINDS[kind][1](Composer(random, richness=random.random()))
+
+
+def pairs(meaning: m.Meaning) -> set[tuple[str, str]]:
+    """The combinations a split may hold out: adjective and noun, verb and object."""
+    found = set()
+    for clause in meaning.clauses:
+        for thing in clause.things:
+            found |= {(adjective.name, thing.head.name) for adjective in thing.adjectives}
+        if clause.predicate is not None:
+            found |= {(clause.predicate.name, part.head.name) for part in clause.subject.parts}
+        if clause.verb is not None and clause.object is not None:
+            found |= {(clause.verb.name, part.head.name) for part in clause.object.parts}
+    return found

@@ -1,0 +1,142 @@
+"""Words and phrases as the three languages write them.
+
+A word carries keys: names of the bits of meaning it expresses. Two words of two languages are aligned where they
+share one, so alignments are gold by construction: "au" holds the keys of a preposition and of an article, and so
+meets both "to" and "the".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+PARTS = "123"  # an expression has at most three parts that correspond to parts of its translations
+# Words inside fixed expressions whose tag is not that of the expression.
+INNER_TAGS = {
+    "de": "ADP", "d'": "ADP", "à": "ADP", "laver": "VERB", "postale": "ADJ", "Inde": "PROPN", "last": "ADJ",
+    "week": "NOUN", "night": "NOUN", "letzte": "ADJ", "Woche": "NOUN", "Nacht": "NOUN", "la": "DET", "l'": "DET",
+    "semaine": "NOUN", "nuit": "NOUN", "dernière": "ADJ", "two": "NUM", "days": "NOUN", "vor": "ADP", "zwei": "NUM",
+    "Tagen": "NOUN", "il": "PRON", "y": "PRON", "a": "VERB", "deux": "NUM", "jours": "NOUN", "every": "DET",
+    "day": "NOUN", "jeden": "DET", "Tag": "NOUN", "chaque": "DET", "jour": "NOUN", "in": "ADP", "the": "DET",
+    "morning": "NOUN", "am": "ADP", "Morgen": "NOUN", "le": "DET", "matin": "NOUN", "next": "ADJ", "nächste": "ADJ",
+    "nächstes": "ADJ", "year": "NOUN", "Jahr": "NOUN", "année": "NOUN", "prochaine": "ADJ", "en": "ADP",
+    "secret": "NOUN", "marché": "NOUN", "du": "ADP", "left": "NOUN", "right": "NOUN", "côté": "NOUN",
+    "gauche": "NOUN", "droite": "NOUN", "front": "NOUN", "links": "ADV", "rechts": "ADV",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Word:
+    """A token, its universal part of speech, its keys, and where it belongs to a name: PER or LOC and its first word."""
+
+    text: str
+    tag: str
+    keys: frozenset[str]
+    entity: str = "O"
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A constituent; `mark` names the part it plays, so that an answer can be found again."""
+
+    label: str
+    children: tuple[Word | Phrase, ...]
+    mark: str = ""
+
+
+Node = Word | Phrase
+
+
+def word(text: str, tag: str, *keys: str) -> Word:
+    return Word(text, tag, frozenset(keys))
+
+
+def phrase(label: str, children: Sequence[Node | None], mark: str = "") -> Phrase:
+    return Phrase(label, tuple(child for child in children if child is not None), mark)
+
+
+def spelled(form: str, tag: str, key: str, entity: str = "") -> list[Word]:
+    """The words of an expression. One that is marked `:2` means its second part; an unmarked one means all of it.
+
+    >>> [(w.text, w.tag, sorted(w.keys)) for w in spelled("jus:2 d':1 orange:1", "NOUN", "n")]
+    [('jus', 'NOUN', ['n2']), ("d'", 'ADP', ['n1']), ('orange', 'NOUN', ['n1'])]
+    """
+    words = []
+    tokens = form.split()
+    for i, token in enumerate(tokens):
+        text, _, part = token.partition(":")
+        keys = [key + part] if part else [key, *(key + p for p in PARTS)]
+        name = f"{'I' if i else 'B'}-{entity}" if entity else "O"
+        is_expression = len(tokens) > 1
+        words.append(Word(text, INNER_TAGS.get(text, tag) if is_expression else tag, frozenset(keys), name))
+    return words
+
+
+def person_words(given: str, family: str | None, key: str) -> list[Word]:
+    """A name, which is the same in every language."""
+    first = Word(given, "PROPN", frozenset({f"{key}.n"}), "B-PER")
+    return [first, Word(family, "PROPN", frozenset({f"{key}.f"}), "I-PER")] if family else [first]
+
+
+def leaves(node: Node) -> Iterator[Word]:
+    if isinstance(node, Word):
+        yield node
+    else:
+        for child in node.children:
+            yield from leaves(child)
+
+
+def with_texts(node: Node, texts: Iterator[str]) -> Node:
+    """The same tree over other spellings, taken in order."""
+    if isinstance(node, Word):
+        return replace(node, text=next(texts))
+    return replace(node, children=tuple(with_texts(child, texts) for child in node.children))
+
+
+def without(node: Phrase, dropped: set[int]) -> Phrase:
+    """The tree less these words, given by their `id`."""
+    kept = [child for child in node.children if id(child) not in dropped]
+    return replace(node, children=tuple(without(c, dropped) if isinstance(c, Phrase) else c for c in kept))
+
+
+def bracketed(node: Node) -> str:
+    """
+    >>> bracketed(phrase("S", [phrase("NP", [word("it", "PRON")]), word("rains", "VERB")]))
+    '(S (NP (PRON it)) (VERB rains))'
+    """
+    if isinstance(node, Word):
+        return f"({node.tag} {node.text})"
+    return f"({node.label} {' '.join(bracketed(child) for child in node.children)})"
+
+
+def span_of(node: Node, mark: str, start: int = 0) -> tuple[int, int] | None:
+    """Where the words of the phrase with this mark begin and end, or None."""
+    if isinstance(node, Word):
+        return None
+    if node.mark == mark:
+        return start, start + sum(1 for _ in leaves(node))
+    for child in node.children:
+        found = span_of(child, mark, start)
+        if found is not None:
+            return found
+        start += sum(1 for _ in leaves(child))
+    return None
+
+
+def joined(words: Sequence[str], language: str) -> str:
+    """As people write it: marks cling to the word before them, elided words to the next.
+
+    >>> joined(["L'", "ami", "de", "Paul", "dort", "."], "fr"), joined(["Tu", "dors", "?"], "fr")
+    ("L'ami de Paul dort.", 'Tu dors ?')
+    """
+    text = ""
+    for i, token in enumerate(words):
+        clings = token in (".", ",", "'s") or (token == "?" and language != "fr")
+        follows = i > 0 and language == "fr" and words[i - 1].endswith("'")
+        text += token if i == 0 or clings or follows else f" {token}"
+    return text
+
+
+def aligned(first: Sequence[Word], second: Sequence[Word]) -> tuple[tuple[int, int], ...]:
+    """The pairs of positions whose words share a key."""
+    return tuple((i, j) for i, a in enumerate(first) for j, b in enumerate(second) if a.keys & b.keys)
