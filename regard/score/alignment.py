@@ -1,0 +1,238 @@
+"""Word alignments: read and written, taken from attention, and scored (Och & Ney 2003).
+
+A link (s, t) says that word s of the source and word t of the target mean the same, both counted from 0. In the Pharaoh
+form a sentence is a line such as `0-0 1-2 2p1`; p marks a link that is possible but not sure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.data.reading import text_blocks
+from regard.errors import MissingTextError, RegardError
+from regard.files import write_atomically
+
+Link = tuple[int, int]
+_LINK = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The links of one sentence. Every sure link is possible as well.
+
+    >>> str(Alignment.of("1?1 0-0"))
+    '0-0 1p1'
+    """
+
+    sure: frozenset[Link]
+    possible: frozenset[Link] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "possible", self.possible | self.sure)
+
+    @classmethod
+    def of(cls, text: str, where: str = "The alignment") -> Alignment:
+        """Of the Pharaoh form; `where` is what the text is called in errors."""
+        kinds: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
+        for part in text.split():
+            found = _LINK.fullmatch(part)
+            if not found:
+                raise RegardError(
+                    f"{where}: '{part[:40]}' is no link. Write the source's word, - (sure) or p (possible), and the "
+                    "target's word, counted from 0, such as 0-1."
+                )
+            kinds[found[2]].add((int(found[1]), int(found[3])))
+        return cls(frozenset(kinds["-"]), frozenset(kinds["p"] | kinds["?"]))
+
+    def __str__(self) -> str:
+        return " ".join(f"{s}{'-' if (s, t) in self.sure else 'p'}{t}" for s, t in sorted(self.possible))
+
+    def check(self, n_source: int, n_target: int, where: str = "The alignment") -> None:
+        """Refuse links to words that a sentence does not have."""
+        for s, t in sorted(self.possible):
+            if s >= n_source or t >= n_target:
+                raise RegardError(
+                    f"{where}: the link {s}-{t} leaves the sentence, which has {n_source} source and {n_target} target "
+                    "words, counted from 0. Do the lines of the files belong together?"
+                )
+
+
+def read_alignments(path: Path | str) -> list[Alignment]:
+    """A sentence a line; an empty line is a sentence in which nothing is aligned."""
+    path = Path(path)
+    if not path.exists():
+        raise MissingTextError(f"There is no file of alignments at {path}.")
+    text = "".join(text_blocks(path, str(path)))
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [Alignment.of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def write_alignments(path: Path | str, alignments: Iterable[Alignment]) -> None:
+    write_atomically(Path(path), "".join(f"{alignment}\n" for alignment in alignments).encode("utf-8"))
+
+
+def word_weights(
+    weights: Float[np.ndarray, "T S"], target_words: Sequence[int | None], source_words: Sequence[int | None]
+) -> Float[np.ndarray, "W U"]:
+    """Attention between tokens as attention between words: (target words, source words).
+
+        a[w, u] = mean over the tokens t of w of (sum over the tokens s of u of weights[t, s])
+
+    A word of many pieces is looked at as much as all its pieces are, and looks as its pieces do on average. The two
+    lists give the word of every token, None for what belongs to no word, such as <eos>.
+
+    >>> word_weights(np.array([[0.25, 0.25, 0.5], [0.75, 0.25, 0.0]]), [0, 0], [0, 0, 1])
+    array([[0.75, 0.25]])
+    """
+    if weights.shape != (len(target_words), len(source_words)):
+        raise RegardError(
+            f"The weights are {' x '.join(map(str, weights.shape))}, but words are given for {len(target_words)} "
+            f"target and {len(source_words)} source tokens: give one row a target token, one column a source token."
+        )
+    rows, columns = _belongs(target_words), _belongs(source_words)
+    averages = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
+    words: Float[np.ndarray, "W U"] = averages @ weights @ columns.T
+    return words
+
+
+def hard_alignment(weights: Float[np.ndarray, "W U"], at_least: float = 0.0) -> Alignment:
+    """Every target word with the source word it looks at most, where that has more than `at_least`; ties: the first.
+
+    >>> str(hard_alignment(np.array([[0.1, 0.9], [0.6, 0.4], [0.0, 0.0]])))
+    '0-1 1-0'
+    """
+    if not weights.size:
+        return Alignment(frozenset())
+    best = weights.argmax(axis=1)
+    return Alignment(frozenset((int(s), t) for t, s in enumerate(best) if weights[t, s] > at_least))
+
+
+def grow_diag(forward: Alignment, backward: Alignment, *, is_final: bool = False) -> Alignment:
+    """One alignment out of those of the two directions (Och & Ney 2003; Koehn et al. 2003), both as source-target.
+
+    Begin with the links that both have. A link that one of them has, that touches a chosen one (diagonally too) and
+    has a word not taken yet, is chosen; so on until there is none. With is_final, links of either direction between
+    two words that are still free follow (grow-diag-final-and). Which link takes a word first decides, so the order is
+    that of Koehn's published procedure: by target word, then source word, and straight neighbours before diagonal ones.
+
+    Both have 0-0; 1-1 touches it; 3-3 touches nothing:
+
+    >>> one, other = Alignment.of("0-0 1-1 3-3"), Alignment.of("0-0")
+    >>> str(grow_diag(one, other)), str(grow_diag(one, other, is_final=True))
+    ('0-0 1-1', '0-0 1-1 3-3')
+    """
+    chosen = _Chosen(forward.sure & backward.sure)
+    union = forward.sure | backward.sure
+    while chosen.grow(union):
+        pass
+    if is_final:
+        for links in (forward.sure, backward.sure):
+            for link in sorted(links, key=_by_target):
+                if chosen.is_free(link) == (True, True):
+                    chosen.add(link)
+    return Alignment(frozenset(chosen.links))
+
+
+NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))  # (source, target)
+
+
+def _by_target(link: Link) -> Link:
+    return link[1], link[0]
+
+
+class _Chosen:
+    """Links, and the words they have taken."""
+
+    def __init__(self, links: frozenset[Link]) -> None:
+        self.links = set(links)
+        self.sources, self.targets = {s for s, _ in links}, {t for _, t in links}
+
+    def add(self, link: Link) -> None:
+        self.links.add(link)
+        self.sources.add(link[0])
+        self.targets.add(link[1])
+
+    def is_free(self, link: Link) -> tuple[bool, bool]:
+        return link[0] not in self.sources, link[1] not in self.targets
+
+    def grow(self, union: frozenset[Link]) -> bool:
+        """One pass over the chosen links, those that it chooses included; whether it chose any."""
+        n_before = len(self.links)
+        for s, t in sorted(union, key=_by_target):
+            if (s, t) in self.links:
+                for ds, dt in NEIGHBOURS:
+                    near = s + ds, t + dt
+                    if near in union and any(self.is_free(near)):
+                        self.add(near)
+        return len(self.links) > n_before
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentScore:
+    """Links A against sure ones S and possible ones P ⊇ S, counted over all sentences (Och & Ney 2003).
+
+    precision = |A ∩ P| / |A|,   recall = |A ∩ S| / |S|,   error rate = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+    """
+
+    n_links: int
+    n_sure: int
+    n_right_sure: int
+    n_right_possible: int
+    n_sentences: int
+
+    @property
+    def precision(self) -> float:
+        return self.n_right_possible / self.n_links if self.n_links else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.n_right_sure / self.n_sure if self.n_sure else 0.0
+
+    @property
+    def error_rate(self) -> float:
+        """0 where there is nothing to find and nothing was found."""
+        total = self.n_links + self.n_sure
+        return 1 - (self.n_right_sure + self.n_right_possible) / total if total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        shares = {"precision": self.precision, "recall": self.recall, "error_rate": self.error_rate}
+        return dataclasses.asdict(self) | shares
+
+    def __str__(self) -> str:
+        return (
+            f"alignment error rate {self.error_rate:.3f} (precision {self.precision:.3f}, recall {self.recall:.3f}, "
+            f"{self.n_sentences:,} sentences)"
+        )
+
+
+def alignment_error_rate(found: Sequence[Alignment], gold: Sequence[Alignment]) -> AlignmentScore:
+    """Score alignments, all of whose links count as claimed, against gold ones of the same sentences."""
+    if len(found) != len(gold):
+        raise RegardError(
+            f"{len(found):,} sentences are aligned, but {len(gold):,} have gold links: give the same ones."
+        )
+
+    if not gold:
+        raise RegardError("There is nothing to score: no alignment was given. Give at least one sentence.")
+    pairs = [(a.possible, g) for a, g in zip(found, gold, strict=True)]
+    return AlignmentScore(
+        n_links=sum(len(links) for links, _ in pairs),
+        n_sure=sum(len(g.sure) for _, g in pairs),
+        n_right_sure=sum(len(links & g.sure) for links, g in pairs),
+        n_right_possible=sum(len(links & g.possible) for links, g in pairs),
+        n_sentences=len(gold),
+    )
+
+
+def _belongs(words: Sequence[int | None]) -> Float[np.ndarray, "W T"]:
+    """1 where a token (column) is a piece of a word (row)."""
+    n_words = 1 + max((word for word in words if word is not None), default=-1)
+    return np.array([[float(word == w) for word in words] for w in range(n_words)]).reshape(n_words, len(words))
