@@ -53,11 +53,11 @@ class Rows:
 
 
 class RowsWriter:
-    """Writes rows as they come; only the length of each is kept in memory until `close`."""
+    """Writes rows as they come; only the length of each is kept in memory until the end of the `with` block."""
 
     def __init__(self, folder: Path, name: str, dtype: Kind) -> None:
         self._folder, self._name, self._dtype = folder, name, dtype
-        self._file = open(folder / f"{name}.flat", "wb")  # noqa: SIM115 (open until `close`)
+        self._file = open(folder / f"{name}.flat", "wb")  # noqa: SIM115 (closed by __exit__)
         self._lengths = array("I")
 
     def add(self, flat: NDArray[Any], lengths: NDArray[np.int64]) -> None:
@@ -66,11 +66,15 @@ class RowsWriter:
         self._file.write(flat.astype(self._dtype).tobytes())
         self._lengths.frombytes(lengths.astype(np.uint32).tobytes())
 
-    def close(self) -> None:
+    def __enter__(self) -> RowsWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._file.close()
-        starts = np.zeros(len(self._lengths) + 1, dtype=np.int64)
-        np.cumsum(np.frombuffer(self._lengths, dtype=np.uint32), out=starts[1:])
-        np.save(self._folder / f"{self._name}.npy", starts, allow_pickle=False)
+        if kind is None:
+            starts = np.zeros(len(self._lengths) + 1, dtype=np.int64)
+            np.cumsum(np.frombuffer(self._lengths, dtype=np.uint32), out=starts[1:])
+            np.save(self._folder / f"{self._name}.npy", starts, allow_pickle=False)
 
 
 def open_rows(folder: Path, name: str, dtype: Kind) -> Rows:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,23 +104,20 @@ class PairTextFiles:
 
     def write(self, folder: Path, tell: Progress) -> None:
         """Read all, and write texts, splits and tags with a note of what there is."""
-        writer, reader = _TextWriter(folder), PairReader(self._data)
-        keys, limit = array("Q"), self._data.max_pairs
-        for number, parts in sorted(self._parts.items()):
-            for part in parts:
-                tag = self.tags.index(part.tag) + 1 if part.tag is not None else 0
-                for source, target in reader.pairs(part):
-                    if number == TRAIN:
-                        keys.append(_key(source, self._data.split_seed))
-                    writer.add(source, target, number, tag)
-                    if writer.n_pairs % BATCH == 0:
-                        tell("reading", writer.n_bytes, None)
-                    if number == TRAIN and writer.n_pairs == limit:
-                        break
-                if number == TRAIN and writer.n_pairs == limit:
-                    break
-        split = writer.close()
+        reader, keys, n_bytes = PairReader(self._data), array("Q"), 0
+        splits, tags = bytearray(), bytearray()
+        with RowsWriter(folder, "source", np.uint8) as sources, RowsWriter(folder, "target", np.uint8) as targets:
+            found = self._pairs(reader)
+            while batch := list(islice(found, BATCH)):
+                n_bytes += _write_texts(sources, [source for _, _, source, _ in batch])
+                n_bytes += _write_texts(targets, [target for _, _, _, target in batch])
+                splits.extend(number for number, *_ in batch)
+                tags.extend(tag for _, tag, *_ in batch)
+                keys.extend(_key(source, self._data.split_seed) for number, _, source, _ in batch if number == TRAIN)
+                tell("reading", n_bytes, None)
+        split = np.frombuffer(splits, dtype=np.uint8).copy()
         split[: len(keys)] = self._split(np.frombuffer(keys, dtype=np.uint64))
+        np.save(folder / "tags.npy", np.frombuffer(tags, dtype=np.uint8), allow_pickle=False)
         np.save(folder / "split.npy", split, allow_pickle=False)
         sizes = np.bincount(split, minlength=len(NAMES)).tolist()
         for number, parts in self._parts.items():
@@ -129,6 +126,15 @@ class PairTextFiles:
         counts = PairCounts(*sizes, skipped=dict(reader.skipped))
         note = {"counts": asdict(counts), "tags": list(self.tags)}
         (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
+
+    def _pairs(self, reader: PairReader) -> Iterator[tuple[int, int, str, str]]:
+        """Split, number of the tag, source and target of every pair: those of train first."""
+        for number, parts in sorted(self._parts.items()):
+            found = ((number, self._tag_number(part), *pair) for part in parts for pair in reader.pairs(part))
+            yield from islice(found, self._data.max_pairs if number == TRAIN else None)
+
+    def _tag_number(self, part: PairFiles) -> int:
+        return 0 if part.tag is None else 1 + self.tags.index(part.tag)
 
     def _split(self, keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
         p_valid, p_test = self._data.part_valid, self._data.part_test
@@ -157,40 +163,12 @@ def open_texts(folder: Path) -> PairTexts | None:
         return None
 
 
-class _TextWriter:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._sides = [RowsWriter(folder, side, np.uint8) for side in ("source", "target")]
-        self._waiting: list[list[bytes]] = [[], []]
-        self._splits, self._tags = bytearray(), bytearray()
-        self.n_bytes = 0
-
-    @property
-    def n_pairs(self) -> int:
-        return len(self._splits)
-
-    def add(self, source: str, target: str, split: int, tag: int) -> None:
-        for waiting, text in zip(self._waiting, (source, target), strict=True):
-            waiting.append(text.encode())
-            self.n_bytes += len(waiting[-1])
-        self._splits.append(split)
-        self._tags.append(tag)
-        if len(self._waiting[0]) == BATCH:
-            self._write()
-
-    def _write(self) -> None:
-        for writer, waiting in zip(self._sides, self._waiting, strict=True):
-            lengths = np.array([len(text) for text in waiting], dtype=np.int64)
-            writer.add(np.frombuffer(b"".join(waiting), dtype=np.uint8), lengths)
-            waiting.clear()
-
-    def close(self) -> NDArray[Any]:
-        """Write what is left; returns the split of each pair."""
-        self._write()
-        for writer in self._sides:
-            writer.close()
-        np.save(self._folder / "tags.npy", np.frombuffer(self._tags, dtype=np.uint8), allow_pickle=False)
-        return np.frombuffer(self._splits, dtype=np.uint8).copy()
+def _write_texts(writer: RowsWriter, texts: list[str]) -> int:
+    """Some more rows; returns their bytes."""
+    utf8 = [text.encode() for text in texts]
+    data = b"".join(utf8)
+    writer.add(np.frombuffer(data, dtype=np.uint8), np.array([len(text) for text in utf8], dtype=np.int64))
+    return len(data)
 
 
 def _key(source: str, seed: int) -> int:

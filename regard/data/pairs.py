@@ -90,6 +90,10 @@ class Pairs:
         """White-space separated words of the targets and their line ends, as `Stream.n_words` counts them."""
         return sum(len(self.target.texts[row].tobytes().split()) + 1 for row in self.rows)
 
+    def first(self, n: int) -> Pairs:
+        """The first n of these pairs."""
+        return Pairs(self.source, self.target, self.rows[:n], self.tag_numbers, self.tags)
+
     def only(self, chosen: NDArray[Any]) -> Pairs:
         """Some of these pairs: their numbers, or True for each that is wanted."""
         return Pairs(self.source, self.target, self.rows[chosen], self.tag_numbers, self.tags)

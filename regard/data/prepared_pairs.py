@@ -153,14 +153,14 @@ def _encoded(
         for side, tokenizer in zip(SIDES, tokenizers, strict=True):
             tokenizer.save(aside / f"{side}-tokenizer.json")
             rows: Rows = getattr(texts, side)
-            writer, n_rows = RowsWriter(aside, side, _kind(tokenizer)), 0
-            for ids, lengths in encoded_rows(tokenizer, rows, n_processes):
-                end = n_rows + len(lengths)
-                tags = before_source[n_rows:end] if side == "source" else np.full(len(lengths), -1)
-                writer.add(*_with_tags_before(ids, lengths, tags))
-                tell("encoding", done + int(rows.starts[end]), total)
-                n_rows = end
-            writer.close()
+            tags = before_source if side == "source" else np.full(len(rows), -1)
+            with RowsWriter(aside, side, _kind(tokenizer)) as writer:
+                begin = 0
+                for ids, lengths in encoded_rows(tokenizer, rows, n_processes):
+                    end = begin + len(lengths)
+                    writer.add(*_with_tags_before(ids, lengths, tags[begin:end]))
+                    tell("encoding", done + int(rows.starts[end]), total)
+                    begin = end
             done += int(rows.starts[-1])
         (aside / NOTE).write_text(json.dumps({"texts": texts.key}), encoding="utf-8")
 

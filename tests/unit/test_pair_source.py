@@ -124,20 +124,26 @@ FAULTS: dict[str, tuple[dict[str, str | bytes], str, str]] = {
         "not JSON",
     ),
     "no field": (
-        {"a.jsonl": '{"source": "one", "target": "eins"}\n{"source": "x", "targt": "y"}\n'
-                    '{"source": "two", "target": "zwei"}'},  # fmt: skip
+        {
+            "a.jsonl": '{"source": "one", "target": "eins"}\n{"source": "x", "targt": "y"}\n'
+            '{"source": "two", "target": "zwei"}'
+        },
         r"line 2 has no field 'target'\. Did you mean 'targt'\? It has: source, targt\. Set data\.target_field",
         "no field",
     ),
     "a number": (
-        {"a.jsonl": '{"source": "one", "target": "eins"}\n{"source": 2, "target": "y"}\n'
-                    '{"source": "two", "target": "zwei"}'},  # fmt: skip
+        {
+            "a.jsonl": '{"source": "one", "target": "eins"}\n{"source": 2, "target": "y"}\n'
+            '{"source": "two", "target": "zwei"}'
+        },
         r"line 2 holds int, not text, in its field 'source'\. Set data\.source_field",
         "no field",
     ),
     "half a surrogate pair": (
-        {"a.jsonl": '{"source": "one", "target": "eins"}\n{"source": "\\ud800", "target": "y"}\n'
-                    '{"source": "two", "target": "zwei"}'},  # fmt: skip
+        {
+            "a.jsonl": '{"source": "one", "target": "eins"}\n{"source": "\\ud800", "target": "y"}\n'
+            '{"source": "two", "target": "zwei"}'
+        },
         r"line 2 has a lone surrogate '\\ud800' in its field 'source'",
         "broken UTF-8",
     ),

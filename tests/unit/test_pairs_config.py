@@ -46,7 +46,10 @@ def test_forms_are_told_by_names_and_numbers(given: Any, settings: dict[str, Any
         ({"train": ["a.en", ""]}, "train names no pairs"),
         ({"train": ["<2de>"]}, "train names no pairs"),
         ({"train": "a", "valid": [["a.en"], []]}, "valid names no pairs"),
-        ({"train": ["a", "b", "c"]}, r"train names 3 files of lines: a, b, c.*write \[\[a.en, a.de\], \[b.en, b.de\]\]"),
+        (
+            {"train": ["a", "b", "c"]},
+            r"train names 3 files of lines: a, b, c.*write \[\[a.en, a.de\], \[b.en, b.de\]\]",
+        ),
         ({"train": "a", "format": "files"}, r"train names 1 file of lines: a\. .*set format to tsv or jsonl"),
         ({"train": "a", "tag": "to german"}, "tag must be written in angle brackets.*such as <2de>, not 'to german'"),
         ({"train": "a", "p_valid": 0.5, "p_test": 0.5}, "leave under 5% for training"),
