@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import next_tokens
-from regard.decode.rules import Rules
+from regard.decode.rules import IMPOSSIBLE, Rules
 from regard.decode.stepper import Constraint, Stepper
 from regard.models.next_token import check_numbers
 
@@ -32,7 +32,8 @@ def decode_all(
 ) -> list[list[int]]:
     """One text for each of B sources; `stop` ends it and is its last token.
 
-    `log_probs` are those of the first tokens, and `state`, which is used up, is what the stepper goes on from.
+    `log_probs` are those of the first tokens, and `state`, which is used up, is what the stepper goes on from;
+    `max_lengths`, which count the end mark, stand for the config's max_tokens.
     Temperature 0 is greedy: what a beam of 1 finds. What a row draws depends on the seed and its number alone.
     """
     assert config.beam is None, "a search is beam_search's"
@@ -47,6 +48,8 @@ def decode_all(
     while rows:
         is_going = np.array([row not in done for row in rows])
         log_probs = rules.applied(log_probs, texts, states, is_going)
+        if config.temperature > 0 and constraint is None:
+            log_probs = log_probs.clamp(min=IMPOSSIBLE)  # where nothing is possible, something is drawn all the same
         tokens = next_tokens(log_probs, config, [draws[row] for row in rows])
         told, best = torch.stack([tokens.double(), log_probs.amax(dim=-1).double()]).cpu()  # the one time that we wait
         check_numbers(best.tolist())

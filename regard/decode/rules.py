@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from regard.decode.stepper import Constraint
 
@@ -62,19 +61,20 @@ class Rules:
                 log_probs[:, self.stop] = IMPOSSIBLE
             if n is not None:
                 rows, tokens = repeating(texts, n)
-                here = log_probs.device
-                log_probs[torch.from_numpy(rows).to(here), torch.from_numpy(tokens).to(here)] = IMPOSSIBLE
+                told = torch.from_numpy(np.stack([rows, tokens])).to(log_probs.device, non_blocking=True)
+                log_probs[told[0], told[1]] = IMPOSSIBLE
         return log_probs if self.constraint is None else self._constrained(log_probs, states, is_open)
 
     def _constrained(self, log_probs: Tensor, states: Sequence[Any], is_open: NDArray[np.bool_]) -> Tensor:
         assert self.constraint is not None
         V = log_probs.shape[1]
-        some = torch.ones(1, dtype=torch.bool)
-        rows = [self.constraint.allowed(state) if going else some for state, going in zip(states, is_open, strict=True)]
-        assert all(len(row) <= V for row in rows), "the constraint has more tokens than the model"
-        allowed = torch.stack([functional.pad(row, (0, V - len(row))) for row in rows])
+        open_rows = is_open.nonzero()[0].tolist()
+        allowed = torch.stack([self.constraint.allowed(states[row]) for row in open_rows]).cpu()
+        assert allowed.shape[1] <= V, "the constraint has more tokens than the model"
         assert bool(allowed.any(dim=1).all()), "the constraint allows no token at all"
-        return log_probs.clamp(min=IMPOSSIBLE).masked_fill(~allowed.to(log_probs.device), -math.inf)
+        is_out = torch.from_numpy(is_open)[:, None].repeat(1, V)  # of rows that are not open, nothing is
+        is_out[open_rows, : allowed.shape[1]] = ~allowed
+        return log_probs.clamp(min=IMPOSSIBLE).masked_fill(is_out.to(log_probs.device, non_blocking=True), -math.inf)
 
 
 def repeating(texts: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

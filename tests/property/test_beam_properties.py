@@ -199,11 +199,17 @@ def test_a_beam_of_one_is_greedy(
 
 
 @settings(max_examples=40)
-@given(seed=seeds, draw=seeds, temperature=st.sampled_from([0.0, 0.7, 1.0]), top_k=st.none() | st.integers(1, 4))
+@given(
+    seed=seeds,
+    draw=seeds,
+    temperature=st.sampled_from([0.0, 0.7, 1.0]),
+    top_k=st.none() | st.integers(1, 4),
+    p_impossible=st.sampled_from([0.0, 0.9]),
+)
 def test_what_a_source_draws_does_not_depend_on_those_beside_it(
-    seed: int, draw: int, temperature: float, top_k: int | None
+    seed: int, draw: int, temperature: float, top_k: int | None, p_impossible: float
 ) -> None:
-    stepper, limits = TableStepper(6, seed), [9, 1, 5, 9, 3]
+    stepper, limits = TableStepper(6, seed, p_impossible=p_impossible), [9, 1, 5, 9, 3]
     config = SamplingConfig(temperature=temperature, top_k=top_k, seed=draw)
     together = decode_all(stepper, *stepper.start([4, 5, 6, 7, 8]), config, max_lengths=limits, stop=0)
     for n in (1, 2, 3):
@@ -211,6 +217,7 @@ def test_what_a_source_draws_does_not_depend_on_those_beside_it(
         assert decode_all(stepper, *stepper.start(fewer), config, max_lengths=limits[:n], stop=0) == together[:n]
     for text, longest in zip(together, limits, strict=True):
         assert 0 not in text[:-1]
+        assert max(text) < 6
         assert text[-1] == 0 or len(text) == longest
 
 

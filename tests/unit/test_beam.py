@@ -11,6 +11,9 @@ from regard.decode.beam import Hypothesis, beam_search, rescored
 from regard.decode.config import BeamConfig
 from regard.decode.rules import IMPOSSIBLE, Rules
 from regard.errors import RegardError
+from regard.models.seq2seq_assemblies import seq2seq
+from regard.models.seq2seq_config import Seq2SeqConfig
+from regard.models.seq2seq_next_token import Translating
 
 
 class Told:
@@ -159,6 +162,40 @@ def test_the_longest_text_depends_on_the_source() -> None:
     assert config.max_lengths([0, 3, 100]) == [3, 7, 20]
     assert config.replace(max_extra=0).max_lengths([0]) == [1]
     assert config.replace(max_ratio=None).max_lengths([1, 100]) == [20, 20]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("no_repeat_ngram", [None, 2])
+def test_a_gpu_finds_the_same(no_repeat_ngram: int | None) -> None:
+    probs = torch.rand(50, 50, generator=torch.Generator().manual_seed(0)).mul(4).round().add(0.01)  # many ties
+    config = BeamConfig(beam=4, n_best=4, no_repeat_ngram=no_repeat_ngram)
+    here, there = Told((probs / probs.sum(1, keepdim=True)).tolist()), Told([[1.0]])
+    there.log_probs = here.log_probs.cuda()
+    assert there.found(config, 3, longest=[9, 3, 12]) == here.found(config, 3, longest=[9, 3, 12])
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [("lstm", "lstm"), ("transformer", "transformer")])
+def test_a_translator_writes_the_same_for_a_source_alone_and_in_a_batch(encoder: str, decoder: str) -> None:
+    torch.manual_seed(0)
+    attention = "scaled-dot" if decoder == "transformer" else "mlp"
+    sizes = Seq2SeqConfig(encoder=encoder, decoder=decoder, attention=attention, d_model=8, n_heads=2, p_dropout=0.0)
+    model = seq2seq(sizes, vocab_size=9).double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    translating, config = Translating(model), BeamConfig(beam=4, n_best=3, length_penalty="wu", alpha=0.6)
+    lengths, limits = [5, 1, 3], [7, 4, 9]
+    mask = torch.arange(5) < torch.tensor(lengths)[:, None]
+    ids = torch.randint(1, 9, (3, 5)) * mask
+
+    def found(ids: Tensor, mask: Tensor, limits: list[int]) -> list[list[Hypothesis]]:
+        begun = translating.begin(ids, mask, None, max(limits))
+        return beam_search(translating, *begun, config, max_lengths=limits, stop=0)
+
+    together = found(ids, mask, limits)
+    for row, n in enumerate(lengths):
+        (alone,) = found(ids[row : row + 1, :n], mask[row : row + 1, :n], limits[row : row + 1])
+        assert [h.tokens for h in alone] == [h.tokens for h in together[row]]
+        assert [h.score for h in alone] == pytest.approx([h.score for h in together[row]], rel=0, abs=1e-10)
 
 
 def test_what_a_beam_config_refuses_and_remarks() -> None:
