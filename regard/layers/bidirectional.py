@@ -61,6 +61,7 @@ class Bidirectional(nn.Module):
     ) -> Float[Tensor, "B S H"]:
         """One direction's outputs in the order they were read; its taps in the order of the text."""
         inner = None if record is None else Record()
+        y: Tensor
         y, _ = layer(x, layer.start(len(x), x), inner)
         if record is not None and inner is not None:
             for name in inner:

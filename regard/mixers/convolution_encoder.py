@@ -35,9 +35,12 @@ class SpanBlock(nn.Module):
         # The convolution looks at its past alone: read n_after positions late, its past lies on both sides.
         both, _ = self.convolution(around[:, n_past:], around[:, :n_past], record)  # (B, S, 2 D)
         if record is None:
-            return x + self.dropout(functional.glu(both, dim=-1))
-        a, g = both.chunk(2, dim=-1)
-        return x + self.dropout(a * record.keep("gates.output", g.sigmoid()))
+            gated = functional.glu(both, dim=-1)
+        else:
+            a, g = both.chunk(2, dim=-1)
+            gated = a * record.keep("gates.output", g.sigmoid())
+        y: Tensor = x + self.dropout(gated)
+        return y
 
 
 class ConvolutionEncoder(nn.Module):

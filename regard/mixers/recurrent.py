@@ -49,7 +49,7 @@ class Recurrent(nn.Module):
         self.fits_one_call = len(layers) > 1 and len(widths) == 1 and has_plain_dropout and has_plain_weights
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: LayerStates | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: LayerStates | None = None, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         if state is None:
             state = self.start(x.shape[0], x.shape[1], x)
@@ -61,7 +61,7 @@ class Recurrent(nn.Module):
         return self.dropout(y), after
 
     def layer_by_layer(
-        self, x: Float[Tensor, "B T D"], state: LayerStates, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: LayerStates, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         """All layers, the plain way; nothing is dropped from the last one's output."""
         after = []

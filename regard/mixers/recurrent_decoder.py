@@ -51,22 +51,25 @@ class RecurrentDecoder(nn.Module):
             y, states = self.recurrent(x, states, record)
             return self.dropout(y), None, (states, fed, looked)
         if self.feeds_input:
-            loop = self._fed if record is None else self._fed_plainly
-            y, a, states, fed = loop(x, states, fed, looked, self.attention, record)
+            if record is None:
+                y, a, states, fed = self._fed(x, states, fed, looked, self.attention)
+            else:
+                y, a, states, fed = self._fed_plainly(x, states, fed, looked, self.attention, record)
         else:
             h, states = self.recurrent(x, states, record)
             y, a = self.attention(h, looked)
-            self._keep(record, a)
+        if record is not None:
+            record.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
         return self.dropout(y), a, (states, fed, looked)
 
     def _fed(
-        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention, record: None
+        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
         """Step by step, with as little as can be inside the loop."""
         layers = self.recurrent.layers
         weights = [layer.weights() for layer in layers]
         W, _, b, _ = weights[0]
-        W_x, W_fed = W.split([x.shape[-1], fed.shape[-1]], dim=1)
+        W_x, W_fed = W.chunk(2, dim=1)
         outputs, looks = [], []
         for from_x in functional.linear(x, W_x, b).unbind(1):
             from_input = from_x + functional.linear(fed, W_fed)
@@ -89,7 +92,7 @@ class RecurrentDecoder(nn.Module):
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
         """The same as T texts of one step; each step's taps are put behind those of the step before."""
         records, outputs, looks = [], [], []
-        for x_t in x.split(1, dim=1):
+        for x_t in torch.split(x, 1, dim=1):
             step = Record()
             h, states = self.recurrent(torch.cat([x_t, fed[:, None].to(x_t.dtype)], dim=-1), states, step)
             y, a = attention(h, looked)
@@ -99,13 +102,7 @@ class RecurrentDecoder(nn.Module):
             looks.append(a)
         for name in records[0]:
             record.keep(name, torch.cat([step[name] for step in records], dim=1))
-        y, a = torch.cat(outputs, dim=1), torch.cat(looks, dim=1)
-        self._keep(record, a)
-        return y, a, states, fed
-
-    def _keep(self, record: Record | None, a: Float[Tensor, "B T S"]) -> None:
-        if record is not None:
-            record.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
+        return torch.cat(outputs, dim=1), torch.cat(looks, dim=1), states, fed
 
     def start(
         self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], start: Any, capacity: int | None

@@ -35,10 +35,11 @@ class EncoderBlock(nn.Module):
     ) -> Float[Tensor, "B S D"]:
         if self.is_pre_norm:
             x = x + self.dropout(self.attention(self.norm_attention(x), mask, record))
-            return x + self.dropout(self.feed_forward(self.norm_feed_forward(x)))
-        x = self.norm_attention(x + self.dropout(self.attention(x, mask, record)))
-        y: Tensor = self.norm_feed_forward(x + self.dropout(self.feed_forward(x)))
-        return y
+            x = x + self.dropout(self.feed_forward(self.norm_feed_forward(x)))
+        else:
+            x = self.norm_attention(x + self.dropout(self.attention(x, mask, record)))
+            x = self.norm_feed_forward(x + self.dropout(self.feed_forward(x)))
+        return x
 
     def flops(self, n_source: int) -> int:
         return self.attention.flops(n_source) + n_source * self.feed_forward.flops_per_token()

@@ -112,6 +112,11 @@ class Seq2Seq(nn.Module):
         return self.target.d_model
 
     @property
+    def copies(self) -> bool:
+        """Whether it can copy words of the source, which it then must be given."""
+        return self.target.gate is not None
+
+    @property
     def embedding(self) -> Float[Tensor, "V D"]:
         """That of the target."""
         return self.target.embedding

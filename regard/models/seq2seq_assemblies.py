@@ -94,5 +94,5 @@ def embedding_spread(kind: str, config: Seq2SeqConfig) -> float:
     if kind in CELLS or kind == "bag":
         return 0.3
     if kind == "transformer" and config.positions == "sinusoidal":
-        return config.d_model**-0.5
+        return 1 / math.sqrt(config.d_model)
     return 0.02 * math.sqrt(768 / config.d_model)

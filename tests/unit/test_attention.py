@@ -82,12 +82,28 @@ def test_heads_attend_apart() -> None:
 def test_a_cache_is_written_in_place_and_counts_its_positions() -> None:
     layer = MultiHeadAttention(4, 2)
     cache = layer.start(3, 6, torch.zeros(1))
-    _, after = layer(torch.randn(3, 2, 4), cache)
+    with torch.no_grad():
+        _, after = layer(torch.randn(3, 2, 4), cache)
     assert after is not None
     assert after[0] is cache[0]
     assert after[2] == 2
     assert (after[0][:, :, :2] != 0).all()
     assert (after[0][:, :, 2:] == 0).all()
+
+
+def test_steps_through_a_cache_have_the_gradient_of_the_whole() -> None:
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(4, 2).double()
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    cache, steps = layer.start(2, 5, x), []
+    for x_t in x.split(1, dim=1):
+        y, cache = layer(x_t, cache)
+        steps.append(y)
+    direction = torch.randn(2, 3, 4, dtype=torch.float64)
+    by_steps = torch.autograd.grad(torch.cat(steps, dim=1), [x, layer.qkv.weight], direction)
+    at_once = torch.autograd.grad(layer(x)[0], [x, layer.qkv.weight], direction)
+    for given, expected in zip(by_steps, at_once, strict=True):
+        torch.testing.assert_close(given, expected, rtol=0, atol=1e-12)
 
 
 def test_a_block_whose_attention_is_silent_passes_its_input_on() -> None:
