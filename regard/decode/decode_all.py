@@ -1,5 +1,6 @@
 """Greedy and sampled texts for many sources at a time, each with a longest length of its own."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.decode.config import SamplingConfig
-from regard.decode.generate import next_tokens
-from regard.decode.rules import IMPOSSIBLE, Rules
+from regard.decode.generate import Draws, next_tokens
+from regard.decode.highest import highest
+from regard.decode.rules import Rules
 from regard.decode.stepper import Constraint, Stepper
 from regard.models.next_token import check_numbers
 
@@ -48,10 +50,8 @@ def decode_all(
     while rows:
         is_going = np.array([row not in done for row in rows])
         log_probs = rules.applied(log_probs, texts, states, is_going)
-        if config.temperature > 0 and constraint is None:
-            log_probs = log_probs.clamp(min=IMPOSSIBLE)  # where nothing is possible, something is drawn all the same
-        tokens = next_tokens(log_probs, config, [draws[row] for row in rows])
-        told, best = torch.stack([tokens.double(), log_probs.amax(dim=-1).double()]).cpu()  # the one time that we wait
+        best, tokens = chosen(log_probs, config, [draws[row] for row in rows])
+        best, told = torch.stack([best.double(), tokens.double()]).cpu()  # the one time that we wait
         check_numbers(best.tolist())
         read = told.long().numpy()
         texts = np.concatenate([texts, read[:, None]], axis=1)
@@ -69,3 +69,14 @@ def decode_all(
             tokens, state = tokens[kept], stepper.reorder(state, kept)
         log_probs, state = stepper.step(tokens, state)
     return [done[row] for row in range(len(limits))]
+
+
+def chosen(log_probs: Float[Tensor, "R V"], config: SamplingConfig, draws: Draws) -> tuple[Tensor, Tensor]:
+    """The highest log-probability of each row, NaN if there is one, and the token that is taken: (R,) each."""
+    if config.temperature == 0:
+        best, tokens = highest(log_probs, 1)
+        return best[:, 0], tokens[:, 0]
+    best = log_probs.amax(dim=-1, keepdim=True)
+    # Where nothing is possible, something is drawn all the same.
+    log_probs = log_probs.masked_fill(best == -math.inf, 0.0)
+    return best[:, 0], next_tokens(log_probs, config, draws)

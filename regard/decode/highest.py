@@ -17,10 +17,12 @@ def highest(log_probs: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k
     -inf ties as well, but does not matter beside anything that is possible.
     """
     V = log_probs.shape[1]
+    values, ids = _few(log_probs, min(k + 1, V) if k > 1 else 1)
     if k == 1:
-        ids = log_probs.argmax(dim=-1, keepdim=True)  # the first of equals
-        return log_probs.gather(1, ids), ids
-    values, ids = _topk(log_probs, min(k + 1, V))
+        place = values.argmax(dim=-1, keepdim=True)  # the first of equals
+        return values.gather(1, place), ids.gather(1, place)
+    values, places = values.topk(min(k + 1, V), dim=-1)
+    ids = ids.gather(1, places)
     if k < V:
         last = values[:, k - 1 : k]
         is_tied = (last == values[:, k:]) & ((last > -math.inf) | (values[:, :1] == -math.inf))  # (R, 1)
@@ -35,22 +37,22 @@ def highest(log_probs: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k
     return values, ids.gather(1, order)
 
 
-def _topk(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`topk`; on a CPU first the k blocks of tokens with the highest maxima, which must hold the k highest tokens.
+def _few(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Values and ids (R, m) among which the k highest are; for k = 1, by id.
 
-    2.8 ms instead of 6.1 for the 6 highest of 320 x 8,000, on one core.
+    On a CPU the tokens of the k blocks with the highest maxima, which must hold them. For 320 x 8,000 on one core,
+    all of `highest` then takes 1.9 ms for k = 5, where `topk` alone takes 3.9; for k = 1, 0.6 instead of 2.5.
     """
     R, V = log_probs.shape
     n_blocks = V // BLOCK
     if log_probs.is_cuda or n_blocks < 4 * k:
-        return log_probs.topk(k, dim=-1)
-    blocks = log_probs[:, : n_blocks * BLOCK].view(R, n_blocks, BLOCK)
-    which = blocks.amax(dim=-1).topk(k, dim=-1).indices  # (R, k)
-    ids = (which[:, :, None] * BLOCK + torch.arange(BLOCK)).flatten(1)  # (R, k * BLOCK)
+        return log_probs, torch.arange(V, device=log_probs.device).expand(R, -1)
+    maxima = log_probs[:, : n_blocks * BLOCK].view(R, n_blocks, BLOCK).amax(dim=-1)  # (R, n_blocks)
+    blocks = maxima.argmax(dim=-1, keepdim=True) if k == 1 else maxima.topk(k, dim=-1).indices  # (R, k)
+    ids = (blocks[:, :, None] * BLOCK + torch.arange(BLOCK)).flatten(1)  # (R, k * BLOCK)
     rest = torch.arange(n_blocks * BLOCK, V).expand(R, -1)  # what fills no block
     ids = torch.cat([ids, rest], dim=1)
-    values, places = log_probs.gather(1, ids).topk(k, dim=-1)
-    return values, ids.gather(1, places)
+    return log_probs.gather(1, ids), ids
 
 
 def _with_lowest_ids(log_probs: Tensor, values: Tensor, ids: Tensor, k: int) -> Tensor:

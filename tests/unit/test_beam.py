@@ -22,12 +22,14 @@ class Told:
     def __init__(self, probs: list[list[float]]) -> None:
         self.log_probs = torch.tensor(probs, dtype=torch.float64).log()
         self.n_rows: list[int] = []
+        self.n_reorders = 0
 
     def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         self.n_rows.append(len(tokens))
         return self.log_probs[tokens], state
 
     def reorder(self, state: Any, rows: Tensor) -> Any:
+        self.n_reorders += 1
         return state
 
     def found(self, config: BeamConfig, B: int = 1, *, longest: int | list[int] = 4) -> list[list[Hypothesis]]:
@@ -94,6 +96,7 @@ def test_sources_that_are_done_leave_the_batch() -> None:
     found = told.found(BeamConfig(beam=1), B=3, longest=[1, 4, 2])
     assert [len(hypotheses[0].tokens) for hypotheses in found] == [1, 4, 2]
     assert told.n_rows == [2, 1, 1]
+    assert told.n_reorders == 2  # between lengths 2 and 4 nobody moved
 
 
 def test_every_source_has_its_own_longest_length() -> None:
