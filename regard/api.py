@@ -24,7 +24,8 @@ from regard.files import write_atomically
 from regard.lens.trace import trace
 from regard.models.gradient_model import GradientModel
 from regard.models.table import build_language_model, model_entry
-from regard.run import Run, load
+from regard.run import Run
+from regard.run import load as load_text_run
 from regard.score.evaluate import evaluate
 from regard.start import Start, start_at, started_at, starting_from
 from regard.training.checkpoint import latest_checkpoint
@@ -101,8 +102,8 @@ def train(
     is_tested: bool = True,
     progress: Drawing | None = None,
     reporter: Reporter | None = None,
-) -> Run:
-    """Train one model into the run folder `out` and return it, loaded.
+) -> Any:
+    """Train one model into the run folder `out` and return it, loaded: a Run, or a PairRun where it reads pairs.
 
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
@@ -116,16 +117,34 @@ def train(
     if resume and out is not None:
         run_folder.check_resumable(Path(out))
     folder, config = _place(recipe, asked, out=out, resume=resume)
+    reporter, progress = reporter or Silent(), progress or _drawing_nothing
+    named = recipe if data is None else None
+    if config.reads_pairs:
+        from regard.pair_training import train_pairs
+
+        with naming_recipe(named):
+            return train_pairs(config, folder, resume=resume, is_tested=is_tested, progress=progress, reporter=reporter)
+    return _train_text(config, folder, named, resume, is_tested, progress, reporter)
+
+
+def _train_text(
+    config: RunConfig,
+    folder: Path,
+    recipe: Any,
+    resume: bool,
+    is_tested: bool,
+    progress: Drawing,
+    reporter: Reporter,
+) -> Run:
     start = _start_of(folder, config)
-    reporter = reporter or Silent()
     for note in [*([start.note] if start is not None and start.note else []), *config.notes()]:
         reporter.note(note)
     is_begun = (folder / "config.yaml").exists()
-    with (progress or _drawing_nothing)() as draw, naming_recipe(recipe if data is None else None):
+    with progress() as draw, naming_recipe(recipe):
         if is_begun:
             prepared = run_folder.prepared_again(folder, config, progress=draw)
         else:
-            prepared = prepare(config.data, config.tokenizer, progress=draw)
+            prepared = prepare(config.text, config.tokenizer, progress=draw)
     facts = _rehearsed(config, prepared, start)
     first_weights = None if start is None else start.weights()
     with run_folder.alone_in(folder):
@@ -135,9 +154,21 @@ def train(
         return _finished(config, prepared, folder, is_tested)
 
 
+def load(folder: str | Path, device: str = "auto", precision: str = "float32") -> Any:
+    """Open a run folder: a Run, or a PairRun where its model reads pairs. Nothing in it is executed.
+
+    `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU.
+    """
+    if run_folder.open_folder(Path(folder))[0].reads_pairs:
+        from regard.pair_run import load_pair_run
+
+        return load_pair_run(folder, device, precision)
+    return load_text_run(folder, device, precision)
+
+
 def _finished(config: RunConfig, prepared: Prepared, folder: Path, is_tested: bool) -> Run:
     """The run, loaded, with its test score and its card written."""
-    run = load(folder)
+    run = load_text_run(folder)
     if isinstance(run.model, NgramModel):  # how many n-grams a text has is known once they are counted
         run.facts = replace(run.facts, n_parameters=sum(run.model.n_ngrams))
         run_folder.write_facts(folder, run.facts)
@@ -274,9 +305,12 @@ def plan(
 ) -> Plan:
     """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
     config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
+    if config.reads_pairs:
+        with naming_recipe(recipe if data is None else None):
+            return _pair_plan(config, progress or _drawing_nothing)
     start = None if config.start_from is None else start_at(Path(config.start_from))
     with (progress or _drawing_nothing)() as draw, naming_recipe(recipe if data is None else None):
-        prepared = prepare(config.data, config.tokenizer, progress=draw)
+        prepared = prepare(config.text, config.tokenizer, progress=draw)
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
     tokenizer = prepared.tokenizer
     check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
@@ -296,6 +330,27 @@ def plan(
         tokenizer.vocab_size,
         tuple(tokenizer.decode(row) for row in batches.at(0).inputs),
         start,
+    )
+
+
+def _pair_plan(config: RunConfig, progress: Drawing) -> Plan:
+    from regard.data.prepared_pairs import prepare_pairs
+    from regard.pair_training import outline, task_of
+
+    with progress() as draw:
+        prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
+    network = outline(config, prepared)
+    task = task_of(config, network, prepared)
+    sizes = {name: int(getattr(prepared, name).target_lengths.sum()) for name in ("train", "valid", "test")}
+    first = task.batches.pairs.only(task.batches.indices(0))
+    return Plan(
+        config,
+        network.n_parameters,
+        task.flops_per_token,
+        task.memory(network, config.optimizer, config.runtime),
+        sizes,
+        prepared.target_tokenizer.vocab_size,
+        tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first))),
     )
 
 

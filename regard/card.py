@@ -23,7 +23,7 @@ def write_card(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepa
 
 def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepared, test: Evaluation | None) -> str:
     entry = model_entry(config.model_name)
-    source = config.data.train if isinstance(config.data.train, str) else ", ".join(config.data.train)
+    source = config.text.train if isinstance(config.text.train, str) else ", ".join(config.text.train)
     rows = [
         *_model_rows(config, facts, prepared.tokenizer.kind),
         ("data", f"{source}; fingerprint {facts.data[:16]}"),

@@ -7,6 +7,12 @@
     model: {name: lstm, d_model: 256, n_layers: 2}
     optimizer: ...   schedule: ...   train: ...   runtime: ...   checkpoint: ...
 
+Models that read pairs have other data, and two sections more:
+
+    data: {train: [train.en, train.de]}
+    target_tokenizer: null    # null: source and target share one vocabulary
+    teaching: {smoothing: 0.1}
+
 Each section is the config class of the room it belongs to; unknown keys are refused with the nearest valid name.
 """
 
@@ -20,12 +26,14 @@ from typing import Any, Self
 import yaml
 
 from regard.data.config import DataConfig
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError, nearest
 from regard.mixers.looking_back_config import PointerConfig
-from regard.models.table import MODELS, model_config
+from regard.models.table import MODELS, PAIR_MODELS, model_config, model_entry
 from regard.settings import Settings
 from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.teaching_config import TeachingConfig
 
 SECTIONS: dict[str, type[Settings]] = {
     "data": DataConfig,
@@ -36,9 +44,20 @@ SECTIONS: dict[str, type[Settings]] = {
     "runtime": RuntimeConfig,
     "checkpoint": CheckpointConfig,
 }
-"""Every section but `model`, whose class depends on `model.name`."""
+"""Every section but `model`, whose class depends on `model.name`, of a model that reads text."""
 
-KEYS = ("seed", "start_from", "data", "tokenizer", "model", "optimizer", "schedule", "train", "runtime", "checkpoint")
+PAIR_SECTIONS: dict[str, type[Settings]] = SECTIONS | {
+    "data": PairsConfig,
+    "target_tokenizer": TokenizerConfig,
+    "teaching": TeachingConfig,
+}
+"""The same of a model that reads pairs."""
+
+KEYS = (
+    "seed", "start_from", "data", "tokenizer", "target_tokenizer", "model", "teaching", "optimizer", "schedule",
+    "train", "runtime", "checkpoint",
+)  # fmt: skip
+FOR_PAIRS = ("target_tokenizer", "teaching")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +66,7 @@ class RunConfig:
 
     seed: int
     start_from: str | None
-    data: DataConfig
+    data: DataConfig | PairsConfig
     tokenizer: TokenizerConfig
     model_name: str
     model: Settings
@@ -56,6 +75,8 @@ class RunConfig:
     train: TrainConfig
     runtime: RuntimeConfig
     checkpoint: CheckpointConfig
+    target_tokenizer: TokenizerConfig | None = None
+    teaching: TeachingConfig | None = None
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -68,11 +89,18 @@ class RunConfig:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
         start_from = start_of(given)
-        sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in SECTIONS.items()}
         model = dict(mapping(given, "model"))
         model_name = model.pop("name", None)
         if not isinstance(model_name, str):
-            raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
+            raise RegardError(f"'model.name' is required: one of {', '.join([*MODELS, *PAIR_MODELS])}.")
+        reads_pairs = model_entry(model_name).reads == "pairs"
+        kinds = dict(PAIR_SECTIONS if reads_pairs else SECTIONS)
+        if reads_pairs and given.get("target_tokenizer") is None:
+            del kinds["target_tokenizer"]  # one vocabulary for both sides
+        for key in FOR_PAIRS:
+            if not reads_pairs and given.get(key) is not None:
+                raise RegardError(f"'{key}' is for models that read pairs, and {model_name} reads text: leave it out.")
+        sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in kinds.items()}
         chosen = model_config(model_name, model)
         tokenizer = sections["tokenizer"]
         assert isinstance(tokenizer, TokenizerConfig)
@@ -84,9 +112,28 @@ class RunConfig:
         """Plain values in the order a reader would want them, every default written out."""
         whole: dict[str, Any] = {"seed": self.seed, "start_from": self.start_from}
         for key in KEYS[2:]:
-            section: Settings = getattr(self, key)
-            whole[key] = ({"name": self.model_name} if key == "model" else {}) | section.to_dict()
+            section: Settings | None = getattr(self, key)
+            if section is not None:
+                whole[key] = ({"name": self.model_name} if key == "model" else {}) | section.to_dict()
+            elif self.reads_pairs:
+                whole[key] = None
         return whole
+
+    @property
+    def reads_pairs(self) -> bool:
+        return model_entry(self.model_name).reads == "pairs"
+
+    @property
+    def text(self) -> DataConfig:
+        """The data of a model that reads text."""
+        assert isinstance(self.data, DataConfig), f"{self.model_name} reads pairs"
+        return self.data
+
+    @property
+    def pairs(self) -> PairsConfig:
+        """The data of a model that reads pairs."""
+        assert isinstance(self.data, PairsConfig), f"{self.model_name} reads text"
+        return self.data
 
     def to_yaml(self) -> str:
         """Ends with YAML's own end mark, by which a file that was cut short is told from a whole one."""
@@ -94,7 +141,8 @@ class RunConfig:
 
     def notes(self) -> list[str]:
         """What is set and changes nothing, as sentences."""
-        return [f"model.{note}" for note in self.model.notes()]
+        teaching = [] if self.teaching is None else [f"teaching.{note}" for note in self.teaching.notes()]
+        return [*(f"model.{note}" for note in self.model.notes()), *teaching]
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)

@@ -3,6 +3,7 @@
     config.yaml        complete, every default written out
     run.json           format, version, tokenizer hash, data fingerprint, sizes
     tokenizer.json     Hugging Face `tokenizers` loads it
+    target_tokenizer.json  of a run that reads pairs with two vocabularies; tokenizer.json is then the source's
     model.safetensors  the best weights so far
     state/             what resuming needs
     metrics.jsonl      one JSON object an evaluation or log line; TensorBoard events beside it in tensorboard/
@@ -23,6 +24,7 @@ from regard import __version__
 from regard.config import RunConfig, load_config
 from regard.data.cache import flock
 from regard.data.encode import Prepared, open_prepared, prepare
+from regard.data.prepared_pairs import PreparedPairs, open_prepared_pairs, prepare_pairs
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.text.learning import Progress
@@ -31,7 +33,11 @@ from regard.text.tokenizer import Tokenizer
 FORMAT = 1
 IMPORTED = "imported"
 """Stands for the data fingerprint of a run that was not trained here."""
-_OURS = {"config.yaml", "run.json", "tokenizer.json", "model.safetensors", "state", "metrics.jsonl", "README.md"}
+TARGET_TOKENIZER = "target_tokenizer.json"
+_OURS = {
+    "config.yaml", "run.json", "tokenizer.json", TARGET_TOKENIZER, "model.safetensors", "state", "metrics.jsonl",
+    "README.md",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,9 @@ class RunFacts:
     started_from: str | None = None
     """The folder its first weights came from, and the sha256 of these; None: from random numbers."""
     started_weights: str | None = None
+    target_vocab_size: int | None = None
+    """Of a run that reads pairs with two vocabularies: the target's, whose hash is `target_tokenizer`."""
+    target_tokenizer: str | None = None
 
 
 @contextmanager
@@ -69,11 +78,15 @@ def alone_in(folder: Path) -> Iterator[None]:
         (folder / ".lock").unlink(missing_ok=True)
 
 
-def begin(folder: Path, config: RunConfig, tokenizer: Tokenizer, facts: RunFacts) -> None:
+def begin(
+    folder: Path, config: RunConfig, tokenizer: Tokenizer, facts: RunFacts, target_tokenizer: Tokenizer | None = None
+) -> None:
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
     check_free(folder)  # once more: another process may have begun one since
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder / "tokenizer.json")
+    if target_tokenizer is not None:
+        target_tokenizer.save(folder / TARGET_TOKENIZER)
     write_facts(folder, facts)
     write_atomically(folder / "config.yaml", config.to_yaml().encode())
 
@@ -141,14 +154,28 @@ def open_folder(folder: Path) -> tuple[RunConfig, RunFacts, Tokenizer]:
     if not (folder / "config.yaml").read_bytes().rstrip().endswith(b"..."):
         raise RegardError(f"'{folder}/config.yaml' was cut short: it does not end with '...'. Restore the whole file.")
     config = load_config(folder / "config.yaml")
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    if tokenizer.vocab_size != facts.vocab_size or tokenizer.hash != facts.tokenizer:
-        raise RegardError(
-            f"The tokenizer in '{folder}' does not fit its weights: tokenizer.json has {tokenizer.vocab_size} tokens "
-            f"(hash {tokenizer.hash[:12]}), the weights were trained with {facts.vocab_size} "
-            f"(hash {facts.tokenizer[:12]}). Put the original tokenizer.json back."
-        )
+    tokenizer = _checked_tokenizer(folder / "tokenizer.json", facts.vocab_size, facts.tokenizer)
     return config, facts, tokenizer
+
+
+def target_tokenizer_of(folder: Path, facts: RunFacts) -> Tokenizer | None:
+    """The target's vocabulary of a run that has two; None where there is one for both sides."""
+    if facts.target_tokenizer is None or facts.target_vocab_size is None:
+        return None
+    if not (folder / TARGET_TOKENIZER).is_file():
+        raise RegardError(f"'{folder}' is not a complete run folder: {TARGET_TOKENIZER} is missing. Train it again.")
+    return _checked_tokenizer(folder / TARGET_TOKENIZER, facts.target_vocab_size, facts.target_tokenizer)
+
+
+def _checked_tokenizer(path: Path, vocab_size: int, digest: str) -> Tokenizer:
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.vocab_size != vocab_size or tokenizer.hash != digest:
+        raise RegardError(
+            f"The tokenizer in '{path.parent}' does not fit its weights: {path.name} has {tokenizer.vocab_size} tokens "
+            f"(hash {tokenizer.hash[:12]}), the weights were trained with {vocab_size} "
+            f"(hash {digest[:12]}). Put the original {path.name} back."
+        )
+    return tokenizer
 
 
 def prepared_again(
@@ -164,12 +191,30 @@ def prepared_again(
     found = open_prepared(facts.data)
     if found is not None:
         return found
-    prepared = prepare(config.data, config.tokenizer.replace(path=str(folder)), progress=progress)
+    prepared = prepare(config.text, config.tokenizer.replace(path=str(folder)), progress=progress)
     if prepared.fingerprint != facts.data:
-        source = config.data.train if isinstance(config.data.train, str) else ", ".join(config.data.train)
+        source = config.text.train if isinstance(config.text.train, str) else ", ".join(config.text.train)
         raise RegardError(
             f"The text in {source} is not the one that '{folder}' was begun with (fingerprint "
             f"{prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old text, or train a new run."
+        )
+    return prepared
+
+
+def prepared_pairs_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> PreparedPairs:
+    """The same for a run that reads pairs."""
+    facts = _read_facts(folder / "run.json")
+    found = open_prepared_pairs(facts.data)
+    if found is not None:
+        return found
+    tokenizer, target = config.tokenizer.replace(path=str(folder / "tokenizer.json")), config.target_tokenizer
+    if target is not None:
+        target = target.replace(path=str(folder / TARGET_TOKENIZER))
+    prepared = prepare_pairs(config.pairs, tokenizer, target, progress=progress)
+    if prepared.fingerprint != facts.data:
+        raise RegardError(
+            f"The pairs in {config.pairs.train} are not those that '{folder}' was begun with (fingerprint "
+            f"{prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
         )
     return prepared
 

@@ -99,7 +99,7 @@ class Run:
     def _other_text(self, source: str | Sequence[str]) -> DataConfig:
         """Another source, read the way the run's own text was: the same documents, format and field."""
         train = source if isinstance(source, str) else tuple(source)
-        return self.config.data.replace(train=train, valid=None, test=None, max_bytes=None)
+        return self.config.text.replace(train=train, valid=None, test=None, max_bytes=None)
 
     def evaluate(
         self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
@@ -156,13 +156,12 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32") -
         raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
     folder = Path(folder)
     config, facts, tokenizer = open_folder(folder)
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
+    if config.reads_pairs:
         raise RegardError(
-            f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
-            f"Continue it with: regard train --resume --out {folder}"
+            f"'{folder}' reads pairs ({config.model_name}) and is no language model. Use regard translate and regard "
+            "eval with it."
         )
-    tensors = read_tensors(weights)
+    weights, tensors = folder / "model.safetensors", weights_of(folder)
     model: GradientModel | NgramModel
     if model_entry(config.model_name).kind == "count":
         model = NgramModel.from_tensors({name: t.numpy() for name, t in tensors.items()})
@@ -171,3 +170,14 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32") -
         load_weights(model, tensors, weights)
         model.to(pick_device(device), PRECISIONS[precision]).eval()
     return Run(folder, config, facts, tokenizer, model)
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights in a run folder."""
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise RegardError(
+            f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
+            f"Continue it with: regard train --resume --out {folder}"
+        )
+    return read_tensors(weights)

@@ -6,7 +6,8 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING
 from itertools import chain
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from regard.api import Plan
     from regard.comparison.result import Comparison
+    from regard.decode.lines import LinesDone
+    from regard.pair_run import PairEvaluation, PairRun
     from regard.run import Run
     from regard.score.evaluate import Evaluation
     from regard.score.scored import Scored
@@ -38,19 +41,21 @@ SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange
 
 def print_models(name: str | None) -> None:
     """The table of models, or everything that can be set for one."""
-    from regard.config import SECTIONS
-    from regard.models.table import MODELS, model_entry
+    from regard.config import PAIR_SECTIONS, SECTIONS
+    from regard.models.table import MODELS, PAIR_MODELS, model_entry
 
     if name is None:
         table = _table("model", "what it is", "paper")
-        for key, entry in MODELS.items():
+        for key in (*MODELS, *PAIR_MODELS):
+            entry = model_entry(key)
             table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
         console.print(table)
         console.print("[dim]`regard models NAME` lists everything that can be set for one of them.[/dim]")
         return
     entry = model_entry(name)
     console.print(f"[bold]{name}[/bold]  {entry.summary}  [dim]({entry.paper})[/dim]")
-    for section, kind in {"model": entry.config, **SECTIONS}.items():
+    sections = PAIR_SECTIONS if entry.reads == "pairs" else SECTIONS
+    for section, kind in {"model": entry.config, **sections}.items():
         if entry.kind == "count" and section not in ("model", "data", "tokenizer"):
             continue
         table = _table(f"{section}.", "default", "kind", "meaning")
@@ -58,7 +63,8 @@ def print_models(name: str | None) -> None:
             default = "required" if line.default is MISSING else _yaml(line.default)
             table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
         console.print(table)
-    console.print(f"[dim]Example: regard train --model {name} --data my.txt --set data.p_valid=0.1[/dim]")
+    data = "--data my.txt" if entry.reads == "text" else "--data train.en --data train.de"
+    console.print(f"[dim]Example: regard train --model {name} {data} --set data.p_valid=0.1[/dim]")
 
 
 def print_data(source: str | None) -> None:
@@ -115,15 +121,23 @@ def print_plan(plan: Plan) -> None:
     console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
 
 
-def print_trained(run: Run) -> None:
-    from regard.score.evaluate import Evaluation
+def print_trained(run: Run | PairRun) -> None:
+    from regard.pair_run import PairRun
 
-    result = run.test_result()
-    if isinstance(result, Evaluation):
-        print_evaluation(result, as_json=False)
     folder = shlex.quote(str(run.folder))
+    if isinstance(run, PairRun):
+        if (scores := run.test_result()) is not None and "bleu" in scores:
+            values = f"BLEU {scores['bleu']['score']:.2f}, chrF {scores['chrf']['score']:.2f}"
+            console.print(
+                f"[bold]{values}[/bold], perplexity {scores['perplexity']:,.2f} on {scores['n_pairs']:,} test pairs"
+            )
+        first = f"echo {shlex.quote(run.example())} | regard translate {folder}"
+    else:
+        if (result := run.test_result()) is not None:
+            print_evaluation(result, as_json=False)
+        first = f"regard generate {folder} --prompt {shlex.quote(run.sample_prompt())}"
     console.print(Text(f"The run is in {run.folder}; its README.md says what it is. Next:"))
-    console.print(Text(f"  regard generate {folder} --prompt {shlex.quote(run.sample_prompt())}"), soft_wrap=True)
+    console.print(Text(f"  {first}"), soft_wrap=True)
     console.print(Text(f"  regard eval {folder}"), soft_wrap=True)
 
 
@@ -138,6 +152,23 @@ def print_evaluation(result: Evaluation, as_json: bool) -> None:
     table.add_row("[bold]bits a byte[/bold]", f"[bold]{result.bits_per_byte:.4f}[/bold]")
     table.add_row("tokens, words, bytes", f"{result.n_tokens:,}, {result.n_words:,}, {result.n_bytes:,}")
     console.print(table)
+
+
+def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    table = _table("measure", "value", right=("value",))
+    table.add_row("loss, nats a token", f"{result.nats_per_token:.4f}")
+    table.add_row("perplexity a token", f"{result.perplexity:,.2f}")
+    if result.chrf is not None:
+        table.add_row("chrF", f"{result.chrf.score:.2f}")
+    if result.bleu is not None:
+        table.add_row("[bold]BLEU[/bold]", f"[bold]{result.bleu.score:.2f}[/bold]")
+    table.add_row("pairs, target tokens", f"{result.n_pairs:,}, {result.n_tokens:,}")
+    console.print(table)
+    if result.bleu is not None:
+        console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 
 
 def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
@@ -261,6 +292,43 @@ def draw_progress() -> Iterator[Progress]:
 
     with bars:
         yield tell
+
+
+@contextmanager
+def source_lines(file: Path | None) -> Iterator[Iterator[str]]:
+    """The lines of a file or of standard input, as they come; what is not UTF-8 is an error that names the line."""
+    from regard.errors import RegardError
+
+    def read(stream: Any) -> Iterator[str]:
+        for number, line in enumerate(stream, start=1):
+            try:
+                yield line.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise RegardError(f"Line {number} is not UTF-8 ({error.reason}). Convert the text first.") from None
+
+    if file is None:
+        yield read(sys.stdin.buffer)
+        return
+    try:
+        with open(file, "rb") as stream:
+            yield read(stream)
+    except FileNotFoundError:
+        raise RegardError(f"There is no file '{file}'.") from None
+
+
+@contextmanager
+def lines_progress() -> Iterator[Callable[[LinesDone], None]]:
+    """How many lines are done and how fast, on stderr, where somebody looks at it and types nothing."""
+    began, is_shown = time.monotonic(), sys.stderr.isatty() and not sys.stdin.isatty()
+
+    def tell(done: LinesDone) -> None:
+        if is_shown:
+            rate = done.n_lines / max(time.monotonic() - began, 1e-9)
+            print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
+
+    yield tell
+    if is_shown:
+        print(file=sys.stderr)
 
 
 def _on_one_line(text: str) -> str:

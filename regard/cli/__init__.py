@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import catalog, comparing, exchanging, studying, training, using
+from regard.cli import catalog, comparing, exchanging, studying, training, translating, using
 
 app = typer.Typer(
     name="regard",
@@ -27,6 +27,7 @@ app.command("compare", rich_help_panel=_TRAIN)(comparing.compare)
 app.command("train", rich_help_panel=_TRAIN)(training.train)
 app.command("study", rich_help_panel=_TRAIN)(studying.study)
 app.command("generate", rich_help_panel=_USE)(using.generate)
+app.command("translate", rich_help_panel=_USE)(translating.translate)
 app.command("score", rich_help_panel=_USE)(using.score)
 app.command("eval", rich_help_panel=_USE)(using.evaluate)
 app.command("report", rich_help_panel=_USE)(comparing.report)

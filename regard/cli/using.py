@@ -38,9 +38,10 @@ def generate(
 
       regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
     """
-    from regard import api, terminal
+    from regard import terminal
+    from regard.run import load
 
-    loaded = api.load(run, precision=precision)
+    loaded = load(run, precision=precision)
     pieces = loaded.stream(
         prompt,
         n=n,
@@ -73,9 +74,10 @@ def score(
 
       echo "the cat sat on the" | regard score runs/lstm
     """
-    from regard import api, terminal
+    from regard import terminal
+    from regard.run import load
 
-    terminal.print_scored(api.load(run).score_source(file), by=by, as_json=as_json)
+    terminal.print_scored(load(run).score_source(file), by=by, as_json=as_json)
 
 
 def evaluate(
@@ -88,19 +90,32 @@ def evaluate(
         int | None,
         typer.Option("--stride", min=1, help="Step of the sliding window of fixed-context models (default: half)."),
     ] = None,
+    beam: Annotated[int, typer.Option("--beam", min=1, help="Pairs: width of the beam search; 1 is greedy.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Loss, perplexity per token and per word, and bits per byte on held-out text.
+
+    For a run that reads pairs: loss, BLEU and chrF of its translations (beam search as in `regard translate`).
 
     [bold]Examples[/bold]
 
       regard eval runs/lstm
 
       regard eval runs/transformer --data other.txt --stride 64
+
+      [dim]pairs, two aligned files:[/dim]
+      regard eval runs/multi30k --data test.en --data test.de --beam 5
     """
     from regard import api, terminal
+    from regard.pair_run import PairRun
 
     loaded = api.load(run)
+    if isinstance(loaded, PairRun):
+        from regard.decode.config import BeamConfig
+
+        config = BeamConfig(beam=beam, max_ratio=3.0)
+        terminal.print_pair_evaluation(loaded.evaluate(data, split=split, beam=config), as_json=as_json)
+        return
     terminal.print_evaluation(loaded.evaluate(data, split=split, stride=stride), as_json=as_json)
     if loaded.can_copy_words and not as_json:
         unknown = "Words that the tokenizer does not have all count as one <unk> here"

@@ -88,7 +88,7 @@ def train_and_measure(
     folder = plan.out / "runs" / f"{contender.name}-seed{seed}"
     config = run_config(contender, size.config, vocab_size, seed, plan)
     is_begun = (folder / "config.yaml").exists()
-    run = api.train(config, out=folder, resume=is_begun, is_tested=False, reporter=reporter)
+    run: Run = api.train(config, out=folder, resume=is_begun, is_tested=False, reporter=reporter)
     device = pick_device(plan.runtime.device)
     return measured(run if device.type == "cpu" else load(folder, device=str(device)), seed, plan.out, test)
 

@@ -1,4 +1,6 @@
-"""The one dict of model names. It imports no torch: listing models and reading configs stay instant."""
+"""The names of all models: those that read a text and those that read pairs. It imports no torch: listing models and
+reading configs stay instant.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,12 @@ from regard.mixers.convolution_config import ConvolutionConfig
 from regard.mixers.looking_back_config import PointerConfig, RecurrentAttentionConfig
 from regard.mixers.restricted_config import RestrictedConfig
 from regard.models.gpt2_config import GPT2Config
+from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
 
 if TYPE_CHECKING:
     from regard.models.gradient_model import GradientModel
+    from regard.models.seq2seq import Seq2Seq
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,19 @@ class ModelEntry:
     summary: str
     paper: str
     kind: Literal["count", "gradient"]
+    reads: Literal["text"] = "text"
+
+
+@dataclass(frozen=True)
+class PairModelEntry:
+    """A model that reads pairs. It is built for the vocabularies of the target and of the source (None: the same)."""
+
+    config: type[Settings]
+    build: Callable[[Any, int, int | None], Seq2Seq]
+    summary: str
+    paper: str
+    kind: Literal["gradient"] = "gradient"
+    reads: Literal["pairs"] = "pairs"
 
 
 def _assemblies() -> ModuleType:
@@ -52,6 +69,12 @@ def _gpt2() -> ModuleType:
     from regard.models import gpt2
 
     return gpt2
+
+
+def _seq2seq() -> ModuleType:
+    from regard.models import seq2seq_assemblies
+
+    return seq2seq_assemblies
 
 
 def _looking_back() -> ModuleType:
@@ -155,10 +178,29 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
-def model_entry(name: str) -> ModelEntry:
-    if name not in MODELS:
-        raise RegardError(f"There is no model '{name}'.{nearest(name, MODELS)} There are: {', '.join(MODELS)}.")
-    return MODELS[name]
+PAIR_MODELS: dict[str, PairModelEntry] = {
+    "seq2seq": PairModelEntry(
+        config=Seq2SeqConfig,
+        build=lambda config, *sizes: _seq2seq().seq2seq(config, *sizes),
+        summary="an encoder and a decoder, recurrent, convolutional or Transformer, with attention between them or not",
+        paper="Sutskever et al. 2014; Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017",
+    ),
+    "vaswani": PairModelEntry(
+        config=VaswaniConfig,
+        build=lambda config, *sizes: _seq2seq().vaswani(config, *sizes),
+        summary='the Transformer of "Attention is all you need", base or big',
+        paper="Vaswani et al. 2017",
+    ),
+}
+"""Models that read pairs: sentences and their translations, say."""
+
+
+def model_entry(name: str) -> ModelEntry | PairModelEntry:
+    found = MODELS.get(name) or PAIR_MODELS.get(name)
+    if found is None:
+        names = [*MODELS, *PAIR_MODELS]
+        raise RegardError(f"There is no model '{name}'.{nearest(name, names)} There are: {', '.join(names)}.")
+    return found
 
 
 def model_config(name: str, given: Mapping[str, Any] | None = None, where: str = "model") -> Settings:
@@ -172,7 +214,16 @@ def model_config(name: str, given: Mapping[str, Any] | None = None, where: str =
 
 def build_language_model(name: str, config: Settings, vocab_size: int) -> GradientModel:
     """The gradient model called `name`, with fresh weights from torch's random numbers."""
-    build = model_entry(name).build
-    if build is None:
+    entry = model_entry(name)
+    if isinstance(entry, PairModelEntry):
+        raise RegardError(f"The model '{name}' reads pairs and is no language model.")
+    if entry.build is None:
         raise RegardError(f"The model '{name}' is counted, not built: fit it on a text instead.")
-    return build(config, vocab_size)
+    return entry.build(config, vocab_size)
+
+
+def build_pair_model(name: str, config: Settings, vocab_size: int, source_vocab_size: int | None) -> Seq2Seq:
+    """The same for a model that reads pairs; no `source_vocab_size`: both sides share one vocabulary."""
+    entry = model_entry(name)
+    assert isinstance(entry, PairModelEntry), f"{name} reads text"
+    return entry.build(config, vocab_size, source_vocab_size)

@@ -106,7 +106,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 def _text(run: Run, data: str | None) -> Stream:
     if data is not None:
-        return encode_with(run.tokenizer, run.config.data.replace(train=data, valid=None, test=None, max_bytes=None))
+        return encode_with(run.tokenizer, run.config.text.replace(train=data, valid=None, test=None, max_bytes=None))
     prepared = prepared_again(run.folder, run.config, option="--set data=FILE")
     return prepared.test if len(prepared.test) else prepared.valid
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -28,10 +29,15 @@ from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
 from regard.mixers.mixer import tensors_of
+from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.gradient_model import GradientModel
+from regard.models.seq2seq import Seq2Seq
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast, device_type
 from regard.training.reading import context_of
+from regard.training.trainable import TrainableModel
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -75,12 +81,47 @@ def estimate(
         optimizer=n_slots * weights,
         # While it is evaluated, the weights it stands in for are kept too.
         average=2 * weights if train.average != "none" else 0,
-        activations=_kept_by_autograd(there, n_rows, n_context, runtime),
+        activations=_kept_by_autograd(there, lambda: _read_text(there, n_context), n_rows, runtime),
         loss=_held_by_loss(model, n_rows * n_context, kind, runtime),
     )
 
 
-def _held_by_loss(model: GradientModel, n_tokens: int, kind: str, runtime: RuntimeConfig) -> int:
+def pair_estimate(
+    model: Seq2Seq,
+    n_pairs: int,
+    n_source: int,
+    n_target: int,
+    train: TrainConfig,
+    optimizer: OptimizerConfig,
+    runtime: RuntimeConfig,
+) -> MemoryEstimate:
+    """The same for batches of about `n_pairs` pairs of n_source and n_target tokens."""
+    kind = device_type(runtime.device)
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
+    n_rows = -(-n_pairs // train.n_accumulate)
+    there = model if model.embedding.device.type == kind else _outline(model)
+    return MemoryEstimate(
+        weights=weights,
+        gradients=weights,
+        optimizer=n_slots * weights,
+        average=2 * weights if train.average != "none" else 0,
+        activations=_kept_by_autograd(there, lambda: _read_pair(there, n_source, n_target), n_rows, runtime),
+        loss=_held_by_loss(model.target, n_rows * n_target, kind, runtime),
+    )
+
+
+def _read_pair(model: Seq2Seq, n_source: int, n_target: int) -> Any:
+    device = model.embedding.device
+    source = torch.zeros(1, n_source, dtype=torch.int64, device=device)
+    words = torch.zeros_like(source) if model.copies else None
+    inputs = torch.zeros(1, n_target, dtype=torch.int64, device=device)
+    return model.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
+
+
+def _held_by_loss(
+    model: GradientModel | ConditionalLanguageModel, n_tokens: int, kind: str, runtime: RuntimeConfig
+) -> int:
     """Bytes of one chunk's logits, which become their softmax in place, and of the output weights' gradient.
 
     That gradient is summed up in the forward pass, and scaled into a second one in the backward pass. In bfloat16 there
@@ -92,14 +133,19 @@ def _held_by_loss(model: GradientModel, n_tokens: int, kind: str, runtime: Runti
     return (4 + 2 * is_low) * n_logits + (2 * W.element_size() + 2 * is_low) * W.numel()
 
 
-def _outline(model: GradientModel) -> GradientModel:
+def _outline(model: Model) -> Model:
     """The same model on the meta device, with no copy of its weights made on the way."""
     without_memory: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta")) for p in model.parameters()}
     without_memory |= {id(b): b.to("meta") for b in model.buffers()}
     return copy.deepcopy(model, without_memory)
 
 
-def _kept_by_autograd(model: GradientModel, n_rows: int, n_context: int, runtime: RuntimeConfig) -> int:
+def _read_text(model: GradientModel, n_context: int) -> Any:
+    ids = torch.zeros(1, n_context, dtype=torch.int64, device=model.embedding.device)
+    return model.hidden(ids)[0]
+
+
+def _kept_by_autograd(model: TrainableModel, read_one: Callable[[], Any], n_rows: int, runtime: RuntimeConfig) -> int:
     """Bytes that a forward pass keeps for its backward pass, weights left out, measured on one sequence."""
     device = model.embedding.device
     own = {_key(p) for p in model.parameters()} | {_key(b) for b in model.buffers()}
@@ -115,7 +161,6 @@ def _kept_by_autograd(model: GradientModel, n_rows: int, n_context: int, runtime
         return tensor
 
     was_training = model.training
-    ids = torch.zeros(1, n_context, dtype=torch.int64, device=device)
     # Dropout draws random numbers; whoever asks for an estimate must not notice.
     with torch.random.fork_rng(devices=[] if device.type != "cuda" else [device]):
         model.train()
@@ -123,7 +168,7 @@ def _kept_by_autograd(model: GradientModel, n_rows: int, n_context: int, runtime
             torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
             autocast(runtime.precision, device) if device.type != "meta" else torch.enable_grad(),
         ):
-            h, _ = model.hidden(ids)
+            h = read_one()
     model.train(was_training)
     # What the loss reads, the gradient of that, and the same scaled.
     read = 3 * sum(part.numel() * part.element_size() for part in tensors_of(h))

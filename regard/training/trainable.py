@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from regard.models.gradient_model import GradientModel
+from regard.models.seq2seq import Seq2Seq
 
-TrainableModel = GradientModel
+TrainableModel = GradientModel | Seq2Seq

@@ -1,0 +1,92 @@
+"""`regard translate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def translate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of a model that reads pairs.")],
+    file: Annotated[Path | None, typer.Argument(help="One source a line (default: standard input).")] = None,
+    others: Annotated[
+        list[Path] | None, typer.Option("--with", metavar="RUN", help="Average with this run too (repeatable).")
+    ] = None,
+    beam: Annotated[int, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy.")] = 5,
+    n_best: Annotated[int, typer.Option("--n-best", "-n", min=1, help="How many targets a source.")] = 1,
+    length_penalty: Annotated[
+        str, typer.Option("--length-penalty", help="none, length (log P / L^alpha) or wu (Wu et al. 2016).")
+    ] = "length",
+    alpha: Annotated[float, typer.Option("--alpha", min=0.0, help="How much the length counts.")] = 1.0,
+    max_length: Annotated[int, typer.Option("--max-length", min=1, help="The longest target, in tokens.")] = 200,
+    max_ratio: Annotated[
+        float, typer.Option("--max-ratio", min=0.1, help="The longest target as a multiple of its source.")
+    ] = 3.0,
+    no_repeat: Annotated[
+        int | None, typer.Option("--no-repeat", min=1, help="No so many tokens in a row come twice.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="TAG", help="Target language, a tag such as <2de>.")] = None,
+    align: Annotated[bool, typer.Option("--align", help="Print a word alignment too, as 0-0 1-2.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Lines that are too long give an empty line.")] = False,
+    window: Annotated[
+        int | None, typer.Option("--window", min=1, help="Lines read ahead (default: 2000; 1 at a terminal).")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of a batch.")] = 4096,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with scores.")] = False,
+    precision: Annotated[str, typer.Option("--precision", help="float32 or bf16.")] = "float32",
+) -> None:
+    """Translate lines, in their order; a pipe of any length is read as it comes.
+
+    With --n-best, --align or --json each target stands on a line of its own, with tabs between number, text, score
+    and alignment.
+
+    [bold]Examples[/bold]
+
+      regard translate runs/multi30k < test.en > test.out
+
+      echo "A dog runs." | regard translate runs/multi30k --n-best 3
+
+      [dim]an ensemble, with word alignments:[/dim]
+      regard translate runs/one test.en --with runs/two --align
+    """
+    from regard import terminal
+    from regard.decode.config import BeamConfig
+    from regard.pair_run import load_pair_run
+
+    loaded = load_pair_run(run, precision=precision)
+    config = BeamConfig(
+        beam=max(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
+        max_ratio=max_ratio, no_repeat_ngram=no_repeat,
+    )  # fmt: skip
+    translator = loaded.translator(config, others=[load_pair_run(o, precision=precision) for o in others or ()], tag=to)
+    is_typed = file is None and sys.stdin.isatty()
+    with terminal.source_lines(file) as lines, terminal.lines_progress() as progress:
+        sources: list[str] = []
+        kept = (sources.append(line) or line for line in lines) if align else lines  # type: ignore[func-returns-value]
+        found = translator.lines(
+            kept,
+            max_tokens=max_tokens,
+            window=window or (1 if is_typed else 2000),
+            skips_long=skip_bad,
+            progress=progress,
+        )
+        for number, best in enumerate(found):
+            for translation in best:
+                links = str(loaded.aligned(sources[0], translation.text, to)) if align else None
+                if as_json:
+                    line = {"line": number, "text": translation.text, "log_prob": translation.log_prob}
+                    line |= {"score": translation.score} | ({} if links is None else {"alignment": links})
+                    print(json.dumps(line, ensure_ascii=False), flush=is_typed)
+                elif n_best > 1:
+                    more = [] if links is None else [links]
+                    print(number, translation.text, f"{translation.score:.4f}", *more, sep="\t", flush=is_typed)
+                else:
+                    print(
+                        *([translation.text] if links is None else [translation.text, links]), sep="\t", flush=is_typed
+                    )
+            if align:
+                sources.pop(0)

@@ -1,0 +1,173 @@
+"""Sources in, targets out: reading, searching and writing put together, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.data.pair_batch import padded
+from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pair_tags import tag_ids
+from regard.decode.beam import Hypothesis, beam_search
+from regard.decode.config import BeamConfig
+from regard.decode.ensemble import Ensemble
+from regard.decode.lines import LinesDone, batches_by_tokens, decoded_lines
+from regard.decode.stepper import Constraint, Stepper
+from regard.errors import RegardError
+from regard.models.seq2seq import Seq2Seq
+from regard.models.seq2seq_next_token import Translating
+from regard.text.tokenizer import Tokenizer
+
+Ids = NDArray[np.int64]
+Constrain = Callable[[Sequence["Sentence"]], Constraint]
+"""What may be written for these sources."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source as a model reads it."""
+
+    text: str
+    ids: Ids
+    words: Ids | None
+    """Its words as ids of the target's extended vocabulary, where words are copied."""
+    unknown: tuple[str, ...] = ()
+    """The words behind V, V + 1, ..."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One target for a source. `tokens` are without the end mark; `score` is log P over the length penalty."""
+
+    text: str
+    tokens: tuple[int, ...]
+    log_prob: float
+    score: float
+
+
+NOTHING = Translation("", (), 0.0, 0.0)
+"""What an empty line becomes."""
+
+
+class Translator:
+    """One model, or several whose probabilities are averaged, with the vocabularies they were trained with."""
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        config: BeamConfig,
+        *,
+        tag: str | None = None,
+        constrain: Constrain | None = None,
+    ) -> None:
+        """`tag` is put before every source that is read with none of its own."""
+        self.models, self.config, self.constrain, self.tag = models, config, constrain, tag
+        self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
+        if len({model.copies for model in models}) > 1:
+            raise RegardError("Some of these models copy words and some do not; they cannot write one text together.")
+        self._copied = CopiedWords(target_tokenizer, source_tokenizer) if models[0].copies else None
+
+    @property
+    def max_source(self) -> int | None:
+        """The longest source that all can read, in tokens."""
+        return min((m.encoder.max_context for m in self.models if m.encoder.max_context is not None), default=None)
+
+    def read(self, text: str, tag: str | None = None) -> Sentence:
+        """A source as the models read it; white space around it is none of it."""
+        text, tag = text.strip(), tag or self.tag
+        ids = self.source_tokenizer.encode(text).astype(np.int64)
+        words, unknown = None, tuple[str, ...]()
+        if self._copied is not None:
+            words, spelled = self._copied.of_source(text)
+            unknown = tuple(spelled)
+        if tag is not None and len(ids):
+            ids = np.concatenate([tag_ids(self.source_tokenizer, [tag]), ids])
+            words = None if words is None else np.concatenate([[NOT_COPIED], words])
+        return Sentence(text, ids, words, unknown)
+
+    def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
+        """The best targets of each source, best first, in one batch."""
+        ids, mask = padded(_flat([sentence.ids for sentence in sentences]))
+        words = None
+        if self._copied is not None:
+            words = padded(_flat([_words(sentence) for sentence in sentences]), NOT_COPIED)[0]
+        limits = self.config.max_lengths([len(sentence) for sentence in sentences])
+        room = [model.target.max_context for model in self.models if model.target.max_context is not None]
+        limits = [min(limit, *room) for limit in limits] if room else limits
+        eos = self.target_tokenizer.eos
+        steppers = [Translating(model, eos=eos) for model in self.models]
+        tensors = torch.from_numpy(ids), torch.from_numpy(mask), None if words is None else torch.from_numpy(words)
+        begun: list[tuple[torch.Tensor, Any]] = [stepper.begin(*tensors, max(limits)) for stepper in steppers]
+        stepper: Stepper = steppers[0]
+        log_probs, state = begun[0]
+        if len(steppers) > 1:
+            stepper = together = Ensemble(steppers)
+            log_probs, state = together.start(begun)
+        constraint = None if self.constrain is None else self.constrain(sentences)
+        found = beam_search(stepper, log_probs, state, self.config, max_lengths=limits, stop=eos, constraint=constraint)
+        return [
+            [self._translation(hypothesis, sentence) for hypothesis in best]
+            for best, sentence in zip(found, sentences, strict=True)
+        ]
+
+    def all(self, sentences: Sequence[Sentence], max_tokens: int = 4096) -> list[list[Translation]]:
+        """The same for any number of sources, in their order; an empty one gives nothing."""
+        results = [[NOTHING] for _ in sentences]
+        lengths = [len(sentence) for sentence in sentences]
+        for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, max_tokens):
+            for i, found in zip(batch, self.translate([sentences[i] for i in batch]), strict=True):
+                results[i] = found
+        return results
+
+    def lines(
+        self,
+        lines: Iterable[str],
+        *,
+        max_tokens: int = 4096,
+        window: int = 2000,
+        skips_long: bool = False,
+        progress: Callable[[LinesDone], None] | None = None,
+    ) -> Iterator[list[Translation]]:
+        """The same for lines that come one after another, in bounded memory."""
+        return decoded_lines(
+            lines,
+            self.read,
+            self.translate,
+            empty=[NOTHING],
+            max_tokens=max_tokens,
+            window=window,
+            max_line=self.max_source,
+            long_lines="skip" if skips_long else "error",
+            progress=progress,
+        )
+
+    def _translation(self, hypothesis: Hypothesis, sentence: Sentence) -> Translation:
+        tokens = tuple(token for token in hypothesis.tokens if token != self.target_tokenizer.eos)
+        return Translation(self._written(tokens, sentence), tokens, hypothesis.log_prob, hypothesis.score)
+
+    def _written(self, tokens: Sequence[int], sentence: Sentence) -> str:
+        V = self.target_tokenizer.vocab_size
+        if all(token < V for token in tokens):
+            return self.target_tokenizer.decode(tokens)
+        known = self.target_tokenizer.token_text
+        return " ".join(known(token) if token < V else sentence.unknown[token - V] for token in tokens)
+
+
+def _words(sentence: Sentence) -> Ids:
+    assert sentence.words is not None, "a model that copies reads words"
+    return sentence.words
+
+
+def _flat(rows: Sequence[Ids]) -> tuple[Ids, Ids]:
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    return np.concatenate(rows), lengths

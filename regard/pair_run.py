@@ -1,0 +1,254 @@
+"""A trained model of pairs in the hands of a user: translate, evaluate, score, see which word looked where."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.config import RunConfig
+from regard.data.pairs import Pairs
+from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
+from regard.decode.config import BeamConfig
+from regard.decode.translate import Sentence, Translator
+from regard.errors import RegardError
+from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_tokenizer_of
+from regard.layers.record import Record
+from regard.models.seq2seq import Seq2Seq
+from regard.models.table import build_pair_model
+from regard.run import PRECISIONS, weights_of
+from regard.score.alignment import Alignment, hard_alignment, word_weights
+from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
+from regard.text.tokenizer import Tokenizer
+from regard.training.device import pick_device
+from regard.training.pair_task import summed_nats
+from regard.training.weights import load_weights
+
+MAX_RATIO = 3.0
+"""Unless told otherwise a target has at most so many tokens for each of its source, and ten more."""
+MAX_TOKENS = 8192
+"""Tokens of a batch that is translated or scored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairEvaluation:
+    """How well targets are predicted, and how good the translations are; the latter None where none were made."""
+
+    nats: float
+    n_tokens: int
+    n_bytes: int
+    n_pairs: int
+    bleu: BleuScore | None = None
+    chrf: ChrfScore | None = None
+
+    @property
+    def nats_per_token(self) -> float:
+        return self.nats / self.n_tokens
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.nats_per_token, 700.0))
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.nats / math.log(2) / self.n_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("nats", "n_tokens", "n_bytes", "n_pairs", "nats_per_token", "perplexity", "bits_per_byte")
+        scores = {"bleu": self.bleu, "chrf": self.chrf}
+        found = {name: getattr(self, name) for name in names}
+        return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
+
+
+class PairRun:
+    """What `regard.load` returns for a model that reads pairs."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: RunConfig,
+        facts: RunFacts,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        model: Seq2Seq,
+    ) -> None:
+        self.folder, self.config, self.facts, self.model = folder, config, facts, model
+        self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
+
+    def __repr__(self) -> str:
+        return f"<PairRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def translator(
+        self, beam: BeamConfig | None = None, *, others: Sequence[PairRun] = (), tag: str | None = None
+    ) -> Translator:
+        """What translates lines; with `others`, runs of the same vocabularies, by the mean of all probabilities."""
+        for other in others:
+            for side in ("source", "target"):
+                if getattr(other, f"{side}_tokenizer").hash != getattr(self, f"{side}_tokenizer").hash:
+                    raise RegardError(
+                        f"'{other.folder}' and '{self.folder}' have different vocabularies of the {side}: only runs "
+                        "that share them can translate together. Train the one with the other's tokenizer.path."
+                    )
+        models = [self.model, *(other.model for other in others)]
+        tag = tag if tag is not None else self.config.pairs.tag
+        config = beam or BeamConfig(max_ratio=MAX_RATIO)
+        return Translator(models, self.source_tokenizer, self.target_tokenizer, config, tag=tag)
+
+    def translate(self, texts: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
+        """The translation of a text, or a list of them for a list of texts.
+
+        `beam`: beam, length_penalty, alpha, max_length, max_ratio, ... as in BeamConfig. With n_best > 1 each text has
+        a list of Translations instead of one string.
+        """
+        config = BeamConfig.from_dict({"max_ratio": MAX_RATIO} | beam)
+        translator = self.translator(config, tag=tag)
+        given = [texts] if isinstance(texts, str) else list(texts)
+        found = translator.all([translator.read(text) for text in given], MAX_TOKENS)
+        results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)
+        return results[0] if isinstance(texts, str) else results
+
+    def evaluate(
+        self,
+        data: str | Sequence[str] | None = None,
+        *,
+        split: str = "test",
+        beam: BeamConfig | None = None,
+        is_translated: bool = True,
+    ) -> PairEvaluation:
+        """Loss, BLEU and chrF on other pairs, or on a split of those the run was trained on."""
+        return self.evaluate_pairs(self.pairs_of(data, split), beam, is_translated)
+
+    def evaluate_pairs(
+        self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True
+    ) -> PairEvaluation:
+        """The same on pairs that are read already."""
+        nats, n_tokens = summed_nats(self.model, pairs, MAX_TOKENS)
+        known = {"nats": nats, "n_tokens": n_tokens, "n_bytes": pairs.n_bytes, "n_pairs": len(pairs)}
+        if not is_translated:
+            return PairEvaluation(**known)  # type: ignore[arg-type]
+        texts = self.translations(pairs, beam)
+        references = [pairs.target_text(i) for i in range(len(pairs))]
+        return PairEvaluation(**known, bleu=bleu(texts, references), chrf=chrf(texts, references))  # type: ignore[arg-type]
+
+    def translations(self, pairs: Pairs, beam: BeamConfig | None = None) -> list[str]:
+        """The best target of every source, in their order."""
+        translator = self.translator(beam)
+        sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in range(len(pairs))]
+        return [best[0].text for best in translator.all(sentences, MAX_TOKENS)]
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        path = self.folder / "test.json"
+        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return found
+
+    def example(self) -> str:
+        """A source of the kind that the model knows."""
+        prepared = prepared_pairs_again(self.folder, self.config)
+        return prepared.valid.source_text(0) if len(prepared.valid) else prepared.train.source_text(0)
+
+    def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
+        """Other pairs, in the form that `data.train` has, or a split of the run's own."""
+        if split not in ("train", "valid", "test"):
+            raise RegardError(f"split must be train, valid or test, not '{split}'.")
+        if data is None:
+            prepared: PreparedPairs = prepared_pairs_again(self.folder, self.config)
+            pairs: Pairs = getattr(prepared, split)
+        else:
+            given = data if isinstance(data, str) else tuple(data)
+            other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None)
+            pairs = encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
+        if not len(pairs):
+            raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
+        return pairs
+
+    @torch.inference_mode()
+    def looked(self, source: str, target: str, tag: str | None = None) -> Looked:
+        """Which tokens of `source` the model looked at when it is made to write `target` (forced decoding)."""
+        translator = self.translator(tag=tag)
+        sentence = translator.read(source)
+        tokens = self.target_tokenizer.encode(target.strip()).astype(np.int64)
+        device = self.model.embedding.device
+        ids = torch.from_numpy(sentence.ids)[None].to(device)
+        words = None if sentence.words is None else torch.from_numpy(sentence.words)[None].to(device)
+        inputs = torch.from_numpy(np.concatenate([[self.target_tokenizer.eos], tokens]))[None].to(device)
+        targets = torch.from_numpy(np.concatenate([tokens, [self.target_tokenizer.eos]]))[None].to(device)
+        record = Record()
+        encoded = self.model.eval().encode(ids, torch.ones_like(ids, dtype=torch.bool), words)
+        h, _ = self.model.hidden(inputs, encoded, None, record)
+        layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
+        attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
+        nats = self.model.nats_each(h, targets)[0].double().cpu().numpy()
+        return Looked(sentence, tuple(int(t) for t in tokens), nats, attention)
+
+    def aligned(self, source: str, target: str, tag: str | None = None) -> Alignment:
+        """Which word of `source` each of `target` comes from, by where the model looked; words are between spaces."""
+        source, target = source.strip(), target.strip()
+        looked = self.looked(source, target, tag)
+        if looked.attention is None:
+            raise RegardError(
+                f"'{self.folder}' has no attention to align words by: it was trained with attention none. Train one "
+                "with model.attention mlp, say."
+            )
+        n_tags = len(looked.source) - len(self.source_tokenizer.encode(source))
+        weights = looked.attention[:-1, n_tags:]  # the end is no word, nor is a tag
+        return hard_alignment(
+            word_weights(
+                weights, words_of_tokens(self.target_tokenizer, target), words_of_tokens(self.source_tokenizer, source)
+            )
+        )
+
+
+def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int | None]:
+    """For each token of a text the number of the word, between spaces, that it is a piece of; None: of none."""
+    word_at: list[int | None] = []
+    number = -1
+    for i, character in enumerate(text):
+        if character.isspace():
+            word_at.append(None)
+            continue
+        number += i == 0 or text[i - 1].isspace()
+        word_at.append(number)
+    spans = tokenizer.encode_with_offsets(text)[1]
+    return [next((w for w in word_at[start:end] if w is not None), None) for start, end in spans]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A pair as the model read it."""
+
+    source: Sentence
+    tokens: tuple[int, ...]
+    nats: NDArray[np.float64]
+    """-log P of every target token and of the end."""
+    attention: NDArray[np.float64] | None
+    """Weights (T + 1, S) on the source's tokens, one row for each target token and the end; None: it does not look."""
+
+
+def load_pair_run(folder: str | Path, device: str = "auto", precision: str = "float32") -> PairRun:
+    """Open the folder of a run that reads pairs. Nothing in it is executed."""
+    if precision not in PRECISIONS:
+        raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
+    folder = Path(folder)
+    config, facts, tokenizer = open_folder(folder)
+    if not config.reads_pairs:
+        raise RegardError(
+            f"'{folder}' is a language model ({config.model_name}): it reads text and translates nothing. "
+            "Give a run of a model that reads pairs, such as seq2seq."
+        )
+    target = target_tokenizer_of(folder, facts) or tokenizer
+    tensors = weights_of(folder)
+    is_shared = facts.target_tokenizer is None
+    model = build_pair_model(
+        config.model_name, config.model, target.vocab_size, None if is_shared else tokenizer.vocab_size
+    )
+    load_weights(model, tensors, folder / "model.safetensors")
+    model.to(pick_device(device), PRECISIONS[precision]).eval()
+    return PairRun(folder, config, facts, tokenizer, target, model)

@@ -1,0 +1,135 @@
+"""`regard train` for models that read pairs: the same folder, loop and promises as for text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from regard import __version__
+from regard import folder as run_folder
+from regard.config import RunConfig
+from regard.data.prepared_pairs import PreparedPairs, prepare_pairs
+from regard.decode.config import BeamConfig
+from regard.errors import InterruptedRunError, RegardError
+from regard.files import write_atomically
+from regard.models.seq2seq import Seq2Seq
+from regard.models.table import build_pair_model
+from regard.pair_card import write_pair_card
+from regard.pair_run import PairEvaluation, PairRun, load_pair_run
+from regard.training.checkpoint import latest_checkpoint
+from regard.training.device import pick_device
+from regard.training.loop import train_task
+from regard.training.memory import check_memory
+from regard.training.pair_task import PairTask
+from regard.training.progress import Reporter
+
+if TYPE_CHECKING:
+    from regard.text.learning import Progress
+
+MAX_TEST_PAIRS = 1000
+"""A run is scored on so many of its test pairs when it ends; `regard eval` takes them all."""
+
+Drawing = Callable[[], AbstractContextManager["Progress | None"]]
+
+
+def train_pairs(
+    config: RunConfig, folder: Path, *, resume: bool, is_tested: bool, progress: Drawing, reporter: Reporter
+) -> PairRun:
+    """Train into `folder`, which was checked to be free or to hold this very run."""
+    if config.start_from is not None:
+        raise RegardError("'start_from' is for language models; a model that reads pairs starts from random weights.")
+    is_begun = (folder / "config.yaml").exists()
+    with progress() as draw:
+        if is_begun:
+            prepared = run_folder.prepared_pairs_again(folder, config, progress=draw)
+        else:
+            prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
+    for note in (*config.notes(), f"{prepared.counts}."):
+        reporter.note(note)
+    facts = _rehearsed(config, prepared, reporter)
+    with run_folder.alone_in(folder):
+        if not is_begun:
+            target = None if prepared.has_one_vocabulary else prepared.target_tokenizer
+            run_folder.begin(folder, config, prepared.source_tokenizer, facts, target)
+        _fit(config, prepared, folder, resume, reporter)
+        return _finished(config, prepared, folder, is_tested)
+
+
+def task_of(config: RunConfig, model: Seq2Seq, prepared: PreparedPairs) -> PairTask:
+    assert config.teaching is not None, "a model that reads pairs is taught"
+    return PairTask(model, prepared, config.train, config.teaching, config.seed, config.pairs.max_length)
+
+
+def outline(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
+    """The model with shapes and no memory."""
+    with torch.device("meta"):
+        return build(config, prepared)
+
+
+def build(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
+    n_source = None if prepared.has_one_vocabulary else prepared.source_tokenizer.vocab_size
+    return build_pair_model(config.model_name, config.model, prepared.target_tokenizer.vocab_size, n_source)
+
+
+def _rehearsed(config: RunConfig, prepared: PreparedPairs, reporter: Reporter) -> run_folder.RunFacts:
+    """All that can be refused is refused here, with no weights allocated and before anything is written."""
+    network = outline(config, prepared)
+    task = task_of(config, network, prepared)
+    if task.batches.n_left_out:
+        reporter.note(f"{task.batches.n_left_out:,} training pairs are longer than the model reads and are left out.")
+    needed = task.memory(network, config.optimizer, config.runtime)
+    check_memory(needed, config.runtime, pick_device(config.runtime.device))
+    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    return run_folder.RunFacts(
+        format=run_folder.FORMAT,
+        regard=__version__,
+        model=config.model_name,
+        vocab_size=source.vocab_size,
+        tokenizer=source.hash,
+        data=prepared.fingerprint,
+        n_parameters=network.n_parameters,
+        flops_per_token=task.flops_per_token,
+        target_vocab_size=None if prepared.has_one_vocabulary else target.vocab_size,
+        target_tokenizer=None if prepared.has_one_vocabulary else target.hash,
+    )
+
+
+def _fit(config: RunConfig, prepared: PreparedPairs, folder: Path, resume: bool, reporter: Reporter) -> None:
+    torch.manual_seed(config.seed)
+    network = build(config, prepared)
+    before = latest_checkpoint(folder)
+    result = train_task(
+        network,
+        task_of(config, network, prepared),
+        folder,
+        train=config.train,
+        optimizer=config.optimizer,
+        schedule=config.schedule,
+        runtime=config.runtime,
+        checkpoint=config.checkpoint,
+        seed=config.seed,
+        resume=resume,
+        reporter=reporter,
+    )
+    if not result.is_finished:
+        raise InterruptedRunError(
+            f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
+        )
+    if before is not None and before == latest_checkpoint(folder):
+        reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
+
+
+def _finished(config: RunConfig, prepared: PreparedPairs, folder: Path, is_tested: bool) -> PairRun:
+    """The run, loaded, with its test score and its card written."""
+    run = load_pair_run(folder)
+    test: PairEvaluation | None = None
+    if is_tested and len(prepared.test):
+        test = run.evaluate_pairs(prepared.test.first(MAX_TEST_PAIRS), BeamConfig(beam=1, max_ratio=2.0))
+        write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
+    write_pair_card(folder, config, run.facts, prepared, test)
+    return run

@@ -1,0 +1,116 @@
+"""A model that reads sources and writes targets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.pair_batches import PairBatches, in_order
+from regard.data.pairs import Pairs
+from regard.data.prepared_pairs import PreparedPairs
+from regard.decode.config import BeamConfig
+from regard.decode.translate import Translator
+from regard.models.seq2seq import Seq2Seq
+from regard.score.translation import bleu
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.lesson import Lesson
+from regard.training.memory import MemoryEstimate, pair_estimate
+from regard.training.optimizer import highest_rate
+from regard.training.pair_lesson import PairLesson
+from regard.training.task import Score
+from regard.training.teaching_config import TeachingConfig
+
+
+class PairTask:
+    """Write the targets of `prepared.train`; judged by the nats a token of `prepared.valid`, or by BLEU."""
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        prepared: PreparedPairs,
+        train: TrainConfig,
+        teaching: TeachingConfig,
+        seed: int,
+        max_length: int | None = None,
+    ) -> None:
+        """`max_length`: pairs with a longer side are not learned from."""
+        self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
+        self.copies = model.copies
+        limits = [
+            limit for limit in (max_length, None if model.max_context is None else model.max_context - 1) if limit
+        ]
+        self.batches = PairBatches(
+            prepared.train,
+            max_tokens=teaching.max_tokens,
+            seed=seed,
+            max_length=min(limits, default=None),
+            p_bpe_dropout=teaching.p_bpe_dropout,
+            copies=self.copies,
+        )
+        self.lesson: Lesson = PairLesson(self.batches, teaching)
+        self.fingerprint = prepared.fingerprint
+        pairs = self.batches.pairs
+        self.n_source = max(1, round(float(pairs.source_lengths.mean())))
+        self.n_target = max(1, round(float(pairs.target_lengths.mean()) + 1))
+        # Sources cost too, but the loss is a mean over target tokens: each pays for its share of the source.
+        self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
+        n_tokens = int(pairs.target_lengths.sum()) + len(pairs)
+        self.bytes_per_token: float | None = pairs.n_bytes / n_tokens if n_tokens else None
+        self.is_recurrent = model.bridge is not None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "data": self.fingerprint,
+            "seed": self.seed,
+            "max_tokens": self.teaching.max_tokens,
+            "n_accumulate": self.train.n_accumulate,
+            "average": self.train.average,
+        }
+
+    def highest_rate(self, optimizer: OptimizerConfig) -> float:
+        return highest_rate(optimizer, self.is_recurrent)
+
+    def memory(self, model: Seq2Seq, optimizer: OptimizerConfig, runtime: RuntimeConfig) -> MemoryEstimate:
+        n_pairs = max(1, self.teaching.max_tokens // (self.n_source + self.n_target))
+        return pair_estimate(model, n_pairs, self.n_source, self.n_target, self.train, optimizer, runtime)
+
+    def evaluate(self, model: Seq2Seq) -> Score | None:
+        valid = self.prepared.valid
+        if not len(valid):
+            return None
+        nats, n_tokens = summed_nats(model, valid, self.teaching.max_tokens)
+        bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
+        if self.teaching.judged_by == "loss":
+            return Score(nats / n_tokens, bits, judged=nats / n_tokens)
+        score = greedy_bleu(model, self.prepared, self.teaching.max_judged, self.teaching.max_tokens)
+        return Score(nats / n_tokens, bits, judged=-score, more={"bleu": score})
+
+
+def greedy_bleu(model: Seq2Seq, prepared: PreparedPairs, n: int, max_tokens: int) -> float:
+    """BLEU of the likeliest words, one after the other, for the first n validation pairs."""
+    pairs, numbers = prepared.valid, range(min(n, len(prepared.valid)))
+    config = BeamConfig(beam=1, max_ratio=2.0)
+    translator = Translator([model], prepared.source_tokenizer, prepared.target_tokenizer, config)
+    found = translator.all([translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers], max_tokens)
+    return bleu([best[0].text for best in found], [pairs.target_text(i) for i in numbers]).score
+
+
+@torch.inference_mode()
+def summed_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]:
+    """Σ -log P(target | source) over all pairs, ends included, and the number of tokens. The model is left as it is."""
+    model.eval()
+    device, total, n_tokens = model.embedding.device, 0.0, 0
+    longest = int((pairs.source_lengths + pairs.target_lengths).max()) + 1
+    for _, batch in in_order(pairs, max(max_tokens, longest), copies=model.copies):
+        source, source_mask, inputs, targets, mask = (
+            torch.from_numpy(array).to(device)
+            for array in (batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask)
+        )
+        words: Tensor | None = None if batch.words is None else torch.from_numpy(batch.words).to(device)
+        h, _ = model.hidden(inputs, model.encode(source, source_mask, words))
+        total += float(model.nats_each(h, targets).double().masked_fill(~mask, 0.0).sum())
+        n_tokens += int(batch.mask.sum())
+    return total, n_tokens
