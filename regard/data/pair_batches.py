@@ -31,10 +31,10 @@ ORDERS = ("buckets", "length")
 class PairBatches:
     """Batch i of pairs, for any i >= 0, in no particular order of asking.
 
-    order "buckets": the batches of an epoch come in an order of its own; "length": the shortest targets first.
-    `max_length` leaves out pairs with a side of more tokens; `n_left_out` says how many. With `p_bpe_dropout`, words
-    are cut anew each epoch, and `max_tokens` counts the tokens there would be without it. With `copies`, which needs
-    word tokenizers, `words` is given and targets name the words of their source.
+    order "buckets": the batches of an epoch come in an order of its own; "length": from the classes of short targets to
+    those of long ones. `max_length` leaves out pairs with a side of more tokens; `n_left_out` says how many. With
+    `p_bpe_dropout`, words are cut anew each epoch, and `max_tokens` counts the tokens there would be without it. With
+    `copies`, which needs word tokenizers, `words` is given and targets name the words of their source.
     """
 
     def __init__(
@@ -106,12 +106,15 @@ def rounded_up(lengths: Ids) -> Ids:
 
 
 def length_classes(pairs: Pairs) -> tuple[Ids, Ids, Ids]:
-    """The class of each pair, numbered as classes are laid out; and for each place in the line, whose pairs stand in
-    order of their classes, the longest source and the longest target (with its <eos>) that can stand there.
+    """The class of each pair, numbered as they are laid out, and how long a source and a target at each place may be.
+
+    Pairs stand in line by their class; a place may be taken by any of its class, so it has the length of the longest.
+    Targets are counted with their <eos>.
     """
     n_source, n_target = pairs.source_lengths, pairs.target_lengths + 1
     turned, rank = _turned(rounded_up(n_source), rounded_up(n_target))
-    _, number, sizes = np.unique(np.stack([rank, turned], axis=1), axis=0, return_inverse=True, return_counts=True)
+    span = 2 * int(np.abs(turned).max()) + 1
+    _, number, sizes = np.unique(rank * span + turned, return_inverse=True, return_counts=True)
     longest = np.zeros((2, len(sizes)), dtype=np.int64)
     np.maximum.at(longest[0], number, n_source)
     np.maximum.at(longest[1], number, n_target)

@@ -135,8 +135,8 @@ def test_a_second_call_finds_the_cache(given: str, cache: Path, monkeypatch: pyt
 def test_ids_and_texts_are_mapped_and_small(given: str, cache: Path) -> None:
     found = prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)
     for side in (found.train.source, found.train.target):
-        assert isinstance(side.ids.flat, np.memmap)
-        assert isinstance(side.texts.flat, np.memmap)
+        assert isinstance(side.ids.flat.base, np.memmap)
+        assert isinstance(side.texts.flat.base, np.memmap)
         assert (side.ids.flat.dtype, side.texts.flat.dtype) == (np.uint16, np.uint8)
 
 
