@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import catalog, comparing, exchanging, studying, training, translating, using
+from regard.cli import catalog, comparing, exchanging, grammar, studying, training, translating, using
 
 app = typer.Typer(
     name="regard",
@@ -34,7 +34,7 @@ app.command("report", rich_help_panel=_USE)(comparing.report)
 app.command("export", rich_help_panel=_USE)(exchanging.export_run)
 app.command("import", rich_help_panel=_USE)(exchanging.import_run)
 app.command("models", rich_help_panel=_SEE)(catalog.models)
-app.command("data", rich_help_panel=_SEE)(catalog.data)
+app.add_typer(grammar.data, name="data", rich_help_panel=_SEE)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -16,11 +16,11 @@ small | klein | <petit/petite | person {EVERYTHING} nature shape
 big | groß | <grand/grande | animal thing vehicle furniture place nature shape
 huge | riesig | énorme/énorme | ! animal vehicle place nature
 tiny | winzig | minuscule/minuscule | ! animal thing
-long | lang | <long/longue | text pulled show
-short | kurz | court/courte | text show pulled
+long | lang | <long/longue | text show coat skirt dress scarf
+short | kurz | court/courte | text show coat skirt dress
 tall | groß | <grand/grande | person
 strong | stark | fort/forte | person animal
-round | rund | rond/ronde | table mirror box cake stone
+round | rund | rond/ronde | ! table mirror box cake stone
 = age
 old | alt | <vieux/vieille/vieux/vieil | person {EVERYTHING} tree apple_tree tower
 young | jung | <jeune/jeune | person animal

@@ -142,7 +142,9 @@ class Composer:
         """Sometimes two things joined by and."""
         if first.is_pronoun or not self.maybe(0.12):
             return first
-        second = self.thing(kinds, determiners, adjective=0.2)
+        kind = first.head.kind if isinstance(first.head, Noun) else "person"
+        alike = [noun for noun in nouns_of(frozenset(kinds)) if noun.kind == kind]
+        second = self.thing({noun.name for noun in alike}, determiners, adjective=0.2)
         return first if second.head.name == first.head.name else m.Both(self.key(), first, second)
 
     # Places
@@ -178,7 +180,7 @@ class Composer:
             return ()
         if self.chance(0.2) and verb.pattern == "alone":
             companion = self.thing(("person",), DEFINITE | {m.A: 1}, adjective=0.2)
-            return (m.Somewhere(self.key(), PREPOSITIONS["with"], companion),)
+            return (m.Somewhere(self.key(), PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
         return (self.in_a_place(can_hide=verb.pattern == "alone" and "animal" in verb.subjects),)
 
     # Clauses
@@ -211,6 +213,8 @@ class Composer:
     def goal(self, verb: Verb, negation: str | None, subject: m.Thing) -> m.Thing:
         """The object: no one but persons may be meant by a pronoun, and nobody does it to himself."""
         determiners = ANY
+        if verb.is_stative:  # "likes dogs" means all of them, and French would say so
+            determiners = {d: w for d, w in ANY.items() if d != m.BARE}
         if negation:
             determiners = DEFINITE if "person" in verb.objects else DEFINITE | {m.A: 5, m.BARE: 2}
         is_plain = not verb.german.preposition and not verb.french.preposition
@@ -228,7 +232,7 @@ class Composer:
         often = when = manner = None
         if not clause.negation and self.maybe(0.15):
             often = self.random.choice(adverbs("often", clause.tense))
-        elif not verb.is_stative and not is_inner and self.maybe(0.35):
+        elif not verb.is_stative and not is_inner and clause.negation != m.NEVER and self.maybe(0.35):
             when = self.random.choice(adverbs("time", clause.tense) or [None])
         kinds = verb.flags & ({"action", "skill"} if not clause.negation else {"skill"})
         if kinds and not often and (not clause.negation or verb.pattern == "alone") and self.maybe(0.35):
@@ -238,17 +242,20 @@ class Composer:
 
     def with_relative(self, clause: m.Clause) -> m.Clause:
         """Sometimes the subject or the object says more about itself."""
-        for part in ("subject", "object"):
+        is_object_last = not clause.where and not clause.manner  # else what follows might belong to either clause
+        for part in ("subject", "object") if is_object_last else ("subject",):
             thing = getattr(clause, part)
             if isinstance(thing, m.NounPhrase) and isinstance(thing.head, Noun) and self.maybe(0.12):
-                relative = self.relative(thing)
+                relative = self.relative(thing, clause.tense)
+                is_recipient_first = part == "object" or clause.is_recipient_first
+                clause = replace(clause, is_recipient_first=is_recipient_first)
                 return replace(clause, **{part: replace(thing, relative=relative)})
         return clause
 
-    def relative(self, thing: m.NounPhrase) -> m.Relative | None:
+    def relative(self, thing: m.NounPhrase, tense_outside: str) -> m.Relative | None:
         noun = thing.head
         assert isinstance(noun, Noun)
-        tense = self.random.choice((PRESENT, PAST, PERFECT))
+        tense = PAST if tense_outside in (PAST, PERFECT) else self.random.choice((PRESENT, PAST, PERFECT))
         verbs = [v for v in ALL_VERBS if v.pattern in ("alone", "object") and (tense != PERFECT or not v.is_stative)]
         mine = [v for v in verbs if v.subjects & noun.kinds]
         theirs = [

@@ -35,7 +35,7 @@ _SOUNDS_VOWEL = re.compile(r"([aeiou]|hon|hour)", re.IGNORECASE)
 def sentence(meaning: m.Meaning) -> Phrase:
     """The whole sentence, as a tree over its words."""
     main = clause(meaning.main)
-    children: list[Node | None] = [main]
+    children: list[Node | None] = list(main.children)
     if meaning.claim is not None:
         that = phrase("SBAR", [word("that", "SCONJ", "that"), main])
         children = list(clause(meaning.claim, inside=[that]).children)
@@ -50,8 +50,6 @@ def sentence(meaning: m.Meaning) -> Phrase:
             children = [phrase("SBAR", [link, second]), comma, *main.children]
         else:
             children = _with_last(main, phrase("SBAR", [link, second]))
-    elif meaning.main.is_question:
-        children = list(main.children)
     mark = "?" if meaning.main.is_question else "."
     return finished(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
 

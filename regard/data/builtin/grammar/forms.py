@@ -132,7 +132,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Adjective:
-    """`german` is the bare form and the stem before an ending; `french` is m, f, m plural, f plural, m before a vowel."""
+    """German: bare, and before an ending. French: m, f, m plural, f plural, m before a vowel."""
 
     name: str
     group: str

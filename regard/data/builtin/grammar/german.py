@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from regard.data.builtin.grammar import meaning as m
 from regard.data.builtin.grammar.forms import (
@@ -20,6 +21,7 @@ from regard.data.builtin.grammar.forms import (
     PERFECT,
     PLURAL,
     GermanVerb,
+    Noun,
     Person,
     Pronoun,
 )
@@ -104,14 +106,34 @@ def clause(c: m.Clause, is_subordinate: bool = False, is_first_taken: bool = Fal
         if is_subordinate:
             return [there, things, *_where(c), *finite]
         return [there, *finite, things, *_where(c)]
+    c, afterwards = _relative_last(c, bool(closing))
     middle = _middle(c)
     if is_subordinate:
         return [subject, *_pronouns(c), *_when(c), *middle, *joined]
     if c.is_question or is_first_taken:
-        return [*finite, *_subject_and_pronouns(c, subject), *_when(c), *middle, *closing]
+        return [*finite, *_subject_and_pronouns(c, subject), *_when(c), *middle, *closing, *afterwards]
     if c.is_when_first:
-        return [*_when(c), *finite, *_subject_and_pronouns(c, subject), *middle, *closing]
-    return [subject, *finite, *_pronouns(c), *_when(c), *middle, *closing]
+        return [*_when(c), *finite, *_subject_and_pronouns(c, subject), *middle, *closing, *afterwards]
+    return [subject, *finite, *_pronouns(c), *_when(c), *middle, *closing, *afterwards]
+
+
+def _relative_last(c: m.Clause, is_closed: bool) -> tuple[m.Clause, list[Node]]:
+    """The clause without its object's relative clause, and that clause, where it goes behind what closes the verb.
+
+    "Er wird das Ei essen, das sie kaufte": a long clause before a lone verb is right, but nobody says it.
+    """
+    thing = c.object
+    if not isinstance(thing, m.NounPhrase) or thing.relative is None:
+        return c, []
+    if not is_closed and c.negation is None:
+        return c, []
+    assert isinstance(thing.head, Noun)
+    gender = "p" if thing.number == PLURAL else thing.head.german_gender
+    return replace(c, object=replace(thing, relative=None)), _in_commas(thing.relative, gender, thing.key)
+
+
+def _in_commas(relative: m.Relative, gender: str, key: str) -> list[Node]:
+    return [word(",", "PUNCT", f"{key}.open"), _relative(relative, gender), word(",", "PUNCT", f"{key}.shut")]
 
 
 def _subject_and_pronouns(c: m.Clause, subject: Phrase) -> list[Node]:
@@ -226,7 +248,7 @@ def _with_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
 
 
 def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_preposition: str = "") -> Phrase:
-    """`negation` is the key of a negation that kein expresses; `without_preposition` that of a preposition of others."""
+    """`negation` is the key of one that kein expresses, `without_preposition` of a preposition that others need."""
     if isinstance(thing, m.Both):
         link = word("aber" if thing.lacks else "und", "CCONJ", f"{thing.key}.and")
         second = noun_phrase(thing.second, case, negation=f"{thing.key}.not" if thing.lacks else "")
@@ -248,11 +270,7 @@ def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_prepositi
     noun = _with_keys(noun, "" if determiner else f"{key}.d")
     children: list[Node] = [*_with_keys(determiner, without_preposition), *adjectives, *noun]
     if thing.relative is not None:
-        children += [
-            word(",", "PUNCT", f"{key}.open"),
-            _relative(thing.relative, gender),
-            word(",", "PUNCT", f"{key}.shut"),
-        ]
+        children += _in_commas(thing.relative, gender, key)
     return phrase("NP", children)
 
 
@@ -292,7 +310,7 @@ def _relative(relative: m.Relative, gender: str) -> Phrase:
 def finished(tree: Phrase) -> Phrase:
     """No comma before another mark, and a capital at the beginning."""
     words = list(leaves(tree))
-    doubled = {id(a) for a, b in zip(words, words[1:], strict=False) if a.text == "," and b.tag == "PUNCT"}
+    doubled = {id(a) for a, b in pairwise(words) if a.text == "," and b.tag == "PUNCT"}
     tree = without(tree, doubled)
     texts = [w.text for w in leaves(tree)]
     texts[0] = texts[0][0].upper() + texts[0][1:]

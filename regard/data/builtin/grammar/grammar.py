@@ -12,9 +12,9 @@ from regard.data.builtin.grammar.held_out import belongs, check_split, draw_unti
 from regard.data.builtin.grammar.meaning import Meaning
 from regard.data.builtin.grammar.questions import ask
 from regard.data.builtin.grammar.scene import Scene, scene_of
-from regard.data.builtin.grammar.sentences import KINDS, draw_meaning, pairs
+from regard.data.builtin.grammar.sentences import check_kind, draw_meaning, pairs
 from regard.data.builtin.grammar.words import Phrase, aligned, bracketed, joined, leaves
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError
 
 SHORTEST, LONGEST = 3, 25  # words without punctuation, in every language
 SENTIMENTS = {-1: "negative", 0: "neutral", 1: "positive"}
@@ -79,8 +79,7 @@ class Grammar:
         check_split(split)
         if index < 0:
             raise RegardError(f"index must be at least 0, not {index}: sentences are numbered from 0.")
-        if kind is not None and kind not in KINDS:
-            raise RegardError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.{nearest(kind, KINDS)}")
+        check_kind(kind)
 
         def draw(random: Random) -> Sentence | None:
             drawn, meaning = draw_meaning(random, kind)

@@ -208,8 +208,12 @@ ADJECTIVES = {a.name: a for a in (_adjective(group, cells) for group, cells in r
 ADVERBS = [(group, _adverb(cells)) for group, cells in rows(adjective_table.ADVERBS)]
 PLACES = [_place(cells) for _, cells in rows(name_table.PLACES)]
 PREPOSITIONS = {plain(p.english): p for p in (_preposition(cells) for _, cells in rows(name_table.PREPOSITIONS))}
-GIVEN = [Person(name, None, "f") for name in name_table.WOMEN] + [Person(name, None, "m") for name in name_table.MEN]
-FAMILIES = name_table.FAMILIES
+GIVEN = [
+    Person(name, None, gender)
+    for gender, names in (("f", name_table.WOMEN), ("m", name_table.MEN))
+    for name in names.split()
+]
+FAMILIES = name_table.FAMILIES.split()
 
 
 @cache

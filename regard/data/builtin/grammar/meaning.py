@@ -149,7 +149,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Relative:
-    """A clause about a noun, which is its subject or its object; the noun phrase in that place stands for the pronoun."""
+    """A clause about a noun, which is its subject or its object: there, the pronoun takes its place."""
 
     clause: Clause
     is_subject: bool

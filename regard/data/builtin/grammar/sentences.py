@@ -16,6 +16,7 @@ from regard.data.builtin.grammar import meaning as m
 from regard.data.builtin.grammar.composer import Composer
 from regard.data.builtin.grammar.forms import FUTURE, PAST, PLURAL, PRESENT, SINGULAR, Adjective
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, NOUNS, PREPOSITIONS
+from regard.errors import RegardError, nearest
 
 SHAPES = [noun for noun in NOUNS.values() if noun.kind == "shape"]
 COLOURS = [a for a in ADJECTIVES.values() if a.group == "colour" and "shape" in a.kinds]
@@ -110,6 +111,11 @@ KINDS: dict[str, tuple[float, Callable[[Composer], m.Meaning]]] = {
     "question": (1.0, question),
     "scene": (2.0, scene),
 }
+
+
+def check_kind(kind: str | None) -> None:
+    if kind is not None and kind not in KINDS:
+        raise RegardError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.{nearest(kind, KINDS)}")
 
 
 def draw_meaning(random: Random, kind: str | None = None) -> tuple[str, m.Meaning]:

@@ -27,7 +27,7 @@ INNER_TAGS = {
 
 @dataclass(frozen=True)
 class Word:
-    """A token, its universal part of speech, its keys, and where it belongs to a name: PER or LOC and its first word."""
+    """A token, its universal part of speech, its keys, and its place in a name: B-PER, I-LOC, ...; O outside."""
 
     text: str
     tag: str
@@ -129,12 +129,19 @@ def joined(words: Sequence[str], language: str) -> str:
     >>> joined(["L'", "ami", "de", "Paul", "dort", "."], "fr"), joined(["Tu", "dors", "?"], "fr")
     ("L'ami de Paul dort.", 'Tu dors ?')
     """
-    text = ""
+    return placed(words, language)[0]
+
+
+def placed(words: Sequence[str], language: str) -> tuple[str, list[int]]:
+    """The joined text, and the character at which each word begins."""
+    text, starts = "", []
     for i, token in enumerate(words):
         clings = token in (".", ",", "'s") or (token == "?" and language != "fr")
         follows = i > 0 and language == "fr" and words[i - 1].endswith("'")
-        text += token if i == 0 or clings or follows else f" {token}"
-    return text
+        text += "" if i == 0 or clings or follows else " "
+        starts.append(len(text))
+        text += token
+    return text, starts
 
 
 def aligned(first: Sequence[Word], second: Sequence[Word]) -> tuple[tuple[int, int], ...]:

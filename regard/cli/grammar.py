@@ -1,0 +1,83 @@
+"""`regard data`, and `regard data grammar`: sentences in three languages, written to files."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from regard.cli import catalog
+
+
+class SourceOrVerb(TyperGroup):
+    """`regard data SOURCE` looks at a source: a first word that is no verb of this group is one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["look", *args]
+        return super().parse_args(ctx, args)
+
+
+data = typer.Typer(
+    cls=SourceOrVerb,
+    help=f"{cleandoc(catalog.data.__doc__ or '')}\n\n  regard data grammar --n 1000 --out toy",
+    subcommand_metavar="[SOURCE | grammar ...]",
+    rich_markup_mode="rich",
+    add_completion=False,
+)
+data.command("look", hidden=True)(catalog.data)
+
+
+@data.command("grammar")
+def grammar(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write: new, or empty.")],
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Sentences to train on.")] = 1000,
+    n_valid: Annotated[int | None, typer.Option("--valid", min=1, help="Sentences to validate on; n / 10.")] = None,
+    n_test: Annotated[int | None, typer.Option("--test", min=1, help="Sentences to test on; n / 10.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed gives other sentences.")] = 0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="Write this alone (repeatable): text, align, pos, ner, trees, sentiment, questions, scenes, dates, "
+            "numbers, reversal, copying.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Sentences of one kind: event, opinion, complex, question, scene.")
+    ] = None,
+    pixels: Annotated[int, typer.Option("--pixels", min=16, max=1024, help="Width and height of a scene.")] = 96,
+) -> None:
+    """Write parallel English, German and French with everything known: alignments, tags, names, trees, sentiment,
+    questions, drawn scenes; and dates, numbers, reversal and copying. Nothing is downloaded.
+
+    Validation and test hold combinations of words (verb and object, adjective and noun) that training never shows.
+
+    [bold]Examples[/bold]
+
+      regard data grammar --n 1000 --out toy
+
+      [dim]translation with gold alignments, and nothing else:[/dim]
+      regard data grammar --n 100000 --only text --only align --out parallel
+
+      [dim]pictures with captions:[/dim]
+      regard data grammar --n 5000 --kind scene --only scenes --pixels 64 --out captions
+    """
+    from regard import terminal
+    from regard.data.builtin.grammar.corpus_files import PARTS, CorpusPlan, write_corpus
+
+    tenth = max(1, n // 10)
+    plan = CorpusPlan(
+        n_of={"train": n, "valid": n_valid or tenth, "test": n_test or tenth},
+        seed=seed,
+        parts=tuple(only) if only else PARTS,
+        kind=kind,
+        n_pixels=pixels,
+    )
+    with terminal.draw_progress() as progress:
+        write_corpus(out, plan, progress)
+    typer.echo(f"Wrote {out}")

@@ -1,0 +1,103 @@
+"""Small tasks whose every failure is easy to read: rewriting dates and numbers, reversing, copying.
+
+Each task yields (source, target) pairs of words. Pair i is a pure function of (seed, split, i), and the splits hold
+out combinations as those of the grammar do (held_out.py): a day with its month, a number as a
+whole, two words side by side. Every word of the test pairs is in training pairs; their combinations are not.
+
+>>> list(dates("train", 1)) == list(dates("train", 1))
+True
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from itertools import pairwise
+from random import Random
+from typing import NamedTuple
+
+from regard.data.builtin.grammar.held_out import belongs, check_split, draw_until
+from regard.data.builtin.grammar.lexicon import NOUNS
+from regard.data.builtin.grammar.number_words import MONTHS, in_words, ordinal, year_in_words
+
+YEARS = (1900, 2049)
+MAX_WORDS = 12
+_WORDS = [name for name, noun in NOUNS.items() if " " not in name and not noun.is_mass][:120]
+
+
+class Pair(NamedTuple):
+    """What is read and what is to be written, both as words with spaces between."""
+
+    source: str
+    target: str
+
+
+Drawn = tuple[Pair, Collection[Hashable]]
+
+
+def dates(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
+    """A date in one of seven ways of writing it -> 2021-05-03."""
+    return _task("dates", _date, split, n, seed)
+
+
+def numbers(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
+    """A number below ten million in words or figures -> its digits."""
+    return _task("numbers", _number, split, n, seed)
+
+
+def reversal(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
+    """Two to twelve words -> the same, the last first."""
+    return _task("reversal", lambda random: _sequence(random, lambda words: words[::-1]), split, n, seed)
+
+
+def copying(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
+    """Two to twelve words -> the same."""
+    return _task("copying", lambda random: _sequence(random, lambda words: words), split, n, seed)
+
+
+TASKS: dict[str, Callable[[str, int, int], Iterator[Pair]]] = {
+    "dates": dates,
+    "numbers": numbers,
+    "reversal": reversal,
+    "copying": copying,
+}
+
+
+def _task(name: str, draw: Callable[[Random], Drawn], split: str, n: int, seed: int) -> Iterator[Pair]:
+    check_split(split)
+
+    def accepted(random: Random) -> Pair | None:
+        pair, combinations = draw(random)
+        return pair if belongs(combinations, split) else None
+
+    return (draw_until(accepted, name, seed, split, i) for i in range(n))
+
+
+def _date(random: Random) -> Drawn:
+    year, month = random.randint(*YEARS), random.randint(1, 12)
+    day = random.randint(1, calendar.monthrange(year, month)[1])
+    name, nth = MONTHS[month - 1], ordinal(day)
+    suffix = "th" if 10 < day < 20 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    ways = (
+        f"the {nth} of {name} {year}",
+        f"the {nth} of {name} {year_in_words(year)}",
+        f"{name} the {nth} , {year_in_words(year)}",
+        f"{name} {day} , {year}",
+        f"{day} {name} {year}",
+        f"{day}{suffix} {name[:3]} {year}",
+        f"{name} {day}{suffix} , {year}",
+    )
+    return Pair(random.choice(ways), f"{year}-{month:02}-{day:02}"), [("date", day, month)]
+
+
+def _number(random: Random) -> Drawn:
+    """Small numbers are as frequent as large ones: the number of digits is drawn first."""
+    n_digits = random.randint(1, 7)
+    number = random.randint(10 ** (n_digits - 1) if n_digits > 1 else 0, 10**n_digits - 1)
+    ways = (in_words(number), in_words(number, says_and=False), f"{number:,}")
+    return Pair(random.choice(ways), str(number)), [("number", number)]
+
+
+def _sequence(random: Random, change: Callable[[list[str]], Sequence[str]]) -> Drawn:
+    words = random.choices(_WORDS, k=random.randint(2, MAX_WORDS))
+    return Pair(" ".join(words), " ".join(change(words))), list(pairwise(words))
