@@ -8,12 +8,13 @@ from tiny_gpt2 import write_hf_folder
 from regard import api
 from regard.comparison.plan import comparison_plan
 from regard.config import load_config, read_yaml
-from regard.models.table import MODELS
+from regard.models.table import MODELS, PAIR_MODELS
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 COMPARISONS = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" in read_yaml(p))
 STARTED = sorted(p for p in FOLDER.glob("*.yaml") if "start_from" in read_yaml(p))
-RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED))
+PAIRS = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in PAIR_MODELS)
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED) - set(PAIRS))
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
          "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
 SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 2}
@@ -21,6 +22,7 @@ SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 
 
 def test_every_model_has_a_recipe() -> None:
     assert {load_config(p).model_name for p in RECIPES} == set(MODELS)
+    assert {load_config(p).model_name for p in PAIRS} == set(PAIR_MODELS)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda p: p.stem)
@@ -30,6 +32,17 @@ def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
     settings = [*QUICK, *small, "train.n_context=16"]
     run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
     assert run.test_result().bits_per_byte > 0
+    assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
+
+
+@pytest.mark.parametrize("recipe", PAIRS, ids=lambda p: p.stem)
+def test_a_recipe_for_pairs_trains(recipe: Path, tmp_path: Path) -> None:
+    lines = [f"{a} {b} {c}\t{c} {a} {b}" for a in "abcde" for b in "fghij" for c in "klmno"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    small = ["model.d_model=8", "model.n_layers=1", "tokenizer.vocab_size=300", "teaching.max_tokens=400"]
+    quick = [*small, "train.max_steps=2", "train.eval_every=1", "data.format=tsv", "runtime.precision=float32"]
+    run = api.train(recipe, data=str(tmp_path / "pairs.tsv"), settings=quick, out=tmp_path / "run")
+    assert run.test_result()["n_pairs"] > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
 
 
