@@ -110,7 +110,7 @@ def marian() -> nn.Module:
 
 def from_marian(theirs: nn.Module, side: str, layer: int, decoder: bool) -> dict[str, torch.Tensor]:
     """One block's weights under our names."""
-    weights = {name: value for name, value in theirs.state_dict().items()}
+    weights = theirs.state_dict()
     at = f"model.{side}.layers.{layer}."
     pick = {}
     for kind in ("weight", "bias"):
