@@ -14,6 +14,7 @@ The words are not predicted: they are known, and each takes the next slot. Of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,27 @@ class LineForm(Settings):
 
 
 DEFAULT = LineForm()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeLimits(Settings):
+    """How large a tree may be. All 3,914 trees of the Penn Treebank's sample are within the defaults."""
+
+    max_chain: int = setting(4, "brackets that may hold one another and nothing else", low=1)
+    brackets_per_word: float = setting(1.5, "brackets that a sentence may have for each of its words", low=0.0)
+    extra_brackets: int = setting(4, "brackets beyond those, for short sentences", low=1)
+    max_depth: int = setting(100, "brackets that may be open at once", low=1, high=MAX_DEPTH)
+
+    def max_brackets(self, n_words: int) -> int:
+        return math.floor(self.brackets_per_word * n_words) + self.extra_brackets
+
+    def max_length(self, n_words: int) -> int:
+        """No sequence for n words is longer, `<eos>` included.
+
+        >>> TreeLimits().max_length(10)  # 10 words, 19 brackets twice, <eos>
+        49
+        """
+        return n_words + 2 * self.max_brackets(n_words) + 1
 
 
 def linearised(tree: Tree, form: LineForm = DEFAULT) -> list[str]:

@@ -14,40 +14,15 @@ needed, the closing bracket, or <eos>. So no search ever runs into a wall.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from regard.data.tree_lines import DEFAULT, SLOT, LineForm
-from regard.data.trees import MAX_DEPTH
+from regard.data.tree_lines import DEFAULT, SLOT, LineForm, TreeLimits
 from regard.errors import RegardError
-from regard.settings import Settings, setting
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeLimits(Settings):
-    """How large a tree may be. All 3,914 trees of the Penn Treebank's sample are within the defaults."""
-
-    max_chain: int = setting(4, "brackets that may hold one another and nothing else", low=1)
-    brackets_per_word: float = setting(1.5, "brackets that a sentence may have for each of its words", low=0.0)
-    extra_brackets: int = setting(4, "brackets beyond those, for short sentences", low=1)
-    max_depth: int = setting(100, "brackets that may be open at once", low=1, high=MAX_DEPTH)
-
-    def max_brackets(self, n_words: int) -> int:
-        return math.floor(self.brackets_per_word * n_words) + self.extra_brackets
-
-    def max_length(self, n_words: int) -> int:
-        """No sequence for n words is longer, `<eos>` included.
-
-        >>> TreeLimits().max_length(10)  # 10 words, 19 brackets twice, <eos>
-        49
-        """
-        return n_words + 2 * self.max_brackets(n_words) + 1
 
 
 class _Bracket(NamedTuple):

@@ -13,10 +13,7 @@ from regard.data.trees import Tree
 GAP = 2  # columns between two words
 INK, SOFT, LINE = "#1c1e21", "#0072b2", "#8b929c"
 SIZE, ROW, MARGIN = 14, 44, 14  # of the SVG, in pixels: letters, rows, the edge
-PER_COLUMN, PER_CAPITAL = (
-    8.4,
-    2.6,
-)  # the width of a letter, and what a capital has more: fonts differ, so with some room
+PER_COLUMN, PER_CAPITAL = 8.4, 2.6  # the width of a letter, and what a capital has more; fonts differ
 
 
 def tree_text(tree: Tree, width: int | None = None) -> str:

@@ -5,9 +5,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.tree_lines import LineForm, linearised, tree_of
+from regard.data.tree_lines import LineForm, TreeLimits, linearised, tree_of
 from regard.data.trees import Tree
-from regard.decode.tree_constraint import TreeConstraint, TreeLimits
+from regard.decode.tree_constraint import TreeConstraint
 
 limits = st.builds(
     TreeLimits,

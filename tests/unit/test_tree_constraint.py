@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.data.tree_lines import LineForm, linearised, tree_of
+from regard.data.tree_lines import LineForm, TreeLimits, linearised, tree_of
 from regard.data.trees import Tree, read_trees, trees_of
 from regard.decode.stepper import Constraint
-from regard.decode.tree_constraint import TreeConstraint, TreeLimits, TreeState
+from regard.decode.tree_constraint import TreeConstraint, TreeState
 from regard.errors import RegardError
 
 TOKENS = ["<eos>", "<unk>", "XX", "(S", ")S", "(NP", ")NP"]
