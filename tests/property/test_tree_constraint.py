@@ -2,11 +2,14 @@
 
 import random
 
-from hypothesis import given
+import torch
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.tree_lines import LineForm, TreeLimits, linearised, tree_of
 from regard.data.trees import Tree
+from regard.decode.beam import beam_search
+from regard.decode.config import BeamConfig
 from regard.decode.tree_constraint import TreeConstraint
 
 limits = st.builds(
@@ -47,6 +50,44 @@ def test_any_allowed_sequence_ends_as_a_tree_over_the_words(
     spans = [(start, end) for inner, start, end in tree.brackets() if not inner.is_tag]
     assert len(spans) <= limits.max_brackets(n)
     assert max(spans.count(span) for span in spans) <= limits.max_chain
+
+
+class AtRandom:
+    """A stepper that knows nothing."""
+
+    def __init__(self, n_tokens: int, seed: int) -> None:
+        self.n_tokens, self.draws = n_tokens, torch.Generator().manual_seed(seed)
+
+    def log_probs(self, n_rows: int) -> torch.Tensor:
+        return (3 * torch.randn(n_rows, self.n_tokens, generator=self.draws)).log_softmax(-1)
+
+    def step(self, tokens: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.log_probs(len(tokens)), state
+
+    def reorder(self, state: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        return state[rows]
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 2**16), beam=st.integers(1, 4), n_words=st.lists(st.integers(1, 6), min_size=1, max_size=3))
+def test_a_beam_search_over_anything_finds_trees(seed: int, beam: int, n_words: list[int]) -> None:
+    tokens, limits = vocabulary(LineForm()), TreeLimits()
+    stepper = AtRandom(len(tokens), seed)
+    found = beam_search(
+        stepper,
+        stepper.log_probs(len(n_words)),
+        torch.zeros(len(n_words)),
+        BeamConfig(beam=beam, n_best=beam),
+        max_lengths=[limits.max_length(n) for n in n_words],
+        stop=0,
+        constraint=TreeConstraint(tokens, n_words, stop=0, limits=limits),
+    )
+    for n, hypotheses in zip(n_words, found, strict=True):
+        assert hypotheses
+        for hypothesis in hypotheses:
+            *line, end = hypothesis.tokens
+            assert end == 0
+            assert len(tree_of([tokens[i] for i in line], ["w"] * n).words) == n
 
 
 words = st.just("w")
