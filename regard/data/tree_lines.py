@@ -7,7 +7,7 @@ The words are not predicted: they are known, and each takes the next slot. Of th
 - closing brackets with labels are the default. They make nothing longer, tell the decoder what it closes without
   counting brackets, and let a wrong sequence be seen as wrong;
 - one slot for every word is the default, so that a parser spends its probability on brackets. With the tag as the slot
-  it tags as well, for the same number of tokens; Vinyals et al. found the slot to be better by about a point of F1.
+  it tags as well, for the same number of tokens; Vinyals et al. gave tags up for slots to gain in F1.
 
 `LineForm` chooses. Trees whose words have no part of speech, (S (NP dogs) (VP bark)), are read with has_tags false.
 """
