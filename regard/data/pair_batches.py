@@ -85,8 +85,12 @@ class PairBatches:
 
 
 def in_order(pairs: Pairs, max_tokens: int, *, copies: bool = False) -> Iterator[tuple[Ids, PairBatch]]:
-    """Every pair once, in batches from the shortest targets to the longest, with the numbers of their pairs."""
-    _refuse_what_never_fits(pairs, pairs, max_tokens, None)
+    """Every pair once, in batches from the shortest targets to the longest, with the numbers of their pairs.
+
+    Nothing is left out of what is scored: a pair of more than `max_tokens` is a batch of its own.
+    """
+    if not len(pairs):
+        return
     turned = _turned(pairs.source_lengths, rounded_up(pairs.target_lengths + 1))
     maker, order = BatchMaker(pairs, copies=copies), np.lexsort((pairs.target_lengths, *turned))
     bounds = cuts(pairs.source_lengths[order], pairs.target_lengths[order] + 1, max_tokens)
@@ -102,7 +106,8 @@ def rounded_up(lengths: Ids) -> Ids:
     """
     octave = np.frexp(np.maximum(lengths - 1, 1))[1] - 1  # floor(log2(length - 1))
     grain = 1 << np.maximum(octave - 2, 0)
-    return -(-lengths // grain) * grain
+    rounded: Ids = -(-lengths // grain) * grain
+    return rounded
 
 
 def length_classes(pairs: Pairs) -> tuple[Ids, Ids, Ids]:

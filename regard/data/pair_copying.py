@@ -41,11 +41,10 @@ class CopiedWords:
                     f"Only words can be copied, and the {side} tokenizer is one of '{tokenizer.kind}'. Set "
                     "tokenizer.kind to word on both sides, or copies to false."
                 )
-        self._vocab_size = target.vocab_size
-        self._ids = target.hf.get_vocab() | {EOS: self._unk}  # spelled in a text it is a word, and no end
+        assert target.unk is not None, "word tokenizers have an unknown word"
+        self._vocab_size, self._unk = target.vocab_size, target.unk
+        self._ids = target.hf.get_vocab() | {EOS: target.unk}  # spelled in a text it is a word, and no end
         self._fold = _folding(target)
-
-    _unk = 1
 
     def of_source(self, text: str) -> tuple[Ids, list[str]]:
         """The source's words as ids of the extended vocabulary, and the words behind V, V + 1, ..."""

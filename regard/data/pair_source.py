@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
 from regard.data.pair_lines import BadLine, checked_sides, columns, fields, read_lines
 from regard.data.pairs_config import PairPart, PairsConfig
@@ -46,7 +47,7 @@ def resolve_pairs(parts: tuple[PairPart, ...], spool: Path, cache: Path) -> list
 
 def _files_of(name: str, spool: Path, cache: Path) -> list[TextFile]:
     """Files as for plain text: paths, folders, globs, '-'."""
-    if name.startswith(HUB):
+    if name.startswith(HUB) or (name in BUILTIN and not Path(name).exists()):
         raise RegardError(f"Pairs are read from files, not from {name}. Write the set to a TSV or JSONL file first.")
     return resolve(name, DataConfig(train=name, format="text"), spool, cache)
 
@@ -83,16 +84,17 @@ class PairReader:
 
     def _aligned(self, source: TextFile, target: TextFile) -> Iterator[tuple[str, Sides | BadLine]]:
         n_source = n_target = 0
-        for lines in zip_longest(read_lines(source.path, source.name), read_lines(target.path, target.name)):
-            n_source += lines[0] is not None
-            n_target += lines[1] is not None
+        for left, right in zip_longest(read_lines(source.path, source.name), read_lines(target.path, target.name)):
+            n_source += left is not None
+            n_target += right is not None
             if n_source != n_target:
                 self.skipped["no partner"] += 1
-                continue
-            # The file to look into: the one whose line is bad or blank.
-            file = target if isinstance(lines[0], str) and lines[0].strip() else source
-            fault = next((line for line in lines if isinstance(line, BadLine)), None)
-            yield f"{file.name}, line {n_source}", fault or lines
+            elif isinstance(left, BadLine):
+                yield f"{source.name}, line {n_source}", left
+            elif isinstance(right, BadLine):
+                yield f"{target.name}, line {n_target}", right
+            else:  # where a side is empty, the file to look into is that side's
+                yield f"{(target if left.strip() else source).name}, line {n_source}", (left, right)
         if n_source != n_target and not self._data.skips_bad:
             names = (source.name, target.name) if n_source < n_target else (target.name, source.name)
             raise RegardError(

@@ -17,7 +17,7 @@ from regard.data.cache import content_hash, key_of
 from regard.data.pair_rows import Rows, RowsWriter, open_rows
 from regard.data.pair_source import PairFiles, PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.split import NAMES, TRAIN, split_documents
+from regard.data.split import NAMES, TEST, TRAIN, VALID, split_documents
 from regard.errors import RegardError
 from regard.text.learning import Progress
 
@@ -123,7 +123,7 @@ class PairTextFiles:
         for number, parts in self._parts.items():
             if not sizes[number]:
                 raise RegardError(f"There is no pair in {parts[0].files[0].name} ({NAMES[number]}). Give some.")
-        counts = PairCounts(*sizes, skipped=dict(reader.skipped))
+        counts = PairCounts(sizes[TRAIN], sizes[VALID], sizes[TEST], dict(reader.skipped))
         note = {"counts": asdict(counts), "tags": list(self.tags)}
         (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
 

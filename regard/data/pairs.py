@@ -25,6 +25,13 @@ class Side:
     ids: Rows
     tokenizer: Tokenizer
 
+    @classmethod
+    def of(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Side:
+        """A side held in memory."""
+        flat, lengths = encoded_texts(tokenizer, texts)
+        ids = Rows(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        return cls(Rows.of([np.frombuffer(text.encode(), dtype=np.uint8) for text in texts], np.uint8), ids, tokenizer)
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -43,13 +50,8 @@ class Pairs:
     @classmethod
     def of(cls, texts: Sequence[tuple[str, str]], source: Tokenizer, target: Tokenizer | None = None) -> Pairs:
         """Pairs held in memory, with no tags."""
-        sides = []
-        for tokenizer, column in ((source, [s for s, _ in texts]), (target or source, [t for _, t in texts])):
-            flat, lengths = encoded_texts(tokenizer, column)
-            ids = Rows(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-            utf8 = [np.frombuffer(text.encode(), dtype=np.uint8) for text in column]
-            sides.append(Side(Rows.of(utf8, np.uint8), ids, tokenizer))
-        return cls(*sides, np.arange(len(texts)), np.zeros(len(texts), dtype=np.uint8))
+        sources, targets = Side.of([s for s, _ in texts], source), Side.of([t for _, t in texts], target or source)
+        return cls(sources, targets, np.arange(len(texts)), np.zeros(len(texts), dtype=np.uint8))
 
     def __len__(self) -> int:
         return len(self.rows)

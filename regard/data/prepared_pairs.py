@@ -22,7 +22,7 @@ from regard.data.pair_tags import tag_ids, with_tags
 from regard.data.pair_texts import PairCounts, PairTextFiles, PairTexts, open_texts
 from regard.data.pairs import Pairs, Side
 from regard.data.pairs_config import PairsConfig
-from regard.data.split import NAMES, TRAIN
+from regard.data.split import TEST, TRAIN, VALID
 from regard.errors import RegardError
 from regard.files import remove_folder, write_folder_atomically
 from regard.text.config import TokenizerConfig
@@ -31,6 +31,7 @@ from regard.text.tokenizer import Tokenizer
 
 SIDES = ("source", "target")
 NOTE = "ids.json"
+MAX_NARROW = 2**16  # ids up to here fit into two bytes
 
 Opened = TypeVar("Opened")
 
@@ -175,7 +176,7 @@ def _with_tags_before(ids: Any, lengths: Any, tags: Any) -> tuple[Any, Any]:
 
 
 def _kind(tokenizer: Tokenizer) -> Kind:
-    return np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
+    return np.uint16 if tokenizer.vocab_size <= MAX_NARROW else np.uint32
 
 
 def _open_ids(folder: Path, cache: Path) -> PreparedPairs | None:
@@ -185,20 +186,20 @@ def _open_ids(folder: Path, cache: Path) -> PreparedPairs | None:
         texts = open_texts(cache / "pair-texts" / note["texts"])
         if texts is None:
             return None
-        tokenizers = [Tokenizer.load(folder / f"{side}-tokenizer.json") for side in SIDES]
-        source, target = (
-            Side(getattr(texts, side), open_rows(folder, side, _kind(tokenizer)), tokenizer)
-            for side, tokenizer in zip(SIDES, tokenizers, strict=True)
-        )
+        source, target = (_open_side(folder, side, getattr(texts, side)) for side in SIDES)
     except (OSError, ValueError, KeyError, TypeError, RegardError):
         return None
     if not len(source.ids) == len(target.ids) == len(texts.split):
         return None
-    splits = {
-        name: Pairs(source, target, texts.rows(number), texts.tag_numbers, texts.tags)
-        for number, name in enumerate(NAMES)
-    }
-    return PreparedPairs(*tokenizers, **splits, counts=texts.counts, fingerprint=folder.name)
+    train, valid, test = (
+        Pairs(source, target, texts.rows(number), texts.tag_numbers, texts.tags) for number in (TRAIN, VALID, TEST)
+    )
+    return PreparedPairs(source.tokenizer, target.tokenizer, train, valid, test, texts.counts, folder.name)
+
+
+def _open_side(folder: Path, side: str, texts: Rows) -> Side:
+    tokenizer = Tokenizer.load(folder / f"{side}-tokenizer.json")
+    return Side(texts, open_rows(folder, side, _kind(tokenizer)), tokenizer)
 
 
 def _found_or_made(folder: Path, opened: Callable[[Path], Opened | None], fill: Callable[[Path], None]) -> Opened:

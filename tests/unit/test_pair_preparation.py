@@ -14,6 +14,7 @@ from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with, open_prepared_pairs, prepare_pairs
 from regard.errors import RegardError
+from regard.files import PARTIAL
 from regard.text.config import KINDS, TokenizerConfig
 from regard.text.learning import train_tokenizer
 
@@ -140,12 +141,13 @@ def test_ids_and_texts_are_mapped_and_small(given: str, cache: Path) -> None:
         assert (side.ids.flat.dtype, side.texts.flat.dtype) == (np.uint16, np.uint8)
 
 
-def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, cache: Path) -> None:
-    path = tsv(tmp_path / "a.tsv", [(f"w{i}", "x") for i in range(65_600)])
+def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.data.prepared_pairs.MAX_NARROW", 600)
+    path = tsv(tmp_path / "a.tsv", [(f"w{i}", "x") for i in range(599)])
     data = PairsConfig(train=path, p_valid=0, p_test=0)
     found = prepare_pairs(data, tokenizer_config("word"), tokenizer_config("word"), cache=cache)
     assert (found.train.source.ids.flat.dtype, found.train.target.ids.flat.dtype) == (np.uint32, np.uint16)
-    assert int(found.train.source.ids.flat.max()) == 65_601
+    assert int(found.train.source.ids.flat.max()) == 600
 
 
 def test_the_fingerprint_follows_content_reading_split_and_vocabularies(
@@ -288,6 +290,22 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     with pytest.raises(RegardError, match="No space left"):
         prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)
     assert list((cache / "pair-texts").iterdir()) == []
+
+
+def test_what_was_stopped_or_killed_in_the_middle_leaves_nothing(given: str, cache: Path) -> None:
+    def stopped(what: str, done: int, total: int | None) -> None:
+        if what == "encoding":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache, progress=stopped)
+    assert list((cache / "pairs").iterdir()) == []
+    killed = cache / "pairs" / f"{PARTIAL}killed"  # its writer is gone, and with it the lock
+    killed.mkdir()
+    (killed / "lock").touch()
+    found = prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)
+    assert [path.name for path in (cache / "pairs").iterdir()] == [found.fingerprint]
+    assert list(cache.glob(f"{PARTIAL}*")) == []
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,9 +185,17 @@ def test_a_line_without_end_is_never_held_whole(tmp_path: Path, monkeypatch: pyt
     assert longest <= 400 + 1 + 1000
 
 
-def test_what_is_no_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match=r"Pairs are read from files, not from hub:wmt14"):
-        read(tmp_path, train="hub:wmt14")
-    (tmp_path / "spool").rename(tmp_path / "before")
+@pytest.mark.parametrize("name", ["hub:wmt14", "python-docs"])
+def test_what_holds_no_pairs_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RegardError, match=f"Pairs are read from files, not from {name}"):
+        read(tmp_path, train=name)
+
+
+def test_pairs_may_come_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Go.\tGeh.\nHi there.\tGrüß Gott!\n".encode())))
+    assert read(tmp_path, train="-")[0] == EXPECTED
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingTextError, match=r"There is no file.*a\.en"):
         read(tmp_path, train=(str(tmp_path / "a.en"), str(tmp_path / "a.de")))
