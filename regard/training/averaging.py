@@ -13,6 +13,9 @@ nt-asgd, averaged SGD with a non-monotonic trigger (Merity et al. 2018): the pla
 that is, until a score is worse than the best of those more than n evaluations ago; from then on the mean of the weights
 of that moment and after every update since. (The paper's pseudo-code takes the minimum over the last n scores, its
 authors' program over all but these; this is the program's rule.)
+
+last, the mean of the weights at the last n = average_last evaluations, this one included (Vaswani et al. 2017 average
+their last checkpoints).
 """
 
 from __future__ import annotations
@@ -28,10 +31,12 @@ from regard.training.config import TrainConfig
 N_AVERAGED = "n_averaged"  # beside the weights in a checkpoint
 
 
-def build_average(model: nn.Module, config: TrainConfig) -> WeightAverage | TriggeredAverage | None:
+def build_average(model: nn.Module, config: TrainConfig) -> WeightAverage | TriggeredAverage | LastAverage | None:
     """The average that `train.average` asks for."""
     if config.average == "ema":
         return WeightAverage(model, config.average_decay)
+    if config.average == "last":
+        return LastAverage(model, config.average_last, config.eval_every)
     return TriggeredAverage(model, config.average_patience) if config.average == "nt-asgd" else None
 
 
@@ -100,6 +105,43 @@ class TriggeredAverage:
             self.n_averaged = int(tensors[N_AVERAGED])
             for name, value in self.average.items():
                 value.copy_(tensors[name])
+
+    def applied(self) -> AbstractContextManager[None]:
+        """The model computes with the average inside this block, where there is one already."""
+        return _replaced(self._weights, self.average)
+
+
+class LastAverage:
+    """The mean of a model's parameters after the last `n` of every `every`-th update; empty until the first."""
+
+    def __init__(self, model: nn.Module, n: int, every: int) -> None:
+        self.n, self.every = n, every
+        self._weights = dict(model.named_parameters())
+        self._kept: list[dict[str, Tensor]] = []  # the oldest first
+        self.average: dict[str, Tensor] = {}
+
+    def observe(self, scores: Sequence[float]) -> None:
+        """Scores are nothing to this average."""
+
+    def update(self, n_updates: int) -> None:
+        """Keep the weights as they are now, if their turn has come."""
+        if n_updates % self.every == 0:
+            self._kept = [*self._kept[1 - self.n :], _copied(self._weights)] if self.n > 1 else [_copied(self._weights)]
+            self._take_mean()
+
+    def _take_mean(self) -> None:
+        names = self._weights if self._kept else ()
+        self.average = {name: torch.stack([kept[name] for kept in self._kept]).mean(dim=0) for name in names}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything the next update of the average depends on."""
+        return {f"{i}/{name}": value for i, kept in enumerate(self._kept) for name, value in kept.items()}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        numbers = sorted({int(key.partition("/")[0]) for key in tensors})
+        like = self._weights
+        self._kept = [{name: tensors[f"{i}/{name}"].to(p.device).clone() for name, p in like.items()} for i in numbers]
+        self._take_mean()
 
     def applied(self) -> AbstractContextManager[None]:
         """The model computes with the average inside this block, where there is one already."""

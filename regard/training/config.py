@@ -84,13 +84,15 @@ class TrainConfig(Settings):
     patience: int | None = setting(None, "stop after so many evaluations without a better score; null: never", low=1)
     average: str = setting(
         "none",
-        "evaluate and keep an average of the weights; ema: a moving one; nt-asgd: the mean since scores got no better",
-        choices=("none", "ema", "nt-asgd"),
+        "evaluate and keep an average of the weights; ema: a moving one; nt-asgd: the mean since scores got no better; "
+        "last: the mean of those at the last evaluations",
+        choices=("none", "ema", "nt-asgd", "last"),
     )
     average_decay: float = setting(0.999, "ema: how much of the average is kept at each step", low=0.0, high=0.999999)
     average_patience: int = setting(
         5, "nt-asgd: begin when a score is worse than the best of those more than so many evaluations ago", low=0
     )
+    average_last: int = setting(5, "last: of how many evaluations", low=1)
 
     def check(self) -> None:
         _refuse_zero(self, "max_seconds", "the run would be over before its first update")

@@ -79,11 +79,16 @@ def estimate(
         weights=weights,
         gradients=weights,
         optimizer=n_slots * weights,
-        # While it is evaluated, the weights it stands in for are kept too.
-        average=2 * weights if train.average != "none" else 0,
+        average=_held_by_average(weights, train),
         activations=_kept_by_autograd(there, lambda: _read_text(there, n_context), n_rows, runtime),
         loss=_held_by_loss(model, n_rows * n_context, kind, runtime),
     )
+
+
+def _held_by_average(weights: int, train: TrainConfig) -> int:
+    """The average, and while it is evaluated the weights it stands in for; and what it is the mean of, if kept."""
+    kept = train.average_last if train.average == "last" else 0
+    return (2 + kept) * weights if train.average != "none" else 0
 
 
 def pair_estimate(
@@ -105,7 +110,7 @@ def pair_estimate(
         weights=weights,
         gradients=weights,
         optimizer=n_slots * weights,
-        average=2 * weights if train.average != "none" else 0,
+        average=_held_by_average(weights, train),
         activations=_kept_by_autograd(there, lambda: _read_pair(there, n_source, n_target), n_rows, runtime),
         loss=_held_by_loss(model.target, n_rows * n_target, kind, runtime),
     )

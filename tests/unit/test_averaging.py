@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.averaging import TriggeredAverage, WeightAverage, build_average, is_triggered
+from regard.training.averaging import LastAverage, TriggeredAverage, WeightAverage, build_average, is_triggered
 from regard.training.config import TrainConfig
 
 
@@ -103,3 +103,36 @@ def test_the_config_names_the_average() -> None:
     triggered = build_average(model, TrainConfig(average="nt-asgd", average_patience=3))
     assert isinstance(triggered, TriggeredAverage)
     assert triggered.patience == 3
+
+
+def test_the_last_average_is_the_mean_of_the_last_evaluations_weights() -> None:
+    model = one_weight(1.0)
+    average = build_average(model, TrainConfig(average="last", average_last=2, eval_every=10))
+    assert isinstance(average, LastAverage)
+    found = []
+    for n_updates, value in ((10, 2.0), (15, 50.0), (20, 4.0), (30, 8.0)):
+        nn.init.constant_(model.weight, value)
+        average.update(n_updates)
+        found.append(average.average["weight"].item())
+    assert found == [2.0, 2.0, 3.0, 6.0]
+    again = LastAverage(one_weight(0.0), n=2, every=10)
+    assert again.average == {}
+    again.restore(average.tensors())
+    assert again.average["weight"].item() == 6.0
+    with again.applied():
+        pass
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_average_of_the_last_goes_on_where_it_was(n: int) -> None:
+    values = [1.0, 4.0, 2.0, 8.0, 5.0]
+    model = one_weight(0.0)
+    whole, parts = LastAverage(model, n, every=1), LastAverage(model, n, every=1)
+    for i, value in enumerate(values, 1):
+        nn.init.constant_(model.weight, value)
+        whole.update(i)
+        parts.update(i)
+        resumed = LastAverage(model, n, every=1)
+        resumed.restore(parts.tensors())
+        parts = resumed
+    assert parts.average["weight"].item() == whole.average["weight"].item() == pytest.approx(sum(values[-n:]) / n)
