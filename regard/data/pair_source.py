@@ -10,6 +10,7 @@ from pathlib import Path
 
 from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
+from regard.data.pair_grammar import is_grammar, write_pairs
 from regard.data.pair_lines import BadLine, checked_sides, columns, fields, read_lines
 from regard.data.pairs_config import PairPart, PairsConfig
 from regard.data.source import HUB, TextFile, resolve
@@ -46,7 +47,10 @@ def resolve_pairs(parts: tuple[PairPart, ...], spool: Path, cache: Path) -> list
 
 
 def _files_of(name: str, spool: Path, cache: Path) -> list[TextFile]:
-    """Files as for plain text: paths, folders, globs, '-'."""
+    """Files as for plain text: paths, folders, globs, '-'; and what the built-in grammar writes."""
+    if is_grammar(name):
+        write_pairs(name, spool / "grammar.tsv")
+        return [TextFile(spool / "grammar.tsv", name)]
     if name.startswith(HUB) or (name in BUILTIN and not Path(name).exists()):
         raise RegardError(f"Pairs are read from files, not from {name}. Write the set to a TSV or JSONL file first.")
     return resolve(name, DataConfig(train=name, format="text"), spool, cache)

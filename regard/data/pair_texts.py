@@ -6,7 +6,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -29,12 +29,17 @@ MAX_TAGS = 255
 
 @dataclass(frozen=True)
 class PairCounts:
-    """How many pairs each split has, and how many lines were left out, by kind."""
+    """How many pairs each split has, and how many lines were left out, by kind.
+
+    `seen` says how many pairs of a split that was given separately have a source that training has too: a score on
+    these says little about new text.
+    """
 
     n_train: int
     n_valid: int
     n_test: int
-    skipped: Mapping[str, int]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """In a sentence.
@@ -43,10 +48,13 @@ class PairCounts:
         90 pairs for training, 5 for validation, 5 for test; 3 lines left out (2 empty side, 1 one column)
         """
         text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
-        if not self.skipped:
-            return text
-        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.skipped.items()))
-        return f"{text}; {sum(self.skipped.values()):,} lines left out ({kinds})"
+        if self.skipped:
+            kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.skipped.items()))
+            text += f"; {sum(self.skipped.values()):,} lines left out ({kinds})"
+        if self.seen:
+            splits = " and ".join(f"{n:,} of {name}" for name, n in self.seen.items())
+            text += f"; the sources of {splits} are in training too"
+        return text
 
 
 @dataclass(frozen=True)
@@ -113,17 +121,22 @@ class PairTextFiles:
                 n_bytes += _write_texts(targets, [target for _, _, _, target in batch])
                 splits.extend(number for number, *_ in batch)
                 tags.extend(tag for _, tag, *_ in batch)
-                keys.extend(_key(source, self._data.split_seed) for number, _, source, _ in batch if number == TRAIN)
+                keys.extend(_key(source, self._data.split_seed) for _, _, source, _ in batch)
                 tell("reading", n_bytes, None)
         split = np.frombuffer(splits, dtype=np.uint8).copy()
-        split[: len(keys)] = self._split(np.frombuffer(keys, dtype=np.uint64))
+        all_keys, n_train = np.frombuffer(keys, dtype=np.uint64), int(np.count_nonzero(split == TRAIN))
+        split[:n_train] = self._split(all_keys[:n_train])
         np.save(folder / "tags.npy", np.frombuffer(tags, dtype=np.uint8), allow_pickle=False)
         np.save(folder / "split.npy", split, allow_pickle=False)
         sizes = np.bincount(split, minlength=len(NAMES)).tolist()
         for number, parts in self._parts.items():
             if not sizes[number]:
                 raise RegardError(f"There is no pair in {parts[0].files[0].name} ({NAMES[number]}). Give some.")
-        counts = PairCounts(sizes[TRAIN], sizes[VALID], sizes[TEST], dict(reader.skipped))
+        is_seen = np.isin(all_keys, all_keys[split == TRAIN])
+        seen = {NAMES[n]: int(np.count_nonzero(is_seen[split == n])) for n in (VALID, TEST)}
+        counts = PairCounts(
+            sizes[TRAIN], sizes[VALID], sizes[TEST], dict(reader.skipped), {name: n for name, n in seen.items() if n}
+        )
         note = {"counts": asdict(counts), "tags": list(self.tags)}
         (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
 

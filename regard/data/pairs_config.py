@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from regard.data.pair_grammar import held_out, is_grammar, of_split
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
@@ -13,7 +14,8 @@ FORMS = ("files", "tsv", "jsonl")
 COMPRESSED = (".gz", ".xz", ".zst")
 NAMED_FORMS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 PAIRS_DOC = (
-    "two aligned files [train.en, train.de], one TSV (source TAB target) or one JSONL; a list of such lists: several "
+    "two aligned files [train.en, train.de], one TSV (source TAB target), one JSONL or grammar:en-de, the built-in one; a "
+    "list of such lists: several "
     "parts; a part may end with its tag, as in [train.en, train.de, <2de>]"
 )
 _TAG = re.compile(r"<[^<>\s]+>")
@@ -28,6 +30,10 @@ class PairPart:
     names: tuple[str, ...]
     form: str
     tag: str | None
+
+    def held_out(self, split: str) -> PairPart:
+        """The part of another split, where the built-in grammar writes it."""
+        return PairPart(tuple(held_out(name, split) for name in self.names), self.form, self.tag)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +83,11 @@ class PairsConfig(Settings):
     @property
     def part_valid(self) -> float:
         """The part of the training pairs that is cut off for validation."""
-        return self.p_valid if self.valid is None else 0.0
+        return self.p_valid if self.valid is None and not self._all_grammar() else 0.0
 
     @property
     def part_test(self) -> float:
-        return self.p_test if self.test is None else 0.0
+        return self.p_test if self.test is None and not self._all_grammar() else 0.0
 
     def parts(self, name: str) -> tuple[PairPart, ...]:
         """What `train`, `valid` or `test` names, part by part; nothing where it is null.
@@ -91,9 +97,14 @@ class PairsConfig(Settings):
         """
         given: Given | None = getattr(self, name)
         if given is None:
-            return ()
+            return tuple(part.held_out(name) for part in self._all_grammar())
         lists = [(given,)] if isinstance(given, str) else [given] if _is_flat(given) else given
         return tuple(part for names in lists for part in self._parts_of(tuple(names), name))  # type: ignore[arg-type]
+
+    def _all_grammar(self) -> tuple[PairPart, ...]:
+        """The training parts, where all of them are the built-in grammar's: what is held out is its own affair."""
+        parts = self.parts("train")
+        return parts if all(is_grammar(name) for part in parts for name in part.names) else ()
 
     def _parts_of(self, names: tuple[str, ...], where: str) -> list[PairPart]:
         tag = self.tag
@@ -101,6 +112,8 @@ class PairsConfig(Settings):
             names, tag = names[:-1], names[-1]
         if not names or any(not name for name in names):
             raise RegardError(f"{where} names no pairs. Give {PAIRS_DOC}.")
+        if all(is_grammar(name) for name in names):
+            return [PairPart((of_split(name, where),), "tsv", tag) for name in names]
         forms = [self._form_of(name, alone=len(names) == 1) for name in names]
         if "files" not in forms:
             return [PairPart((name,), form, tag) for name, form in zip(names, forms, strict=True)]

@@ -205,6 +205,15 @@ def test_the_same_pairs_for_training_and_test_are_refused(tmp_path: Path, given:
         prepare_pairs(PairsConfig(train=given, test=copy), tokenizer_config(), cache=cache)
 
 
+def test_sources_that_training_has_too_are_counted(tmp_path: Path, cache: Path) -> None:
+    pairs = made_up(100)
+    train, test = tsv(tmp_path / "a.tsv", pairs), [(pairs[3][0], "x"), ("y", "z"), (pairs[3][0], "w")]
+    data = PairsConfig(train=train, test=tsv(tmp_path / "b.tsv", test), p_valid=0)
+    found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
+    assert found.counts.seen == {"test": 2}
+    assert str(found.counts).endswith("3 for test; the sources of 2 of test are in training too")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tag_is_one_token_before_the_source_and_in_no_text(kind: str, tmp_path: Path, cache: Path) -> None:
     german = tsv(tmp_path / "de.tsv", made_up(30))

@@ -1,0 +1,81 @@
+"""Pairs that need no files: `grammar:en-de`, written by the built-in grammar, and its diagnostics.
+
+    grammar:en-de          English to German; any two of en, de, fr
+    grammar:dates          "the third of May 2021" to "2021-05-03"; also numbers, reversal, copying
+    grammar:en-de:5000     so many pairs (else 20,000 to learn from and 1,000 each to validate and test)
+    grammar:en-de@test     of this split; left out, it is that of the setting which names it
+
+Words have spaces between them, punctuation too. Validation and test hold combinations that training never shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.errors import RegardError, nearest
+
+PREFIX = "grammar:"
+N_PAIRS = {"train": 20_000, "valid": 1_000, "test": 1_000}
+DIAGNOSTICS = ("dates", "numbers", "reversal", "copying")
+_NAME = re.compile(r"grammar:(?P<what>[a-z]+(?:-[a-z]+)?)(?::(?P<n>\d+))?(?:@(?P<split>train|valid|test))?")
+
+
+def is_grammar(name: str) -> bool:
+    return name.startswith(PREFIX)
+
+
+def of_split(name: str, split: str) -> str:
+    """The name with its number of pairs and its split written out.
+
+    >>> of_split("grammar:en-de", "valid"), of_split("grammar:dates:50@test", "train")
+    ('grammar:en-de:1000@valid', 'grammar:dates:50@test')
+    """
+    what, n, given = _read(name)
+    split = given or split
+    return f"{PREFIX}{what}:{n or N_PAIRS[split]}@{split}"
+
+
+def held_out(name: str, split: str) -> str:
+    """What is validated and tested on where only training pairs were named.
+
+    >>> held_out("grammar:en-de:5000@train", "test")
+    'grammar:en-de:1000@test'
+    """
+    return of_split(f"{PREFIX}{_read(name)[0]}", split)
+
+
+def write_pairs(name: str, path: Path) -> None:
+    """Write the pairs of a complete name as TSV."""
+    what, n, split = _read(name)
+    assert n is not None, "how many"
+    assert split is not None, "of which split"
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{source}\t{target}\n" for source, target in _pairs(what, n, split))
+
+
+def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
+    from regard.data.builtin.grammar import Grammar
+    from regard.data.builtin.grammar.diagnostics import TASKS
+
+    if what in TASKS:
+        yield from TASKS[what](split, n, 0)
+        return
+    source, target = what.split("-")
+    for sentence in Grammar().sentences(split, n):
+        yield " ".join(sentence.words(source)), " ".join(sentence.words(target))
+
+
+def _read(name: str) -> tuple[str, int | None, str | None]:
+    from regard.data.builtin.grammar.forms import LANGUAGES
+
+    names = [*(f"{a}-{b}" for a in LANGUAGES for b in LANGUAGES if a != b), *DIAGNOSTICS]
+    match = _NAME.fullmatch(name)
+    if match is None or match["what"] not in names or match["n"] == "0":
+        what = name.removeprefix(PREFIX).partition(":")[0]
+        raise RegardError(
+            f"'{name}' names no pairs of the built-in grammar.{nearest(what, names)} There are {', '.join(names)}, "
+            f"each with a number of pairs if you like: {PREFIX}en-de:5000."
+        )
+    return match["what"], int(match["n"]) if match["n"] else None, match["split"]
