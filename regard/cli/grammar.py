@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -16,7 +15,7 @@ from regard.cli import catalog
 class SourceOrVerb(TyperGroup):
     """`regard data SOURCE` looks at a source: a first word that is no verb of this group is one."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer's Context or click's, by its version
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["look", *args]
         return super().parse_args(ctx, args)

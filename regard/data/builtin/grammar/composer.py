@@ -129,7 +129,9 @@ class Composer:
 
     def attributes(self, noun: Noun) -> tuple[Adjective, ...]:
         """One adjective, or two where French puts them on both sides of the noun."""
+        # "un grand grand-père" would stammer
         fits = [a for a in ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
+        fits = [a for a in fits if not noun.french[0].startswith(f"{a.french[0]}-")]
         if not fits:
             return ()
         first = self.random.choice(fits)
@@ -164,7 +166,7 @@ class Composer:
         preposition = Preposition(english, german, DATIVE, french)
         return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, OF_PLACES, 0.25), number=SINGULAR))
 
-    def where_of(self, verb: Verb) -> tuple[m.Somewhere, ...]:
+    def where_of(self, verb: Verb, subject: m.Thing) -> tuple[m.Somewhere, ...]:
         """Where it happens; verbs of staying and going need a place."""
         if "there" in verb.flags:
             if self.chance(0.5):
@@ -181,7 +183,7 @@ class Composer:
         if self.chance(0.2) and verb.pattern == "alone":
             companion = self.thing(("person",), DEFINITE | {m.A: 1}, adjective=0.2)
             return (m.Somewhere(self.key(), PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
-        return (self.in_a_place(can_hide=verb.pattern == "alone" and "animal" in verb.subjects),)
+        return (self.in_a_place(can_hide=verb.pattern == "alone" and not subject.is_person),)
 
     # Clauses
 
@@ -201,10 +203,10 @@ class Composer:
             verb=verb,
             tense=tense,
             object=None if pattern == "alone" else self.goal(verb, negation, subject),
-            recipient=self.thing(("person",), DEFINITE, adjective=0.2) if pattern == "gift" else None,
+            recipient=self.other_than(subject, ("person",), can_be_pronoun=False) if pattern == "gift" else None,
             is_recipient_first=self.chance(0.5),
             negation=negation,
-            where=self.where_of(verb),
+            where=self.where_of(verb, subject),
             is_question=is_question,
         )
         clause = self.modified(clause, is_inner)
@@ -219,11 +221,25 @@ class Composer:
             determiners = DEFINITE if "person" in verb.objects else DEFINITE | {m.A: 5, m.BARE: 2}
         is_plain = not verb.german.preposition and not verb.french.preposition
         can_be_pronoun = is_plain and "person" in verb.objects and verb.pattern == "object"
-        for _ in range(20):
-            goal = self.thing(verb.objects, determiners, can_be_pronoun=can_be_pronoun and not subject.is_pronoun)
-            if goal.head.name not in {part.head.name for part in subject.parts}:
-                break
+        can_be_pronoun = can_be_pronoun and not subject.is_pronoun
+        goal = self.other_than(subject, verb.objects, determiners, adjective=0.35, can_be_pronoun=can_be_pronoun)
         return self.maybe_both(goal, verb.objects, determiners) if is_plain and not negation else goal
+
+    def other_than(
+        self,
+        thing: m.Thing,
+        kinds: Collection[str],
+        determiners: dict[str, float] = DEFINITE,
+        *,
+        adjective: float = 0.15,
+        can_be_pronoun: bool = True,
+    ) -> m.NounPhrase:
+        """Something else: one sentence does not call two by the same noun."""
+        taken = {part.head.name for part in thing.parts}
+        while True:
+            found = self.thing(kinds, determiners, adjective=adjective, can_be_pronoun=can_be_pronoun)
+            if found.head.name not in taken:
+                return found
 
     def modified(self, clause: m.Clause, is_inner: bool) -> m.Clause:
         """With adverbs of time, frequency and manner."""
@@ -242,15 +258,18 @@ class Composer:
 
     def with_relative(self, clause: m.Clause) -> m.Clause:
         """Sometimes the subject or the object says more about itself."""
-        is_object_last = not clause.where and not clause.manner  # else what follows might belong to either clause
-        for part in ("subject", "object") if is_object_last else ("subject",):
-            thing = getattr(clause, part)
-            if isinstance(thing, m.NounPhrase) and isinstance(thing.head, Noun) and self.maybe(0.12):
-                relative = self.relative(thing, clause.tense)
-                is_recipient_first = part == "object" or clause.is_recipient_first
-                clause = replace(clause, is_recipient_first=is_recipient_first)
-                return replace(clause, **{part: replace(thing, relative=relative)})
+        if relative := self.maybe_relative(clause.subject, clause.tense):
+            return replace(clause, subject=relative)
+        if clause.where or clause.manner:  # what follows the object might belong to either clause
+            return clause
+        if relative := self.maybe_relative(clause.object, clause.tense):
+            return replace(clause, object=relative, is_recipient_first=True)
         return clause
+
+    def maybe_relative(self, thing: m.Thing | None, tense: str) -> m.NounPhrase | None:
+        if not isinstance(thing, m.NounPhrase) or not isinstance(thing.head, Noun) or not self.maybe(0.12):
+            return None
+        return replace(thing, relative=self.relative(thing, tense))
 
     def relative(self, thing: m.NounPhrase, tense_outside: str) -> m.Relative | None:
         noun = thing.head
@@ -263,16 +282,14 @@ class Composer:
         ]  # fmt: skip
         if mine and (not theirs or self.chance(0.5)):
             verb = self.random.choice(mine)
-            goal = self.thing(verb.objects, DEFINITE, adjective=0.15) if verb.pattern == "object" else None
-            return m.Relative(m.Clause(self.key(), thing, verb, tense, goal, where=self._needed(verb)), is_subject=True)
+            goal = self.other_than(thing, verb.objects, can_be_pronoun=False) if verb.pattern == "object" else None
+            where = self.where_of(verb, thing) if verb.flags & {"there", "to", "city"} else ()
+            return m.Relative(m.Clause(self.key(), thing, verb, tense, goal, where=where), is_subject=True)
         if theirs:
             verb = self.random.choice(theirs)
-            subject = self.thing(verb.subjects, DEFINITE, adjective=0.15, can_be_pronoun=True)
+            subject = self.other_than(thing, verb.subjects)
             return m.Relative(m.Clause(self.key(), subject, verb, tense, thing), is_subject=False)
         return None
-
-    def _needed(self, verb: Verb) -> tuple[m.Somewhere, ...]:
-        return self.where_of(verb) if verb.flags & {"there", "to", "city"} else ()
 
     def opinion(self, tense: str, *, is_question: bool = False) -> m.Clause:
         """What something is like."""

@@ -6,7 +6,18 @@ import re
 from collections.abc import Sequence
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import FUTURE, PAST, PERFECT, PLURAL, PRESENT, SINGULAR, Noun, Person, Pronoun
+from regard.data.builtin.grammar.forms import (
+    FUTURE,
+    PAST,
+    PERFECT,
+    PLURAL,
+    PRESENT,
+    SINGULAR,
+    Adverb,
+    Noun,
+    Person,
+    Pronoun,
+)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -92,7 +103,8 @@ def _verb_phrase(verbs: Sequence[Node], rest: Sequence[Node | None]) -> Phrase |
 
 def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]]:
     """The verbs with what stands between them, and all that follows."""
-    number = SINGULAR if without == "subject" else c.subject.number
+    number = c.subject.parts[0].number if c.is_existential else c.subject.number  # there is a dog and two cats
+    number = SINGULAR if without == "subject" else number
     verbs = _verbs(c, PLURAL if number == PLURAL else SINGULAR, is_inverted=without not in ("", "subject"))
     where = [] if without == "where" else [somewhere(place, mark=f"{c.key}.where") for place in c.where]
     if c.predicate is not None and without != "predicate":
@@ -140,7 +152,7 @@ def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     return [*between, word(form, "VERB", *verb_keys, t), *particle]
 
 
-def _adverb(adverb: m.Adverb | None, key: str, label: str) -> Phrase | None:
+def _adverb(adverb: Adverb | None, key: str, label: str) -> Phrase | None:
     return phrase(label, spelled(adverb.english, "ADV", key), mark=key) if adverb else None
 
 

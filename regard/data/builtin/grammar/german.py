@@ -172,21 +172,28 @@ def _middle(c: m.Clause) -> list[Node]:
         nodes.append(noun_phrase(c.recipient, DATIVE, without_preposition=f"{c.key}.to"))
     says_no = c.negation == m.NOT and c.object is not None and c.object.is_indefinite
     last: list[Node] = []
+    manner: list[Node] = [phrase("AVP", spelled(c.manner.german, "ADV", f"{c.key}.manner"))] if c.manner else []
     if c.object is not None and c.verb is not None:
         verb = c.verb.german
         goal = noun_phrase(c.object, verb.case, negation=f"{c.key}.not" if says_no else "")
         if verb.preposition:
             last = [_with_preposition([word(verb.preposition, "ADP", f"{c.key}.particle")], goal)]
         elif not c.object.is_pronoun:
-            nodes.append(goal)
+            late = manner if _is_new(c.object) else []  # er trägt die Kerze heimlich, aber heimlich eine Kerze
+            nodes += [*late, goal]
+            manner = [] if late else manner
     if c.negation == m.NOT and not says_no:
         nodes.append(word("nicht", "PART", f"{c.key}.not"))
-    if c.manner:
-        nodes.append(phrase("AVP", spelled(c.manner.german, "ADV", f"{c.key}.manner")))
+    nodes += manner
     if c.predicate is not None:
         degree = spelled(c.degree.german, "ADV", f"{c.key}.degree") if c.degree else []
         nodes.append(phrase("AP", [*degree, word(c.predicate.german[0], "ADJ", f"{c.key}.quality")]))
     return [*nodes, *_where(c), *last]
+
+
+def _is_new(thing: m.Thing) -> bool:
+    """Whether it is mentioned for the first time, as what has no definite article is."""
+    return all(part.determiner in (m.A, m.BARE, m.COUNT, m.SOME, m.MANY) for part in thing.parts)
 
 
 def _verbs(c: m.Clause) -> tuple[list[Node], list[Node], list[Node]]:

@@ -23,7 +23,8 @@ COLOURS = {
     "black": (25, 25, 25), "brown": (130, 80, 40), "grey": (140, 140, 140), "purple": (130, 60, 170),
 }  # fmt: skip
 BACKGROUND = (250, 248, 243)
-RADII = {"small": 0.45, "big": 0.9}  # of the room there is; 0.68 where the sentence does not say
+CELL = 0.25  # the room of one shape: four stand side by side, and a size is the same in every picture
+RADII = {"small": 0.45, "big": 0.9}  # of half a cell; between them where the sentence does not say
 MIDDLE_RADIUS = 0.68
 SIDES = {"to the left of": (-1, 0), "to the right of": (1, 0), "above": (0, 1), "below": (0, -1)}
 OVERSAMPLED = 3  # points a pixel, each way, for smooth edges
@@ -108,11 +109,10 @@ def _drawn(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
     colour = next((c for c in COLOURS if c in words), None) or random.choice(list(COLOURS))
     size = next((s for s in RADII if s in words), None)
     left, right, low, high = box
-    n_columns = 1 if thing.count == 1 else 2 if right - left >= (high - low) / 2 or thing.count == 4 else 1
+    n_columns = 1 if thing.count == 1 or right - left < 2 * CELL else 2
     n_rows = -(-thing.count // n_columns)
     width, height = (right - left) / n_columns, (high - low) / n_rows
-    room = min(width, height, 0.25) / 2
-    radius = room * RADII.get(size or "", MIDDLE_RADIUS)
+    radius = CELL / 2 * RADII.get(size or "", MIDDLE_RADIUS)
     items = []
     for i in range(thing.count):
         row, column = divmod(i, n_columns)

@@ -46,7 +46,9 @@ def _arrow(x: Points, y: Points) -> Mask:
 def _cloud(x: Points, y: Points) -> Mask:
     puffs = [((-0.5, -0.2), 0.48), ((0.0, 0.1), 0.6), ((0.55, -0.2), 0.44)]
     base = _box(x, y, -0.6, 0.6, -0.65, -0.2)
-    return base | np.any([_disc(x, y, centre, radius) for centre, radius in puffs], axis=0)
+    for centre, radius in puffs:
+        base |= _disc(x, y, centre, radius)
+    return base
 
 
 def _fish(x: Points, y: Points) -> Mask:

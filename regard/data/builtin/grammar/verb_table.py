@@ -99,7 +99,7 @@ draw/drew/drawn | zeichnen/zeichnet/zeichnete/gezeichnet | dessiner | person > n
 photograph | fotografieren/fotografiert/fotografierte/fotografiert | photographier | person > nature animal place person |
 pick+up | auf|heben/hebt/hob/aufgehoben | ramasser | person > thing | action
 throw+away/threw/thrown | weg|werfen/wirft/warf/weggeworfen | jeter/jette/jettent/jeté/jetter | person > thing text clothes |
-push | schieben/schiebt/schob/geschoben | pousser | person > road furniture | action
+push | schieben/schiebt/schob/geschoben | pousser | person > road table chair bed sofa desk | action
 pull | ziehen/zieht/zog/gezogen | tirer | person horse donkey elephant > road | action
 understand/understood/understood | verstehen/versteht/verstand/verstanden | comprendre/comprend/comprennent/compris/comprendr/compren | person > person text | stative
 believe | glauben/glaubt/glaubte/geglaubt dat | croire/croit/croient/cru/croir/croy | person > person | stative

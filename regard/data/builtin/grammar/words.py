@@ -20,7 +20,7 @@ INNER_TAGS = {
     "day": "NOUN", "jeden": "DET", "Tag": "NOUN", "chaque": "DET", "jour": "NOUN", "in": "ADP", "the": "DET",
     "morning": "NOUN", "am": "ADP", "Morgen": "NOUN", "le": "DET", "matin": "NOUN", "next": "ADJ", "nächste": "ADJ",
     "nächstes": "ADJ", "year": "NOUN", "Jahr": "NOUN", "année": "NOUN", "prochaine": "ADJ", "en": "ADP",
-    "secret": "NOUN", "marché": "NOUN", "du": "ADP", "left": "NOUN", "right": "NOUN", "côté": "NOUN",
+    "ADP next": "ADV", "secret": "NOUN", "marché": "NOUN", "du": "ADP", "left": "NOUN", "right": "NOUN", "côté": "NOUN",
     "gauche": "NOUN", "droite": "NOUN", "front": "NOUN", "links": "ADV", "rechts": "ADV",
 }  # fmt: skip
 
@@ -68,7 +68,14 @@ def spelled(form: str, tag: str, key: str, entity: str = "") -> list[Word]:
         keys = [key + part] if part else [key, *(key + p for p in PARTS)]
         name = f"{'I' if i else 'B'}-{entity}" if entity else "O"
         is_expression = len(tokens) > 1
-        words.append(Word(text, INNER_TAGS.get(text, tag) if is_expression else tag, frozenset(keys), name))
+        words.append(
+            Word(
+                text,
+                INNER_TAGS.get(f"{tag} {text}", INNER_TAGS.get(text, tag)) if is_expression else tag,
+                frozenset(keys),
+                name,
+            )
+        )
     return words
 
 

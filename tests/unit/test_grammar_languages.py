@@ -1,0 +1,283 @@
+"""What each language does with a meaning: every expected sentence was written by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from regard.data.builtin.grammar import english, french, german
+from regard.data.builtin.grammar import meaning as m
+from regard.data.builtin.grammar.forms import (
+    DATIVE,
+    FUTURE,
+    PAST,
+    PERFECT,
+    PLURAL,
+    PRESENT,
+    SINGULAR,
+    Preposition,
+    Pronoun,
+)
+from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
+from regard.data.builtin.grammar.words import joined, leaves
+
+BY_ADVERB = {adverb.english: adverb for _, adverb in ADVERBS}
+HER, THEM = Pronoun("f", SINGULAR, "she"), Pronoun("m", PLURAL, "they")
+CANADA = next(place for place in PLACES if place.english == "Canada")
+ANNA = next(who for who in GIVEN if who.given == "Anna")
+
+
+def np(noun: str, determiner: str = m.THE, *adjectives: str, many: bool = False, **more: object) -> m.NounPhrase:
+    key = f"{noun}{determiner}{''.join(adjectives)}"
+    number = PLURAL if many else SINGULAR
+    return m.NounPhrase(
+        key, NOUNS[noun], determiner, number, adjectives=tuple(ADJECTIVES[a] for a in adjectives), **more
+    )
+
+
+def does(
+    subject: m.Thing, verb: str | None, thing: m.Thing | None = None, tense: str = PRESENT, **more: object
+) -> m.Clause:
+    return m.Clause("c" + subject.key, subject, VERBS[verb] if verb else None, tense, thing, **more)
+
+
+def at(noun: str, preposition: str = "", **more: object) -> tuple[m.Somewhere, ...]:
+    there = Preposition(NOUNS[noun].there[0], NOUNS[noun].there[1], DATIVE, NOUNS[noun].there[2])
+    return (m.Somewhere("p", PREPOSITIONS[preposition] if preposition else there, np(noun, **more)),)
+
+
+DOG, CAT = np("dog"), np("cat")
+CASES: dict[str, tuple[m.Meaning, str, str, str]] = {
+    "who does it": (
+        m.Meaning(does(CAT, "see", DOG)),
+        "The cat sees the dog.",
+        "Die Katze sieht den Hund.",
+        "Le chat voit le chien.",
+    ),
+    "the verb second, the prefix last": (
+        m.Meaning(does(np("woman"), "call", np("man"), when=BY_ADVERB["today"], is_when_first=True)),
+        "Today, the woman calls the man.",
+        "Heute ruft die Frau den Mann an.",
+        "Aujourd'hui, la femme appelle l'homme.",
+    ),
+    "the verb last, the prefix joined": (
+        m.Meaning(does(DOG, "sleep"), "because", does(CAT, "wake up")),
+        "The dog sleeps because the cat wakes up.",
+        "Der Hund schläft, weil die Katze aufwacht.",
+        "Le chien dort parce que le chat se réveille.",
+    ),
+    "a clause in the first place": (
+        m.Meaning(does(DOG, "arrive", tense=FUTURE), "if", does(np("owl"), "sleep"), is_second_first=True),
+        "If the owl sleeps, the dog will arrive.",
+        "Wenn die Eule schläft, wird der Hund ankommen.",
+        "Si le hibou dort, le chien arrivera.",
+    ),
+    "a perfect, its participle last and agreeing": (
+        m.Meaning(does(np("woman", many=True), "leave", tense=PERFECT)),
+        "The women have left.",
+        "Die Frauen sind weggegangen.",
+        "Les femmes sont parties.",
+    ),
+    "nicht after the object, ne and pas around the verb": (
+        m.Meaning(does(np("student"), "look for", np("key"), negation=m.NOT)),
+        "The student does not look for the key.",
+        "Der Student sucht den Schlüssel nicht.",
+        "L'étudiant ne cherche pas la clé.",
+    ),
+    "kein, and pas de": (
+        m.Meaning(does(np("man"), "eat", np("egg", m.A), PAST, negation=m.NOT)),
+        "The man did not eat an egg.",
+        "Der Mann aß kein Ei.",
+        "L'homme n'a pas mangé d'œuf.",
+    ),
+    "partitives": (
+        m.Meaning(does(np("child"), "drink", np("water", m.BARE, "cold"))),
+        "The child drinks cold water.",
+        "Das Kind trinkt kaltes Wasser.",
+        "L'enfant boit de l'eau froide.",
+    ),
+    "des before a noun, de before an adjective": (
+        m.Meaning(does(np("dog", m.BARE, "small", many=True), "chase", np("cat", m.BARE, "black", many=True))),
+        "Small dogs chase black cats.",
+        "Kleine Hunde verfolgen schwarze Katzen.",
+        "De petits chiens poursuivent des chats noirs.",
+    ),
+    "a dative object and a weak noun": (
+        m.Meaning(does(np("boy"), "help", np("neighbour"), PERFECT)),
+        "The boy has helped the neighbour.",
+        "Der Junge hat dem Nachbarn geholfen.",
+        "Le garçon a aidé le voisin.",
+    ),
+    "a preposition that French contracts": (
+        m.Meaning(does(np("girl"), "dream of", np("king"))),
+        "The girl dreams of the king.",
+        "Das Mädchen träumt vom König.",
+        "La fille rêve du roi.",
+    ),
+    "no contraction where it elides": (
+        m.Meaning(does(np("girl"), "talk to", np("friend"), where=at("train station"))),
+        "The girl talks to the friend at the train station.",
+        "Das Mädchen spricht am Bahnhof mit dem Freund.",
+        "La fille parle à l'ami à la gare.",
+    ),
+    "reflexive in two languages, one word in the third": (
+        m.Meaning(does(np("nurse", many=True), "remember", np("hotel", many=True), PAST)),
+        "The nurses remembered the hotels.",
+        "Die Krankenschwestern erinnerten sich an die Hotels.",
+        "Les infirmières se souvenaient des hôtels.",
+    ),
+    "sich before a noun that comes after the verb": (
+        m.Meaning(does(np("man"), "rest", tense=PERFECT, is_question=True)),
+        "Has the man rested?",
+        "Hat sich der Mann ausgeruht?",
+        "Est-ce que l'homme s'est reposé ?",
+    ),
+    "a clitic with which the participle agrees": (
+        m.Meaning(does(np("man"), "see", m.NounPhrase("her", HER), PERFECT, negation=m.NEVER)),
+        "The man has never seen her.",
+        "Der Mann hat sie nie gesehen.",
+        "L'homme ne l'a jamais vue.",
+    ),
+    "s'il, and ils": (
+        m.Meaning(does(DOG, "fall", tense=FUTURE), "if", does(m.NounPhrase("they", THEM, number=PLURAL), "sing")),
+        "The dog will fall if they sing.",
+        "Der Hund wird fallen, wenn sie singen.",
+        "Le chien tombera s'ils chantent.",
+    ),
+    "giving": (
+        m.Meaning(does(np("woman"), "give", np("book", m.A), recipient=np("child"), is_recipient_first=True)),
+        "The woman gives the child a book.",
+        "Die Frau gibt dem Kind ein Buch.",
+        "La femme donne un livre à l'enfant.",
+    ),
+    "whose it is": (
+        m.Meaning(does(np("dog", m.OWNED, "old", owner=ANNA), "bite", np("bus driver"))),
+        "Anna's old dog bites the bus driver.",
+        "Annas alter Hund beißt den Busfahrer.",
+        "Le vieux chien d'Anna mord le conducteur de bus.",
+    ),
+    "relative clauses": (
+        m.Meaning(does(
+            replace(np("mouse"), relative=m.Relative(does(CAT, "see", np("mouse"), PAST), is_subject=False)), "sleep",
+        )),
+        "The mouse that the cat saw sleeps.",
+        "Die Maus, die die Katze sah, schläft.",
+        "La souris que le chat a vue dort.",
+    ),
+    "a relative clause behind the verb": (
+        m.Meaning(does(
+            np("man"), "read",
+            replace(np("letter"), relative=m.Relative(does(np("letter"), "arrive", tense=PAST), is_subject=True)),
+            PERFECT,
+        )),
+        "The man has read the letter that arrived.",
+        "Der Mann hat den Brief gelesen, der ankam.",
+        "L'homme a lu la lettre qui est arrivée.",
+    ),
+    "a claim": (
+        m.Meaning(
+            does(np("bird"), "fly", tense=PERFECT, where=(m.Somewhere("p", None, place=CANADA, is_direction=True),)),
+            claim=does(np("aunt"), "say"),
+        ),
+        "The aunt says that the bird has flown to Canada.",
+        "Die Tante sagt, dass der Vogel nach Kanada geflogen ist.",
+        "La tante dit que l'oiseau a volé au Canada.",
+    ),
+    "what something is like": (
+        m.Meaning(does(np("soup", m.THIS), None, tense=PAST, predicate=ADJECTIVES["sour"], negation=m.NOT)),
+        "This soup was not sour.",
+        "Diese Suppe war nicht sauer.",
+        "Cette soupe n'était pas acide.",
+    ),
+    "there is": (
+        m.Meaning(does(
+            m.Both("b", np("circle", m.A, "small", "red"), np("star", m.A, "green"), lacks=True), None,
+            is_existential=True,
+        )),
+        "There is a small red circle but no green star.",
+        "Es gibt einen kleinen roten Kreis, aber keinen grünen Stern.",
+        "Il y a un petit cercle rouge mais pas d'étoile verte.",
+    ),
+    "besoin de": (
+        m.Meaning(does(np("doctor"), "need", np("bag", many=True), PAST, negation=m.NOT)),
+        "The doctor did not need the bags.",
+        "Der Arzt brauchte die Taschen nicht.",
+        "Le médecin n'avait pas besoin des sacs.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_language_says_it_as_its_speakers_do(name: str) -> None:
+    meaning, *expected = CASES[name]
+    written = [
+        joined([w.text for w in leaves(module.sentence(meaning))], language)
+        for language, module in (("en", english), ("de", german), ("fr", french))
+    ]
+    assert written == expected
+
+
+GERMAN = [  # determiner, adjective, noun, many: nominative, accusative, dative
+    (m.THE, "old", "dog", False, "der alte Hund", "den alten Hund", "dem alten Hund"),
+    (m.THE, "old", "cat", False, "die alte Katze", "die alte Katze", "der alten Katze"),
+    (m.THE, "old", "horse", False, "das alte Pferd", "das alte Pferd", "dem alten Pferd"),
+    (m.THE, "old", "dog", True, "die alten Hunde", "die alten Hunde", "den alten Hunden"),
+    (m.A, "old", "dog", False, "ein alter Hund", "einen alten Hund", "einem alten Hund"),
+    (m.A, "old", "cat", False, "eine alte Katze", "eine alte Katze", "einer alten Katze"),
+    (m.A, "old", "horse", False, "ein altes Pferd", "ein altes Pferd", "einem alten Pferd"),
+    (m.MY, "old", "cat", True, "meine alten Katzen", "meine alten Katzen", "meinen alten Katzen"),
+    (m.OUR, "old", "bear", False, "unser alter Bär", "unseren alten Bären", "unserem alten Bären"),
+    (m.THIS, "old", "child", False, "dieses alte Kind", "dieses alte Kind", "diesem alten Kind"),
+    (m.EVERY, "old", "student", False, "jeder alte Student", "jeden alten Studenten", "jedem alten Studenten"),
+    (m.MANY, "old", "car", True, "viele alte Autos", "viele alte Autos", "vielen alten Autos"),
+    (m.SOME, "old", "girl", True, "einige alte Mädchen", "einige alte Mädchen", "einigen alten Mädchen"),
+    (m.BARE, "cold", "water", False, "kaltes Wasser", "kaltes Wasser", "kaltem Wasser"),
+    (m.BARE, "cold", "milk", False, "kalte Milch", "kalte Milch", "kalter Milch"),
+    (m.BARE, "cold", "wine", False, "kalter Wein", "kalten Wein", "kaltem Wein"),
+    (m.THE, "dark", "forest", False, "der dunkle Wald", "den dunklen Wald", "dem dunklen Wald"),
+    (m.A, "expensive", "wine", False, "ein teurer Wein", "einen teuren Wein", "einem teuren Wein"),
+    (m.A, "tired", "man", False, "ein müder Mann", "einen müden Mann", "einem müden Mann"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", GERMAN, ids=lambda row: row[4])
+def test_german_declines_article_adjective_and_noun_together(row: tuple[str, str, str, bool, str, str, str]) -> None:
+    determiner, adjective, noun, many, *expected = row
+    thing = np(noun, determiner, adjective, many=many)
+    cases = ("nominative", "accusative", "dative")
+    assert [" ".join(w.text for w in leaves(german.noun_phrase(thing, case))) for case in cases] == expected
+
+
+FRENCH = [
+    (np("friend", m.THE, "old"), "le vieil ami"),
+    (np("friend", m.A, "new"), "un nouvel ami"),
+    (np("friend", m.MY, "old", many=True), "mes vieux amis"),
+    (np("school", m.MY), "mon école"),
+    (np("school", m.MY, "old"), "ma vieille école"),
+    (np("squirrel", m.THIS), "cet écureuil"),
+    (np("hedgehog", m.THIS), "ce hérisson"),
+    (np("bean", m.THE), "le haricot"),
+    (np("house", m.THE, "white", many=True), "les maisons blanches"),
+    (np("chair", m.A, "brown"), "une chaise marron"),
+    (np("star", m.COUNT, "small", "blue", many=True, count=3), "trois petites étoiles bleues"),
+    (np("egg", m.MANY, many=True), "beaucoup d'œufs"),
+    (np("owl", m.MANY, many=True), "beaucoup de hiboux"),
+    (np("meat", m.BARE), "de la viande"),
+    (np("rice", m.BARE), "du riz"),
+    (np("jacket", m.THE, "cheap", many=True), "les vestes bon marché"),
+]
+
+
+@pytest.mark.parametrize(("thing", "expected"), FRENCH, ids=[text for _, text in FRENCH])
+def test_french_agrees_elides_and_places_adjectives(thing: m.NounPhrase, expected: str) -> None:
+    tree = french.finished(french.noun_phrase(thing))
+    text = joined([w.text for w in leaves(tree)], "fr")
+    assert text[0].lower() + text[1:] == expected
+
+
+def test_english_says_an_where_it_sounds_like_it() -> None:
+    spoken = {"apple": "An apple", "dog": "A dog", "umbrella": "An umbrella"}
+    for noun, text in spoken.items():
+        assert joined([w.text for w in leaves(english.finished(english.noun_phrase(np(noun, m.A))))], "en") == text
+    useful, honest = np("key", m.A, "useful"), np("man", m.A, "honest")
+    assert next(w.text for w in leaves(english.finished(english.noun_phrase(useful)))) == "A"
+    assert next(w.text for w in leaves(english.finished(english.noun_phrase(honest)))) == "An"
