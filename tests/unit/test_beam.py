@@ -122,6 +122,13 @@ def test_what_nothing_is_left_for_goes_on_with_what_is_impossible() -> None:
     assert (only.tokens, only.log_prob) == ((1, 0), -math.inf)
 
 
+def test_of_texts_that_are_impossible_only_the_first_goes_on() -> None:
+    told = Told([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    nothing = torch.full((1, 3), -math.inf, dtype=torch.float64)
+    found = beam_search(told, nothing, (), BeamConfig(beam=2, n_best=2), max_lengths=2, stop=None)
+    assert [(h.tokens, h.log_prob) for h in found[0]] == [((0, 0), -math.inf)]  # and not 1 1, though 1 is sure after 1
+
+
 def test_predictions_that_are_not_numbers_are_refused() -> None:
     with pytest.raises(RegardError, match=r"The model's predictions are not numbers \(NaN\)"):
         Told([[0.5, 0.5], [math.nan, 1.0]]).found(BeamConfig(beam=2))
