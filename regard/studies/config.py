@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.errors import RegardError
+from regard.errors import RegardError, nearest
 from regard.settings import Settings, setting
 from regard.training.config import check_device
+from regard.training.teaching_config import MODES
 
 _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
@@ -102,6 +103,33 @@ class CostConfig(Settings):
             sizes = list(getattr(self, name))
             if len(sizes) < 2 or sizes != sorted(set(sizes)):
                 raise RegardError(f"{name} must be two or more sizes, each larger than the one before, not {sizes}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureConfig(Settings):
+    """What a model loses where it reads its own words in place of the true ones."""
+
+    modes: tuple[str, ...] = setting(
+        ("teacher", "scheduled", "free"), "ways of teaching, a model each, where no --run is given"
+    )
+    data: str | tuple[str, ...] | None = setting(
+        None,
+        "pairs to train and measure on, as data.train of `regard train`: one TSV or two aligned files; null: the "
+        "built-in grammar, English to German, or each run's own held-out pairs",
+    )
+    n_pairs: int = setting(4000, "sentences of the grammar to learn from", low=10)
+    n_steps: int = setting(600, "updates of the brief training", low=1)
+    d_model: int = setting(128, "width of the models; even", low=4)
+    n_texts: int = setting(300, "held-out pairs to measure on, at most", low=2)
+    seed: int = setting(0, _SEED, low=0)
+
+    def check(self) -> None:
+        _check_listed("modes", self.modes, "[teacher, free]")
+        for mode in self.modes:
+            if mode not in MODES:
+                raise RegardError(f"modes must be out of {', '.join(MODES)}, not '{mode}'.{nearest(mode, MODES)}")
+        if self.d_model % 2:
+            raise RegardError(f"d_model must be even, half for each direction of the encoder, not {self.d_model}.")
 
 
 def _check_listed(name: str, values: Sequence[object], example: str) -> None:

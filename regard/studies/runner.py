@@ -21,8 +21,10 @@ from regard.comparison.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
+from regard.pair_run import PairRun, load_pair_run
 from regard.run import Run, load
 from regard.studies.finding import Study
+from regard.studies.fits import listed
 from regard.studies.table import STUDIES, study_config, study_entry
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def run_study(
     if runs:
         _check_runs(name, runs, given)
     _check_place(out, name)
-    loaded = [load(run) for run in runs]
+    loaded = [(load_pair_run if entry.reads == "pairs" else load)(run) for run in runs]
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
@@ -64,7 +66,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
     """Refuse runs where a study takes none, one run twice, and settings of models that would not be made."""
     making = study_entry(name).making
     if making is None:
-        takers = " and ".join(key for key, entry in STUDIES.items() if entry.takes_runs)
+        takers = listed([key for key, entry in STUDIES.items() if entry.takes_runs])
         raise RegardError(
             f"The study '{name}' makes its own models and takes no --run; {takers} do. "
             "To score a run, ask `regard eval RUN`."
@@ -112,7 +114,7 @@ def _study_in(out: Path) -> str | None:
     return found.get("study") if isinstance(found, dict) else None
 
 
-def _command(name: str, runs: Sequence[Run], settings: Sequence[str], out: Path) -> str:
+def _command(name: str, runs: Sequence[Run | PairRun], settings: Sequence[str], out: Path) -> str:
     words = ["regard", "study", name]
     for run in runs:
         words += ["--run", str(run.folder)]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, nearest
 from regard.settings import Settings
-from regard.studies.config import ABConfig, CostConfig, GradientsConfig, RecencyConfig
+from regard.studies.config import ABConfig, CostConfig, ExposureConfig, GradientsConfig, RecencyConfig
 
 if TYPE_CHECKING:
+    from regard.pair_run import PairRun
     from regard.run import Run
     from regard.studies.finding import Finding
     from regard.text.learning import Progress
@@ -21,12 +22,14 @@ class StudyEntry:
     """A study by name: its settings, what it shows, and whether it can be made on runs of the user's."""
 
     config: type[Settings]
-    measure: Callable[[Any, Sequence[Run], Progress], Finding]
+    measure: Callable[[Any, Sequence[Any], Progress], Finding]
     summary: str
     example: str
     """An assignment for --set."""
     making: tuple[str, ...] | None = None
     """The settings of the models that it makes, which mean nothing for runs; None: it takes no runs."""
+    reads: str = "text"
+    """What the runs that it takes read: text or pairs."""
 
     @property
     def takes_runs(self) -> bool:
@@ -57,6 +60,12 @@ def _recency(config: RecencyConfig, runs: Sequence[Run], tell: Progress) -> Find
     return study_recency(config, runs, tell)
 
 
+def _exposure(config: ExposureConfig, runs: Sequence[PairRun], tell: Progress) -> Finding:
+    from regard.studies.exposure import study_exposure
+
+    return study_exposure(config, runs, tell)
+
+
 STUDIES: dict[str, StudyEntry] = {
     "gradients": StudyEntry(
         config=GradientsConfig,
@@ -83,6 +92,14 @@ STUDIES: dict[str, StudyEntry] = {
         summary="how far back a word can be and still change the prediction",
         example="max_distance=32",
         making=("models", "n_steps", "d_model"),
+    ),
+    "exposure": StudyEntry(
+        config=ExposureConfig,
+        measure=_exposure,
+        summary="exposure bias: what a translation model loses where it reads its own words, by how it was taught",
+        example="n_steps=100",
+        making=("modes", "n_pairs", "n_steps", "d_model", "seed"),
+        reads="pairs",
     ),
 }
 
