@@ -14,6 +14,7 @@ from regard.data.pair_grammar import is_grammar, write_pairs
 from regard.data.pair_lines import BadLine, checked_sides, columns, fields, read_lines
 from regard.data.pairs_config import PairPart, PairsConfig
 from regard.data.source import HUB, TextFile, resolve
+from regard.data.tree_pairs import tree_sides
 from regard.errors import RegardError
 
 Sides = tuple[str, str]
@@ -36,7 +37,7 @@ def resolve_pairs(parts: tuple[PairPart, ...], spool: Path, cache: Path) -> list
         for j, name in enumerate(part.names):
             folder = spool / f"{i}-{j}"
             folder.mkdir()
-            sides.append(_files_of(name, folder, cache))
+            sides.append(_files_of(_trees_in(name) if part.form == "trees" else name, folder, cache))
         if len({len(files) for files in sides}) > 1:
             counts = " and ".join(f"{name} {len(files)}" for name, files in zip(part.names, sides, strict=True))
             raise RegardError(
@@ -44,6 +45,11 @@ def resolve_pairs(parts: tuple[PairPart, ...], spool: Path, cache: Path) -> list
             )
         found += [PairFiles(files, part.form, part.tag) for files in zip(*sides, strict=True)]
     return found
+
+
+def _trees_in(name: str) -> str:
+    """A treebank's folder holds other files too, such as one that says what it is."""
+    return f"{name.rstrip('/')}/**/*.mrg" if Path(name).expanduser().is_dir() else name
 
 
 def _files_of(name: str, spool: Path, cache: Path) -> list[TextFile]:
@@ -65,8 +71,7 @@ class PairReader:
 
     def pairs(self, part: PairFiles) -> Iterator[Sides]:
         """(source, target) of every line that can be used; the first that cannot is an error unless `skips_bad`."""
-        aligned = self._aligned(*part.files) if part.form == "files" else self._in_one(part.files[0], part.form)
-        for place, sides in aligned:
+        for place, sides in self._found(part):
             checked = sides if isinstance(sides, BadLine) else checked_sides(*sides)
             if not isinstance(checked, BadLine):
                 yield checked[::-1] if self._data.is_reversed else checked
@@ -74,6 +79,14 @@ class PairReader:
                 self.skipped[checked.kind] += 1
             else:
                 raise RegardError(f"{place} {checked.why} To leave out such lines and count them, set data.skips_bad.")
+
+    def _found(self, part: PairFiles) -> Iterator[tuple[str, Sides | BadLine]]:
+        """Both sides of every pair, or what is wrong with it, and where it stands."""
+        if part.form == "files":
+            return self._aligned(*part.files)
+        if part.form == "trees":
+            return tree_sides(part.files[0], self._data.tree_words, self._data.skips_bad)
+        return self._in_one(part.files[0], part.form)
 
     def _in_one(self, file: TextFile, form: str) -> Iterator[tuple[str, Sides | BadLine]]:
         for number, line in enumerate(read_lines(file.path, file.name), start=1):

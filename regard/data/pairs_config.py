@@ -10,13 +10,13 @@ from regard.data.pair_grammar import held_out, is_grammar, of_split
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
-FORMS = ("files", "tsv", "jsonl")
+FORMS = ("files", "tsv", "jsonl", "trees")
 COMPRESSED = (".gz", ".xz", ".zst")
-NAMED_FORMS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+NAMED_FORMS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mrg": "trees"}
+TREE_WORDS = ("slot", "tag", "bare")
 PAIRS_DOC = (
-    "two aligned files [train.en, train.de], one TSV (source TAB target), one JSONL or grammar:en-de, the built-in one; a "
-    "list of such lists: several "
-    "parts; a part may end with its tag, as in [train.en, train.de, <2de>]"
+    "two aligned files [train.en, train.de], one TSV (source TAB target), one JSONL, or grammar:en-de, built in; "
+    "a list of such lists: several parts; a part may end with its tag, as in [train.en, train.de, <2de>]"
 )
 _TAG = re.compile(r"<[^<>\s]+>")
 
@@ -25,7 +25,7 @@ Given = str | tuple[str, ...] | tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class PairPart:
-    """Files of one form: two that are aligned (`files`), or one that holds both sides (`tsv`, `jsonl`)."""
+    """Files of one form: two that are aligned (`files`), or one that holds both sides (`tsv`, `jsonl`, `trees`)."""
 
     names: tuple[str, ...]
     form: str
@@ -54,11 +54,18 @@ class PairsConfig(Settings):
     p_test: float = setting(0.05, "part of train that becomes test pairs where test is null", low=0, high=0.9)
     format: str = setting(
         "auto",
-        "auto: two files are aligned line by line, one is JSON lines if it is named .jsonl, else TSV",
+        "auto: two files are aligned line by line, one is JSON lines if it is named .jsonl, trees if .mrg, else TSV; "
+        "trees: sentences and their bracketed trees, one a line or as treebanks write them",
         choices=("auto", *FORMS),
     )
     source_field: str = setting("source", "the field of a JSON record that holds the source")
     target_field: str = setting("target", "the field of a JSON record that holds the target")
+    tree_words: str = setting(
+        "slot",
+        "trees: what stands for a word in the target; slot: XX; tag: its part of speech, which is learned too; bare: XX, "
+        "in trees that have no parts of speech",
+        choices=TREE_WORDS,
+    )
     is_reversed: bool = setting(False, "swap the sides: what stands second is the source")
     tag: str | None = setting(
         None, "a token such as <2de> put before every source whose part has none of its own; it joins the vocabulary"
@@ -71,14 +78,30 @@ class PairsConfig(Settings):
     split_seed: int = setting(0, "another seed gives another split", low=0, high=2**63 - 1)
 
     def check(self) -> None:
-        for name in ("train", "valid", "test"):
-            self.parts(name)
+        forms = {part.form for name in ("train", "valid", "test") for part in self.parts(name)}
+        if "trees" in forms:
+            self._check_trees(forms)
         if self.tag is not None and not is_tag(self.tag):
             raise RegardError(f"tag must be written in angle brackets with no space, such as <2de>, not {self.tag!r}.")
         if self.part_valid + self.part_test > 0.95:
             raise RegardError(
                 f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
             )
+
+    def _check_trees(self, forms: set[str]) -> None:
+        if len(forms) > 1:
+            others = ", ".join(sorted(forms - {"trees"}))
+            raise RegardError(
+                f"Some of these files hold trees and some do not ({others}): a run reads the one or the other. Set format "
+                "to trees if all are trees."
+            )
+        if self.is_reversed:
+            raise RegardError("is_reversed is true, but the words of a tree cannot be the target. Set it to false.")
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the pairs are sentences and their trees."""
+        return any(part.form == "trees" for part in self.parts("train"))
 
     @property
     def part_valid(self) -> float:
