@@ -31,7 +31,8 @@ class Bridge(nn.Module):
         states = []
         for index, each in enumerate(self.maps):
             end = ends[max(0, index + self.n_ends - self.n_layers)]
-            h, *cell = each(end).chunk(self.n_parts, dim=-1)
+            # A state that goes on over many steps is kept in full precision, whatever autocast multiplied in.
+            h, *cell = each(end).to(each.weight.dtype).chunk(self.n_parts, dim=-1)
             states.append((torch.tanh(h), *cell))
         return tuple(states)
 

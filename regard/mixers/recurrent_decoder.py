@@ -108,7 +108,8 @@ class RecurrentDecoder(nn.Module):
         self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], start: Any, capacity: int | None
     ) -> Writing:
         B, D = states.shape[0], states.shape[2]
-        layers = start if start else self.recurrent.start(B, 0, states)
+        like = self.recurrent.layers[0].weights()[0]  # the states may be of a lower precision
+        layers = start if start else self.recurrent.start(B, 0, like)
         if self.attention is None:
             return layers, (), ()
         return layers, states.new_zeros(B, D) if self.feeds_input else (), self.attention.start(states, mask)

@@ -142,9 +142,12 @@ class ConditionalLanguageModel(nn.Module):
                 nats = (1 - smoothing) * nats + smoothing * uniform
             return nats.where(mask, 0.0).sum(), mask.sum()
         rows, answers = h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
-        total, count = chunked_cross_entropy(rows, W, b, answers, mask.reshape(-1))
+        is_real = mask.reshape(-1)
+        if rows.device.type == "cpu":  # padding costs as much as words do; a GPU would have to wait to know how many
+            rows, answers, is_real = rows[is_real], answers[is_real], is_real[is_real]
+        total, count = chunked_cross_entropy(rows, W, b, answers, is_real)
         if smoothing:
-            total = total + smoothing * above_mean_logit(rows, W, b, answers).where(mask.reshape(-1), 0.0).sum()
+            total = total + smoothing * above_mean_logit(rows, W, b, answers).where(is_real, 0.0).sum()
         return total, count
 
     def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
