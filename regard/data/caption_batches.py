@@ -82,12 +82,20 @@ class CaptionBatches:
 
     def at(self, index: int) -> CaptionBatch:
         """Batch `index`; the same arguments give the same arrays, whatever was asked before."""
+        epoch, rows = self.rows(index)
+        pictures = np.stack([self._picture(epoch, int(row)) for row in rows]).transpose(0, 3, 1, 2)
+        inputs, targets, mask = self.captions(rows)
+        return CaptionBatch(np.ascontiguousarray(pictures), self.numbers[rows], inputs, targets, mask)
+
+    def rows(self, index: int) -> tuple[int, Ids]:
+        """The epoch of batch `index`, and which captions are in it: `numbers` says of which pictures they are."""
         epoch, step = divmod(index, self.per_epoch)
         places = np.arange(step * self.n_batch, min((step + 1) * self.n_batch, len(self)))
-        rows = permuted(places, len(self), seed=_draws(self.seed, epoch)[0])
-        pictures = np.stack([self._picture(epoch, int(row)) for row in rows]).transpose(0, 3, 1, 2)
-        inputs, targets, mask = padded([self.ids[row] for row in rows], self.eos)
-        return CaptionBatch(np.ascontiguousarray(pictures), self.numbers[rows], inputs, targets, mask)
+        return epoch, permuted(places, len(self), seed=_draws(self.seed, epoch)[0])
+
+    def captions(self, rows: Ids) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+        """Inputs, targets and mask (B, T) of some captions."""
+        return padded([self.ids[row] for row in rows], self.eos)
 
     def _picture(self, epoch: int, row: int) -> Pixels:
         """(size, size, 3): cut out anywhere and mirrored by chance, or the middle."""

@@ -1,4 +1,4 @@
-"""The names of all models: those that read a text and those that read pairs. It imports no torch: listing models and
+"""The names of all models: those that read a text, pairs, or pictures. It imports no torch: listing models and
 reading configs stay instant.
 """
 
@@ -23,11 +23,13 @@ from regard.mixers.config import (
 from regard.mixers.convolution_config import ConvolutionConfig
 from regard.mixers.looking_back_config import PointerConfig, RecurrentAttentionConfig
 from regard.mixers.restricted_config import RestrictedConfig
+from regard.models.captioner_config import CaptionerConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
 
 if TYPE_CHECKING:
+    from regard.models.captioner import Captioner
     from regard.models.gradient_model import GradientModel
     from regard.models.seq2seq import Seq2Seq
 
@@ -59,6 +61,18 @@ class PairModelEntry:
     reads: Literal["pairs"] = "pairs"
 
 
+@dataclass(frozen=True)
+class PictureModelEntry:
+    """A model that describes pictures. It is built for a vocabulary and for the side of the pictures in pixels."""
+
+    config: type[Settings]
+    build: Callable[[Any, int, int], Captioner]
+    summary: str
+    paper: str
+    kind: Literal["gradient"] = "gradient"
+    reads: Literal["pictures"] = "pictures"
+
+
 def _assemblies() -> ModuleType:
     from regard.models import assemblies
 
@@ -75,6 +89,12 @@ def _seq2seq() -> ModuleType:
     from regard.models import seq2seq_assemblies
 
     return seq2seq_assemblies
+
+
+def _captioner() -> ModuleType:
+    from regard.models import captioner
+
+    return captioner
 
 
 def _looking_back() -> ModuleType:
@@ -195,10 +215,23 @@ PAIR_MODELS: dict[str, PairModelEntry] = {
 """Models that read pairs: sentences and their translations, say."""
 
 
-def model_entry(name: str) -> ModelEntry | PairModelEntry:
-    found = MODELS.get(name) or PAIR_MODELS.get(name)
+PICTURE_MODELS: dict[str, PictureModelEntry] = {
+    "captioner": PictureModelEntry(
+        config=CaptionerConfig,
+        build=lambda config, *sizes: _captioner().captioner(config, *sizes),
+        summary="says what is in a picture: convolutions or patches, then a decoder that looks at them word by word",
+        paper="Vinyals et al. 2015; Xu et al. 2015",
+    ),
+}
+"""Models that read pictures and write captions."""
+
+MODEL_NAMES = (*MODELS, *PAIR_MODELS, *PICTURE_MODELS)
+
+
+def model_entry(name: str) -> ModelEntry | PairModelEntry | PictureModelEntry:
+    found = MODELS.get(name) or PAIR_MODELS.get(name) or PICTURE_MODELS.get(name)
     if found is None:
-        names = [*MODELS, *PAIR_MODELS]
+        names = MODEL_NAMES
         raise RegardError(f"There is no model '{name}'.{nearest(name, names)} There are: {', '.join(names)}.")
     return found
 
@@ -215,8 +248,8 @@ def model_config(name: str, given: Mapping[str, Any] | None = None, where: str =
 def build_language_model(name: str, config: Settings, vocab_size: int) -> GradientModel:
     """The gradient model called `name`, with fresh weights from torch's random numbers."""
     entry = model_entry(name)
-    if isinstance(entry, PairModelEntry):
-        raise RegardError(f"The model '{name}' reads pairs and is no language model.")
+    if not isinstance(entry, ModelEntry):
+        raise RegardError(f"The model '{name}' reads {entry.reads} and is no language model.")
     if entry.build is None:
         raise RegardError(f"The model '{name}' is counted, not built: fit it on a text instead.")
     return entry.build(config, vocab_size)
@@ -227,3 +260,10 @@ def build_pair_model(name: str, config: Settings, vocab_size: int, source_vocab_
     entry = model_entry(name)
     assert isinstance(entry, PairModelEntry), f"{name} reads text"
     return entry.build(config, vocab_size, source_vocab_size)
+
+
+def build_picture_model(name: str, config: Settings, vocab_size: int, size: int) -> Captioner:
+    """The same for a model that reads pictures of `size` by `size` pixels."""
+    entry = model_entry(name)
+    assert isinstance(entry, PictureModelEntry), f"{name} reads {entry.reads}"
+    return entry.build(config, vocab_size, size)

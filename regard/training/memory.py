@@ -29,7 +29,9 @@ from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
 from regard.mixers.mixer import tensors_of
+from regard.models.captioner import Captioner
 from regard.models.conditional_language_model import ConditionalLanguageModel
+from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.gradient_model import GradientModel
 from regard.models.seq2seq import Seq2Seq
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
@@ -38,6 +40,7 @@ from regard.training.reading import context_of
 from regard.training.trainable import TrainableModel
 
 Model = TypeVar("Model", bound=nn.Module)
+Conditional = TypeVar("Conditional", Seq2Seq, Captioner)
 
 
 @dataclass(frozen=True)
@@ -101,17 +104,56 @@ def pair_estimate(
     runtime: RuntimeConfig,
 ) -> MemoryEstimate:
     """The same for batches of about `n_pairs` pairs of n_source and n_target tokens."""
+
+    def read(there: Seq2Seq) -> Any:
+        return _read_pair(there, n_source, n_target)
+
+    return _of_source_and_target(model, read, n_pairs, n_target, train, optimizer, runtime)
+
+
+def caption_estimate(
+    model: Captioner,
+    has_features: bool,
+    n_target: int,
+    train: TrainConfig,
+    optimizer: OptimizerConfig,
+    runtime: RuntimeConfig,
+) -> MemoryEstimate:
+    """The same for captions of n_target tokens; `has_features`: the encoder's trunk was run before."""
+
+    def read(there: Captioner) -> Any:
+        device, encoder = there.embedding.device, there.encoder
+        inputs = torch.zeros(1, n_target, dtype=torch.int64, device=device)
+        seen = torch.zeros(1, 3, encoder.size, encoder.size, dtype=torch.uint8, device=device)
+        if has_features:
+            seen = torch.zeros(1, D_TRUNK, *encoder.grid, device=device)
+        return there.target.hidden(inputs, there.encode(seen))[0]
+
+    return _of_source_and_target(model, read, train.n_batch, n_target, train, optimizer, runtime)
+
+
+def _of_source_and_target(
+    model: Conditional,
+    read: Callable[[Conditional], Any],
+    n_rows: int,
+    n_target: int,
+    train: TrainConfig,
+    optimizer: OptimizerConfig,
+    runtime: RuntimeConfig,
+) -> MemoryEstimate:
+    """Of a model with a source: `read` runs one of the batch's `n_rows` through it. What is frozen has no gradient."""
     kind = device_type(runtime.device)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    learned = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
     n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
-    n_rows = -(-n_pairs // train.n_accumulate)
+    n_rows = -(-n_rows // train.n_accumulate)
     there = model if model.embedding.device.type == kind else _outline(model)
     return MemoryEstimate(
         weights=weights,
-        gradients=weights,
-        optimizer=n_slots * weights,
+        gradients=learned,
+        optimizer=n_slots * learned,
         average=_held_by_average(weights, train),
-        activations=_kept_by_autograd(there, lambda: _read_pair(there, n_source, n_target), n_rows, runtime),
+        activations=_kept_by_autograd(there, lambda: read(there), n_rows, runtime),
         loss=_held_by_loss(model.target, n_rows * n_target, kind, runtime),
     )
 
@@ -140,7 +182,9 @@ def _held_by_loss(
 
 def _outline(model: Model) -> Model:
     """The same model on the meta device, with no copy of its weights made on the way."""
-    without_memory: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta")) for p in model.parameters()}
+    without_memory: dict[int, Any] = {
+        id(p): nn.Parameter(p.detach().to("meta"), requires_grad=p.requires_grad) for p in model.parameters()
+    }
     without_memory |= {id(b): b.to("meta") for b in model.buffers()}
     return copy.deepcopy(model, without_memory)
 

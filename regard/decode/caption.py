@@ -1,0 +1,61 @@
+"""Pictures in, captions out, a batch at a time; and where each word looked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.decode.beam import beam_search
+from regard.decode.config import BeamConfig
+from regard.layers.record import Record
+from regard.models.captioner import Captioner
+from regard.models.seq2seq_next_token import Translating
+from regard.text.tokenizer import Tokenizer
+
+MAX_LENGTH = 50
+"""The longest caption in tokens, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What is said of a picture. `tokens` are without the end mark; `score` is log P over the length penalty."""
+
+    text: str
+    tokens: tuple[int, ...]
+    log_prob: float
+    score: float
+
+
+@torch.inference_mode()
+def captions_of(model: Captioner, tokenizer: Tokenizer, seen: Tensor, config: BeamConfig) -> list[list[Caption]]:
+    """The best captions of each of B pictures, best first; `seen` is what `Captioner.encode` takes, on any device."""
+    limit = config.max_length if model.max_context is None else min(config.max_length, model.max_context)
+    stepper = Translating(model.eval().target, eos=tokenizer.eos)
+    log_probs, state = stepper.begin_from(model.encode(seen.to(model.embedding.device)), limit)
+    found = beam_search(stepper, log_probs, state, config, max_lengths=limit, stop=tokenizer.eos)
+    return [[_caption(h.tokens, h.log_prob, h.score, tokenizer) for h in best] for best in found]
+
+
+def _caption(tokens: Sequence[int], log_prob: float, score: float, tokenizer: Tokenizer) -> Caption:
+    kept = tuple(token for token in tokens if token != tokenizer.eos)
+    return Caption(tokenizer.decode(kept).strip(), kept, log_prob, score)
+
+
+@torch.inference_mode()
+def looked_at(
+    model: Captioner, tokenizer: Tokenizer, seen: Tensor, tokens: Sequence[int]
+) -> NDArray[np.float64] | None:
+    """Weights (T + 1, S) on the places of one picture for each token and the end: the mean over the heads of the last
+    layer that looks. None where the model has no attention.
+    """
+    device = model.embedding.device
+    inputs = torch.tensor([[tokenizer.eos, *tokens]], device=device)
+    record = Record()
+    model.eval().target.hidden(inputs, model.encode(seen.to(device)), None, record)
+    layers = list(record.named("cross_attention").values())  # (1, N, T + 1, S) each, the lowest layer first
+    return layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
