@@ -47,17 +47,18 @@ def _facts(target: ConditionalLanguageModel, language_model: LanguageModel) -> l
     if target.head is None and language_model.head is not None:
         facts.append(("tie_embeddings", True, False))
     decoder, mixer = target.decoder, language_model.mixer
+    lowest: object = mixer.layers[0] if isinstance(mixer, AttentionStack) else None
     if isinstance(decoder, RecurrentDecoder) and isinstance(mixer, Recurrent):
         facts.append(("the kind of layer", decoder.recurrent.layers[0].fused, mixer.layers[0].fused))
         facts.append(("the number of layers", len(decoder.recurrent.layers), len(mixer.layers)))
     elif (
         isinstance(decoder, TransformerDecoder)
         and isinstance(mixer, AttentionStack)
-        and isinstance(mixer.layers[0], TransformerBlock)
+        and isinstance(lowest, TransformerBlock)
     ):
         facts.append(("the number of layers", len(decoder.layers), len(mixer.layers)))
         facts.append(("positions", type(decoder.positions).__name__, type(mixer.positions).__name__))
-        facts += _facts_of_blocks(decoder.layers[0], mixer.layers[0])
+        facts += _facts_of_blocks(decoder.layers[0], lowest)
     else:
         facts.append(("the kind of mixer", type(decoder).__name__, type(mixer).__name__))
     return facts
