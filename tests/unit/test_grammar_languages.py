@@ -18,7 +18,7 @@ from regard.data.builtin.grammar.forms import (
     Pronoun,
 )
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
-from regard.data.builtin.grammar.words import joined, leaves
+from regard.data.builtin.grammar.words import aligned, joined, leaves
 
 BY_ADVERB = {adverb.english: adverb for _, adverb in ADVERBS}
 HER, THEM = Pronoun("f", SINGULAR, "she"), Pronoun("m", PLURAL, "they")
@@ -281,3 +281,37 @@ def test_english_says_an_where_it_sounds_like_it() -> None:
     useful, honest = np("key", m.A, "useful"), np("man", m.A, "honest")
     assert next(w.text for w in leaves(english.finished(english.noun_phrase(useful)))) == "A"
     assert next(w.text for w in leaves(english.finished(english.noun_phrase(honest)))) == "An"
+
+
+ALIGNED = [  # a case, then its links from English to German and to French, worked out on paper
+    (
+        "nicht after the object, ne and pas around the verb",
+        "0-0 1-1 2-2 3-5 4-2 5-2 6-3 7-4 8-6",
+        "0-0 1-1 2-3 3-2 3-4 4-3 5-3 6-5 7-6 8-7",
+    ),
+    ("a preposition that French contracts", "0-0 1-1 2-2 3-3 4-3 5-4 6-5", "0-0 1-1 2-2 3-3 4-3 5-4 6-5"),
+    ("kein, and pas de", "0-0 1-1 2-2 3-3 4-2 5-3 6-4 7-5", "0-0 1-1 2-3 3-2 3-4 4-5 5-6 6-7 7-8"),
+    (
+        "the verb last, the prefix joined",
+        "0-0 1-1 2-2 3-4 4-5 5-6 6-7 7-7 8-8",
+        "0-0 1-1 2-2 3-3 3-4 4-5 5-6 6-7 6-8 7-8 8-9",
+    ),
+    ("whose it is", "0-0 1-0 2-1 3-2 4-3 5-4 6-5 7-5 8-6", "0-4 1-0 1-3 2-1 3-2 4-5 5-6 6-8 6-9 7-7 8-10"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "to_german", "to_french"), ALIGNED, ids=[name for name, *_ in ALIGNED])
+def test_words_are_linked_as_a_reader_would_link_them(name: str, to_german: str, to_french: str) -> None:
+    said, *others = (list(leaves(module.sentence(CASES[name][0]))) for module in (english, german, french))
+    links = [" ".join(f"{i}-{j}" for i, j in aligned(said, other)) for other in others]
+    assert links == [to_german, to_french]
+
+
+def test_negation_turns_sentiment_round_and_questions_have_none() -> None:
+    good = does(np("book"), None, predicate=ADJECTIVES["good"])
+    bad, loves = replace(good, predicate=ADJECTIVES["bad"]), does(np("man"), "love", DOG)
+    assert [m.Meaning(clause).polarity for clause in (good, bad, loves)] == [1, -1, 1]
+    assert [m.Meaning(replace(c, negation=m.NOT)).polarity for c in (good, bad, loves)] == [-1, 1, -1]
+    assert m.Meaning(replace(good, is_question=True)).polarity == 0
+    assert m.Meaning(good, "but", bad).polarity == 0
+    assert m.Meaning(does(CAT, "see", DOG, negation=m.NOT)).polarity == 0

@@ -60,6 +60,16 @@ def adverbs(group: str, *flags: str) -> list[Adverb]:
     return [adverb for name, adverb in ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
 
 
+def _without_group(thing: m.Thing, group: str) -> m.Thing:
+    """Less the attributes that a predicate of their group would repeat or deny: "the long book is short"."""
+    if isinstance(thing, m.Both):
+        first, second = (_without_group(part, group) for part in thing.parts)
+        assert isinstance(first, m.NounPhrase)
+        assert isinstance(second, m.NounPhrase)
+        return replace(thing, first=first, second=second)
+    return replace(thing, adjectives=tuple(a for a in thing.adjectives if a.group != group))
+
+
 class Composer:
     """Draws the parts of one meaning; every part gets a key of its own."""
 
@@ -164,7 +174,8 @@ class Composer:
     def inside(self, noun: Noun) -> m.Somewhere:
         english, german, french = noun.there
         preposition = Preposition(english, german, DATIVE, french)
-        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, OF_PLACES, 0.25), number=SINGULAR))
+        determiners = DEFINITE if french == "à" else OF_PLACES  # à la gare, but not à une gare
+        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, determiners, 0.25), number=SINGULAR))
 
     def where_of(self, verb: Verb, subject: m.Thing) -> tuple[m.Somewhere, ...]:
         """Where it happens; verbs of staying and going need a place."""
@@ -191,9 +202,13 @@ class Composer:
         return self.random.choices((PRESENT, PAST, PERFECT, FUTURE), (5, 3, 2, 2))[0]
 
     def event(self, tense: str, *, is_inner: bool = False, is_question: bool = False) -> m.Clause:
-        """Someone does something. An inner clause, in a noun or after because, is kept plainer."""
+        """Someone does something. An inner clause, in a noun or after because, is kept plainer.
+
+        Verbs whose object could as well be their subject come more often: there, only word order or case tells.
+        """
         pattern = self.random.choices(("alone", "object", "gift"), (3, 7, 1.5))[0]
-        verb = self.random.choice([v for v in _BY_PATTERN[pattern] if tense != PERFECT or not v.is_stative])
+        verbs = [v for v in _BY_PATTERN[pattern] if tense != PERFECT or not v.is_stative]
+        verb = self.random.choices(verbs, [3 if v.subjects & v.objects else 1 for v in verbs])[0]
         negation = None if is_question or not self.chance(0.2) else m.NEVER if self.chance(0.25) else m.NOT
         guarded = DEFINITE if negation or is_question else ANY
         subject = self.maybe_both(self.thing(verb.subjects, guarded, can_be_pronoun=True), verb.subjects, guarded)
@@ -260,8 +275,8 @@ class Composer:
         """Sometimes the subject or the object says more about itself."""
         if relative := self.maybe_relative(clause.subject, clause.tense):
             return replace(clause, subject=relative)
-        if clause.where or clause.manner:  # what follows the object might belong to either clause
-            return clause
+        if clause.where or clause.manner or (clause.when and not clause.is_when_first):
+            return clause  # what follows the object might belong to either clause
         if relative := self.maybe_relative(clause.object, clause.tense):
             return replace(clause, object=relative, is_recipient_first=True)
         return clause
@@ -300,7 +315,8 @@ class Composer:
         kinds = sorted(kind for kind in adjective.kinds if kind not in "+-!~")
         negation = m.NOT if not is_question and self.chance(0.3) else None
         guarded = DEFINITE if negation or is_question else DEFINITE | {m.SOME: 0.5, m.MANY: 0.5}
-        subject = self.maybe_both(self.thing(kinds, guarded, can_be_pronoun=True, adjective=0.2), kinds, guarded)
+        first = self.thing(kinds, guarded, can_be_pronoun=True, adjective=0.2)
+        subject = _without_group(self.maybe_both(first, kinds, guarded), adjective.group)
         degree = self.degree(adjective, negation) if self.maybe(0.35) else None
         is_mood = "~" in adjective.kinds and tense != PRESENT
         when = self.random.choice(adverbs("time", tense)) if is_mood and self.maybe(0.5) else None

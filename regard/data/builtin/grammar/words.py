@@ -96,8 +96,9 @@ def leaves(node: Node) -> Iterator[Word]:
 def with_texts(node: Node, texts: Iterator[str]) -> Node:
     """The same tree over other spellings, taken in order."""
     if isinstance(node, Word):
-        return replace(node, text=next(texts))
-    return replace(node, children=tuple(with_texts(child, texts) for child in node.children))
+        text = next(texts)
+        return node if text == node.text else replace(node, text=text)
+    return Phrase(node.label, tuple(with_texts(child, texts) for child in node.children), node.mark)
 
 
 def without(node: Phrase, dropped: set[int]) -> Phrase:
