@@ -12,6 +12,7 @@ from regard.training.teaching_config import MODES
 
 _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
+SPLITS = ("train", "valid", "test")
 N_HEADS = 4
 """Attention heads of the models that a study makes."""
 _DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
@@ -128,8 +129,57 @@ class ExposureConfig(Settings):
         for mode in self.modes:
             if mode not in MODES:
                 raise RegardError(f"modes must be out of {', '.join(MODES)}, not '{mode}'.{nearest(mode, MODES)}")
-        if self.d_model % 2:
-            raise RegardError(f"d_model must be even, half for each direction of the encoder, not {self.d_model}.")
+        _check_even(self.d_model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroShotConfig(Settings):
+    """Translation between two languages of which no pair was seen."""
+
+    data: str | None = setting(
+        None, "a folder of aligned files, such as train.en, train.de and train.fr; null: the built-in grammar"
+    )
+    languages: tuple[str, str, str] = setting(
+        ("en", "de", "fr"), "from, by way of, into: the endings of the files. The first and the last never meet"
+    )
+    splits: tuple[str, str, str] = setting(
+        SPLITS, "what the files to learn from, to watch and to measure on are called"
+    )
+    n_pairs: int | None = setting(3000, "sentences for each two languages; null: as many as there are", low=10)
+    shares_sentences: bool = setting(
+        False, "the same sentences for each two languages; false: different ones, so that none is in all three"
+    )
+    recipe: str | None = setting(
+        None, "a YAML file of `regard train` that says how both models are made and taught; null: small ones"
+    )
+    n_steps: int = setting(2000, "updates of each model", low=1)
+    d_model: int = setting(128, "width of the small models; even", low=4)
+    n_test: int = setting(300, "sentences to translate, at most", low=2)
+    n_points: int = setting(5, "how often each model is measured while it learns, the end included", low=1)
+    beam: int = setting(1, "translations followed at a time; 1: the likeliest word at each step", low=1)
+    seed: int = setting(0, _SEED, low=0)
+
+    def check(self) -> None:
+        _check_listed("languages", self.languages, "[en, de, fr]")
+        _check_listed("splits", self.splits, "[train, val, test]")
+        wrong = next((name for name in self.languages if not name.isalnum()), None)
+        if wrong is not None:
+            raise RegardError(f"languages must be short names of letters, such as en, not {wrong!r}.")
+        if self.data is None and set(self.languages) != {"en", "de", "fr"}:
+            raise RegardError(
+                f"The built-in grammar writes en, de and fr, not {', '.join(self.languages)}. Name a folder with files "
+                "in these languages: --set data=FOLDER."
+            )
+        if self.data is None and self.splits != SPLITS:
+            raise RegardError("splits names files of a folder, and none is given: leave it out, or --set data=FOLDER.")
+        if self.data is None and self.n_pairs is None:
+            raise RegardError("n_pairs is null, and the built-in grammar has no end: say how many sentences to take.")
+        _check_even(self.d_model)
+
+
+def _check_even(d_model: int) -> None:
+    if d_model % 2:
+        raise RegardError(f"d_model must be even, half for each direction of the encoder, not {d_model}.")
 
 
 def _check_listed(name: str, values: Sequence[object], example: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, nearest
 from regard.settings import Settings
-from regard.studies.config import ABConfig, CostConfig, ExposureConfig, GradientsConfig, RecencyConfig
+from regard.studies.config import ABConfig, CostConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
 
 if TYPE_CHECKING:
     from regard.pair_run import PairRun
@@ -66,6 +66,12 @@ def _exposure(config: ExposureConfig, runs: Sequence[PairRun], tell: Progress) -
     return study_exposure(config, runs, tell)
 
 
+def _zero_shot(config: ZeroShotConfig, runs: Sequence[PairRun], tell: Progress) -> Finding:
+    from regard.studies.zero_shot import study_zero_shot
+
+    return study_zero_shot(config, tell)
+
+
 STUDIES: dict[str, StudyEntry] = {
     "gradients": StudyEntry(
         config=GradientsConfig,
@@ -100,6 +106,12 @@ STUDIES: dict[str, StudyEntry] = {
         example="n_steps=100",
         making=("modes", "n_pairs", "n_steps", "d_model", "seed"),
         reads="pairs",
+    ),
+    "zero-shot": StudyEntry(
+        config=ZeroShotConfig,
+        measure=_zero_shot,
+        summary="translating between two languages of which no pair was seen: at once, by way of a third, supervised",
+        example="n_steps=100",
     ),
 }
 
