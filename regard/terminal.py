@@ -7,7 +7,7 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING
 from itertools import chain
@@ -126,12 +126,19 @@ def print_trained(run: Run | PairRun) -> None:
 
     folder = shlex.quote(str(run.folder))
     if isinstance(run, PairRun):
-        if (scores := run.test_result()) is not None and "bleu" in scores:
+        scores = run.test_result()
+        if scores is not None and "bleu" in scores:
             values = f"BLEU {scores['bleu']['score']:.2f}, chrF {scores['chrf']['score']:.2f}"
             console.print(
                 f"[bold]{values}[/bold], perplexity {scores['perplexity']:,.2f} on {scores['n_pairs']:,} test pairs"
             )
-        first = f"echo {shlex.quote(run.example())} | regard translate {folder}"
+        if scores is not None and "parses" in scores:
+            console.print(
+                f"[bold]F1 {100 * scores['parses']['f1']:.2f}[/bold], perplexity {scores['perplexity']:,.2f} on "
+                f"{scores['n_pairs']:,} test sentences"
+            )
+        verb = "parse" if run.is_parser else "translate"
+        first = f"echo {shlex.quote(run.example())} | regard {verb} {folder}"
     else:
         if (result := run.test_result()) is not None:
             print_evaluation(result, as_json=False)
@@ -165,6 +172,13 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
         table.add_row("chrF", f"{result.chrf.score:.2f}")
     if result.bleu is not None:
         table.add_row("[bold]BLEU[/bold]", f"[bold]{result.bleu.score:.2f}[/bold]")
+    if result.parses is not None:
+        found = result.parses.brackets
+        table.add_row("labelled precision", f"{100 * found.precision:.2f}")
+        table.add_row("labelled recall", f"{100 * found.recall:.2f}")
+        table.add_row("[bold]labelled F1[/bold]", f"[bold]{100 * found.f1:.2f}[/bold]")
+        table.add_row("sentences all right, %", f"{100 * found.exact:.2f}")
+        table.add_row("no trees without the constraint", f"{result.parses.n_ill_formed:,} of {result.n_pairs:,}")
     table.add_row("pairs, target tokens", f"{result.n_pairs:,}, {result.n_tokens:,}")
     console.print(table)
     if result.bleu is not None:
@@ -314,6 +328,26 @@ def source_lines(file: Path | None) -> Iterator[Iterator[str]]:
             yield read(stream)
     except FileNotFoundError:
         raise RegardError(f"There is no file '{file}'.") from None
+
+
+def whole_lines(file: Path) -> list[str]:
+    """All lines of a file."""
+    with source_lines(file) as lines:
+        return list(lines)
+
+
+def same_length(files: Sequence[Path]) -> list[list[str]]:
+    """The lines of several files that belong together line by line."""
+    from regard.errors import RegardError
+
+    found = [whole_lines(file) for file in files]
+    for file, lines in zip(files[1:], found[1:], strict=True):
+        if len(lines) != len(found[0]):
+            raise RegardError(
+                f"'{files[0]}' has {len(found[0]):,} lines and '{file}' {len(lines):,}: line i of one must belong to "
+                "line i of the other. Give files of equal length."
+            )
+    return found
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import catalog, comparing, exchanging, grammar, studying, training, translating, using
+from regard.cli import catalog, comparing, exchanging, grammar, judging, parsing, studying, training, translating, using
 
 app = typer.Typer(
     name="regard",
@@ -28,8 +28,11 @@ app.command("train", rich_help_panel=_TRAIN)(training.train)
 app.command("study", rich_help_panel=_TRAIN)(studying.study)
 app.command("generate", rich_help_panel=_USE)(using.generate)
 app.command("translate", rich_help_panel=_USE)(translating.translate)
+app.command("parse", rich_help_panel=_USE)(parsing.parse)
 app.command("score", rich_help_panel=_USE)(using.score)
 app.command("eval", rich_help_panel=_USE)(using.evaluate)
+app.command("bleu", rich_help_panel=_USE)(judging.bleu)
+app.command("align", rich_help_panel=_USE)(judging.align)
 app.command("report", rich_help_panel=_USE)(comparing.report)
 app.command("export", rich_help_panel=_USE)(exchanging.export_run)
 app.command("import", rich_help_panel=_USE)(exchanging.import_run)

@@ -1,0 +1,59 @@
+"""`regard bleu` and `regard align`, as a user runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from typer.testing import CliRunner
+
+from regard import api
+from regard.cli import app
+from regard.errors import RegardError
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    texts = {
+        "reference": ["a b c d e", "the cat sat on the mat", "no one was there at all"],
+        "good": ["a b c d e", "the cat sat on mat", "no one was there at all"],
+        "bad": ["a c b e d", "cat the on sat mat", "all at there was one no"],
+        "short": ["a b c"],
+    }
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return {name: tmp_path / name for name in texts}
+
+
+def test_scores_are_sacrebleus_and_two_systems_are_told_apart(files: dict[str, Path]) -> None:
+    words = ["bleu", str(files["good"]), "-r", str(files["reference"]), "--other", str(files["bad"]), "--json"]
+    found = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).output)
+    lines = [files[name].read_text().splitlines() for name in ("good", "reference")]
+    assert found["bleu"]["score"] == pytest.approx(sacrebleu.corpus_bleu(lines[0], [lines[1]]).score, abs=1e-12)
+    assert found["chrf"]["score"] == pytest.approx(sacrebleu.corpus_chrf(lines[0], [lines[1]]).score, abs=1e-12)
+    assert found["versus"]["difference"]["score"] > 0
+    said = CliRunner().invoke(app, words[:-1], catch_exceptions=False).output
+    assert f"BLEU against {files['bad']}" in said
+
+
+def test_files_of_unequal_length_are_refused(files: dict[str, Path]) -> None:
+    with pytest.raises(RegardError, match=r"'.*short' has 1 lines and '.*reference' 3: line i of one must belong"):
+        CliRunner().invoke(app, ["bleu", str(files["short"]), "-r", str(files["reference"])], catch_exceptions=False)
+
+
+def test_a_model_that_copies_word_by_word_aligns_each_with_itself(tmp_path: Path) -> None:
+    settings = ["train.max_steps=150", "train.eval_every=150", "teaching.max_tokens=400", "teaching.smoothing=0",
+                "model.encoder=lstm", "model.decoder=lstm", "model.attention=mlp", "model.d_model=32",
+                "model.n_layers=1", "model.p_dropout=0", "optimizer.lr=0.01", "tokenizer.kind=word"]  # fmt: skip
+    words = [f"w{i}" for i in range(6)]
+    lines = [f"{a} {b} {c}" for a in words for b in words for c in words]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines))
+    run = api.train(model="seq2seq", data=str(tmp_path / "pairs.tsv"), settings=settings, out=tmp_path / "run")
+    assert run.translate("w1 w4 w2") == "w1 w4 w2"
+    (tmp_path / "text").write_text("w1 w4 w2\nw5 w0 w3\n")
+    (tmp_path / "gold").write_text("0-0 1-1 2-2\n0-0 1-1 2-2\n")
+    words = ["align", str(tmp_path / "run"), str(tmp_path / "text"), str(tmp_path / "text")]
+    found = CliRunner().invoke(app, words, catch_exceptions=False).output.splitlines()
+    assert [len(line.split()) for line in found] == [3, 3]
+    scored = CliRunner().invoke(app, [*words, "--gold", str(tmp_path / "gold")], catch_exceptions=False).output
+    assert scored.startswith("alignment error rate 0.")
