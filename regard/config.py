@@ -10,8 +10,12 @@
 Models that read pairs have other data, and two sections more:
 
     data: {train: [train.en, train.de]}
-    target_tokenizer: null    # null: source and target share one vocabulary
+    target_tokenizer: null    # null: source and target share one vocabulary; brackets of trees have their own
     teaching: {smoothing: 0.1}
+
+Models that describe pictures have the latter of these, and
+
+    data: {pictures: photos/, captions: captions.txt, size: 160}
 
 Each section is the config class of the room it belongs to; unknown keys are refused with the nearest valid name.
 """
@@ -25,11 +29,13 @@ from typing import Any, Self
 
 import yaml
 
+from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError, nearest
 from regard.mixers.looking_back_config import PointerConfig
-from regard.models.table import MODELS, PAIR_MODELS, model_config, model_entry
+from regard.models.captioner_config import CaptionerConfig
+from regard.models.table import MODEL_NAMES, model_config, model_entry
 from regard.settings import Settings
 from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
@@ -53,6 +59,11 @@ PAIR_SECTIONS: dict[str, type[Settings]] = SECTIONS | {
 }
 """The same of a model that reads pairs."""
 
+PICTURE_SECTIONS: dict[str, type[Settings]] = SECTIONS | {"data": CaptionConfig, "teaching": TeachingConfig}
+"""The same of a model that describes pictures."""
+
+SECTIONS_OF = {"text": SECTIONS, "pairs": PAIR_SECTIONS, "pictures": PICTURE_SECTIONS}
+
 KEYS = (
     "seed", "start_from", "data", "tokenizer", "target_tokenizer", "model", "teaching", "optimizer", "schedule",
     "train", "runtime", "checkpoint",
@@ -66,7 +77,7 @@ class RunConfig:
 
     seed: int
     start_from: str | None
-    data: DataConfig | PairsConfig
+    data: DataConfig | PairsConfig | CaptionConfig
     tokenizer: TokenizerConfig
     model_name: str
     model: Settings
@@ -92,16 +103,22 @@ class RunConfig:
         model = dict(mapping(given, "model"))
         model_name = model.pop("name", None)
         if not isinstance(model_name, str):
-            raise RegardError(f"'model.name' is required: one of {', '.join([*MODELS, *PAIR_MODELS])}.")
-        reads_pairs = model_entry(model_name).reads == "pairs"
-        kinds = dict(PAIR_SECTIONS if reads_pairs else SECTIONS)
-        if reads_pairs and given.get("target_tokenizer") is None:
-            del kinds["target_tokenizer"]  # one vocabulary for both sides
+            raise RegardError(f"'model.name' is required: one of {', '.join(MODEL_NAMES)}.")
+        reads = model_entry(model_name).reads
+        kinds = dict(SECTIONS_OF[reads])
+        if reads == "pairs" and given.get("target_tokenizer") is None:
+            del kinds["target_tokenizer"]  # one vocabulary for both sides, unless the targets are trees
         for key in FOR_PAIRS:
-            if not reads_pairs and given.get(key) is not None:
-                raise RegardError(f"'{key}' is for models that read pairs, and {model_name} reads text: leave it out.")
+            if key not in SECTIONS_OF[reads] and given.get(key) is not None:
+                raise RegardError(
+                    f"'{key}' is for models that read pairs, and {model_name} reads {reads}: leave it out."
+                )
         sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in kinds.items()}
+        if isinstance(pairs := sections["data"], PairsConfig) and pairs.has_trees:
+            sections["target_tokenizer"] = tokenizer_of_trees(sections.get("target_tokenizer"))
         chosen = model_config(model_name, model)
+        if isinstance(chosen, CaptionerConfig) and isinstance(pictures := sections["data"], CaptionConfig):
+            chosen.seeing(pictures.size)  # which it must be able to take
         tokenizer = sections["tokenizer"]
         assert isinstance(tokenizer, TokenizerConfig)
         if tokenizer.path is None:  # what a file holds is checked once it is read
@@ -124,6 +141,10 @@ class RunConfig:
         return model_entry(self.model_name).reads == "pairs"
 
     @property
+    def reads_pictures(self) -> bool:
+        return model_entry(self.model_name).reads == "pictures"
+
+    @property
     def text(self) -> DataConfig:
         """The data of a model that reads text."""
         assert isinstance(self.data, DataConfig), f"{self.model_name} reads pairs"
@@ -135,6 +156,12 @@ class RunConfig:
         assert isinstance(self.data, PairsConfig), f"{self.model_name} reads text"
         return self.data
 
+    @property
+    def captions(self) -> CaptionConfig:
+        """The data of a model that describes pictures."""
+        assert isinstance(self.data, CaptionConfig), f"{self.model_name} reads no pictures"
+        return self.data
+
     def to_yaml(self) -> str:
         """Ends with YAML's own end mark, by which a file that was cut short is told from a whole one."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, width=110, explicit_end=True)
@@ -142,10 +169,19 @@ class RunConfig:
     def notes(self) -> list[str]:
         """What is set and changes nothing, as sentences."""
         teaching = [] if self.teaching is None else [f"teaching.{note}" for note in self.teaching.notes()]
-        return [*(f"model.{note}" for note in self.model.notes()), *teaching]
+        notes = [*(f"model.{note}" for note in self.model.notes()), *teaching]
+        if isinstance(self.model, CaptionerConfig):
+            notes += self.model.notes_for(self.captions.size)
+            unused = [n for n in ("max_tokens", "p_bpe_dropout") if _is_changed(self.teaching, n)]
+            notes += [f"teaching.{n} changes nothing: a batch has train.n_batch whole captions." for n in unused]
+        return notes
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)
+
+
+def _is_changed(section: Settings | None, name: str) -> bool:
+    return section is not None and getattr(section, name) != section.help_of(name).default
 
 
 def start_of(given: Mapping[str, Any]) -> str | None:
@@ -156,6 +192,25 @@ def start_of(given: Mapping[str, Any]) -> str | None:
             f"'start_from' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {start_from!r}."
         )
     return start_from
+
+
+def tokenizer_of_trees(given: Settings | None) -> TokenizerConfig:
+    """Brackets and slots are whole words, and all are needed: what was opened must be closed."""
+    whole = TokenizerConfig(kind="word", vocab_size=None)
+    if given is None:
+        return whole
+    assert isinstance(given, TokenizerConfig)
+    if given.path is None and (given.kind, given.vocab_size, given.min_count, given.lowercase) != (
+        "word",
+        None,
+        1,
+        False,
+    ):
+        raise RegardError(
+            "The targets are trees, whose vocabulary is every bracket as a word of its own: target_tokenizer must be "
+            "{kind: word, vocab_size: null}, or be left out."
+        )
+    return given
 
 
 def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:

@@ -40,7 +40,8 @@ def write_pair_card(
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "## Test score", "", *_score(test)]
     example = prepared.valid.source_text(0) if len(prepared.valid) else prepared.train.source_text(0)
-    write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder, example)]).encode())
+    verb = "parse" if config.pairs.has_trees else "translate"
+    write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder, example, verb)]).encode())
 
 
 def source_names(pairs: PairsConfig) -> str:
@@ -52,6 +53,17 @@ def source_names(pairs: PairsConfig) -> str:
 def _score(test: PairEvaluation | None) -> list[str]:
     if test is None:
         return ["None was taken when it was trained; `regard eval` does."]
+    if test.parses is not None:
+        found = test.parses.brackets
+        shares = " | ".join(f"{100 * share:.2f}" for share in (found.f1, found.precision, found.recall, found.exact))
+        return [
+            "| labelled F1 | precision | recall | all right, % | perplexity a token | sentences |",
+            "|---|---|---|---|---|---|",
+            f"| {shares} | {test.perplexity:.2f} | {test.n_pairs:,} |",
+            "",
+            f"Greedy, on at most 1,000 sentences, by the rules of evalb; without the constraint "
+            f"{test.parses.n_ill_formed:,} of the parses were no trees.",
+        ]
     lines = [
         "| BLEU | chrF | perplexity a token | pairs |",
         "|---|---|---|---|",
@@ -64,21 +76,21 @@ def _score(test: PairEvaluation | None) -> list[str]:
     return lines
 
 
-def _use(folder: Path, example: str) -> list[str]:
+def _use(folder: Path, example: str, verb: str) -> list[str]:
     path = shlex.quote(str(folder))
     return [
         "",
         "## How to use it",
         "",
         "```sh",
-        f"echo {shlex.quote(example)} | regard translate {path}",
+        f"echo {shlex.quote(example)} | regard {verb} {path}",
         f"regard eval {path}",
         "```",
         "",
         "```python",
         "import regard",
         f'run = regard.load("{folder}")',
-        f"run.translate({json.dumps(example, ensure_ascii=False)})",
+        f"run.{verb}({json.dumps(example, ensure_ascii=False)})",
         "```",
         "",
         "`config.yaml` holds every setting, `model.safetensors` the weights, `tokenizer.json` loads in Hugging Face",

@@ -1,4 +1,4 @@
-"""A trained model of pairs in the hands of a user: translate, evaluate, score, see which word looked where."""
+"""A trained model of pairs in the hands of a user: translate, parse, evaluate, see which word looked where."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_to
 from regard.layers.record import Record
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_pair_model
+from regard.parsing import Parser, ParseScore, parse_score
 from regard.run import PRECISIONS, weights_of
 from regard.score.alignment import Alignment, hard_alignment, word_weights
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
@@ -39,7 +40,7 @@ MAX_TOKENS = 8192
 
 @dataclass(frozen=True, kw_only=True)
 class PairEvaluation:
-    """How well targets are predicted, and how good the translations are; the latter None where none were made."""
+    """How well targets are predicted, and how good the translations or parses are; None where none were made."""
 
     nats: float
     n_tokens: int
@@ -47,6 +48,7 @@ class PairEvaluation:
     n_pairs: int
     bleu: BleuScore | None = None
     chrf: ChrfScore | None = None
+    parses: ParseScore | None = None
 
     @property
     def nats_per_token(self) -> float:
@@ -62,7 +64,7 @@ class PairEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         names = ("nats", "n_tokens", "n_bytes", "n_pairs", "nats_per_token", "perplexity", "bits_per_byte")
-        scores = {"bleu": self.bleu, "chrf": self.chrf}
+        scores = {"bleu": self.bleu, "chrf": self.chrf, "parses": self.parses}
         found = {name: getattr(self, name) for name in names}
         return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
 
@@ -89,6 +91,29 @@ class PairRun:
         self, beam: BeamConfig | None = None, *, others: Sequence[PairRun] = (), tag: str | None = None
     ) -> Translator:
         """What translates lines; with `others`, runs of the same vocabularies, by the mean of all probabilities."""
+        tag = tag if tag is not None else self.config.pairs.tag
+        config = beam or BeamConfig(max_ratio=MAX_RATIO)
+        return Translator(self._with(others), self.source_tokenizer, self.target_tokenizer, config, tag=tag)
+
+    def parser(
+        self, beam: BeamConfig | None = None, *, others: Sequence[PairRun] = (), is_constrained: bool = True
+    ) -> Parser:
+        """What parses lines, of a run that was trained on trees."""
+        if not self.is_parser:
+            raise RegardError(
+                f"'{self.folder}' was not trained on trees and can parse nothing. Give a run whose data are trees "
+                "(data.format: trees)."
+            )
+        pairs = self.config.pairs
+        models, source, target = self._with(others), self.source_tokenizer, self.target_tokenizer
+        return Parser(models, source, target, pairs.tree_words, beam, tag=pairs.tag, is_constrained=is_constrained)
+
+    @property
+    def is_parser(self) -> bool:
+        """Whether it was trained on trees."""
+        return self.config.pairs.has_trees
+
+    def _with(self, others: Sequence[PairRun]) -> list[Seq2Seq]:
         for other in others:
             for side in ("source", "target"):
                 if getattr(other, f"{side}_tokenizer").hash != getattr(self, f"{side}_tokenizer").hash:
@@ -96,10 +121,7 @@ class PairRun:
                         f"'{other.folder}' and '{self.folder}' have different vocabularies of the {side}: only runs "
                         "that share them can translate together. Train the one with the other's tokenizer.path."
                     )
-        models = [self.model, *(other.model for other in others)]
-        tag = tag if tag is not None else self.config.pairs.tag
-        config = beam or BeamConfig(max_ratio=MAX_RATIO)
-        return Translator(models, self.source_tokenizer, self.target_tokenizer, config, tag=tag)
+        return [self.model, *(other.model for other in others)]
 
     def translate(self, texts: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
         """The translation of a text, or a list of them for a list of texts.
@@ -114,6 +136,15 @@ class PairRun:
         results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)
         return results[0] if isinstance(texts, str) else results
 
+    def parse(self, sentences: str | Sequence[str], **beam: Any) -> Any:
+        """The tree of a sentence, or a list of them; words, punctuation too, have spaces between them.
+
+        `beam`: beam, length_penalty, alpha as in BeamConfig. A sentence without words has no tree but None.
+        """
+        given = [sentences] if isinstance(sentences, str) else list(sentences)
+        trees = [parse.tree for parse in self.parser(BeamConfig.from_dict(beam)).all(given)]
+        return trees[0] if isinstance(sentences, str) else trees
+
     def evaluate(
         self,
         data: str | Sequence[str] | None = None,
@@ -122,7 +153,7 @@ class PairRun:
         beam: BeamConfig | None = None,
         is_translated: bool = True,
     ) -> PairEvaluation:
-        """Loss, BLEU and chrF on other pairs, or on a split of those the run was trained on."""
+        """Loss, BLEU and chrF, or F1 of trees, on other pairs, or on a split of those the run was trained on."""
         return self.evaluate_pairs(self.pairs_of(data, split), beam, is_translated)
 
     def evaluate_pairs(
@@ -133,6 +164,10 @@ class PairRun:
         known = {"nats": nats, "n_tokens": n_tokens, "n_bytes": pairs.n_bytes, "n_pairs": len(pairs)}
         if not is_translated:
             return PairEvaluation(**known)  # type: ignore[arg-type]
+        if self.is_parser:
+            parsers = self.parser(beam), self.parser(beam, is_constrained=False)
+            scored = parse_score(*parsers, pairs, self.config.pairs.tree_words)
+            return PairEvaluation(**known, parses=scored)  # type: ignore[arg-type]
         texts = self.translations(pairs, beam)
         references = [pairs.target_text(i) for i in range(len(pairs))]
         return PairEvaluation(**known, bleu=bleu(texts, references), chrf=chrf(texts, references))  # type: ignore[arg-type]
@@ -163,7 +198,8 @@ class PairRun:
             pairs: Pairs = getattr(prepared, split)
         else:
             given = data if isinstance(data, str) else tuple(data)
-            other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None)
+            form = "trees" if self.is_parser else self.config.pairs.format  # whatever its files are called
+            other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
             pairs = encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
         if not len(pairs):
             raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
@@ -238,6 +274,10 @@ def load_pair_run(folder: str | Path, device: str = "auto", precision: str = "fl
         raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
     folder = Path(folder)
     config, facts, tokenizer = open_folder(folder)
+    if config.reads_pictures:
+        raise RegardError(
+            f"'{folder}' describes pictures ({config.model_name}) and translates nothing. Use regard caption with it."
+        )
     if not config.reads_pairs:
         raise RegardError(
             f"'{folder}' is a language model ({config.model_name}): it reads text and translates nothing. "

@@ -95,7 +95,9 @@ def evaluate(
 ) -> None:
     """Loss, perplexity per token and per word, and bits per byte on held-out text.
 
-    For a run that reads pairs: loss, BLEU and chrF of its translations (beam search as in `regard translate`).
+    For a run that reads pairs: loss, BLEU and chrF of its translations (beam search as in `regard translate`); for one
+    that was trained on trees: labelled precision, recall and F1 of its parses, and how many are no trees when nothing
+    holds it to write some.
 
     [bold]Examples[/bold]
 

@@ -92,10 +92,14 @@ class PairTextFiles:
             for n, parts in self._parts.items()
         }
         self._refuse_shared(hashes)
-        how = {NAMES[n]: [[part.form, part.tag] for part in parts] for n, parts in self._parts.items()}
+        how = {NAMES[n]: [[*self._form(part), part.tag] for part in parts] for n, parts in self._parts.items()}
         names = ("source_field", "target_field", "is_reversed", "max_pairs", "skips_bad", "split_seed")
         settings = {name: value for name, value in data.to_dict().items() if name in names}
         self.key = key_of(FORMAT, hashes, how, settings, data.part_valid, data.part_test)
+
+    def _form(self, part: PairFiles) -> tuple[str, ...]:
+        """How a part is read; what is only for trees changes no key of others."""
+        return ("trees", self._data.tree_words) if part.form == "trees" else (part.form,)
 
     def _refuse_shared(self, hashes: dict[str, list[list[str]]]) -> None:
         """Scores on pairs that were trained on mean nothing."""

@@ -62,8 +62,8 @@ class PairsConfig(Settings):
     target_field: str = setting("target", "the field of a JSON record that holds the target")
     tree_words: str = setting(
         "slot",
-        "trees: what stands for a word in the target; slot: XX; tag: its part of speech, which is learned too; bare: XX, "
-        "in trees that have no parts of speech",
+        "trees: what stands for a word in the target; slot: XX; tag: its part of speech, which is learned too; bare: "
+        "XX, in trees that have no parts of speech",
         choices=TREE_WORDS,
     )
     is_reversed: bool = setting(False, "swap the sides: what stands second is the source")
@@ -92,8 +92,8 @@ class PairsConfig(Settings):
         if len(forms) > 1:
             others = ", ".join(sorted(forms - {"trees"}))
             raise RegardError(
-                f"Some of these files hold trees and some do not ({others}): a run reads the one or the other. Set format "
-                "to trees if all are trees."
+                f"Some of these files hold trees and some do not ({others}): a run reads the one or the other. Set "
+                "format to trees if all are trees."
             )
         if self.is_reversed:
             raise RegardError("is_reversed is true, but the words of a tree cannot be the target. Set it to false.")

@@ -52,9 +52,16 @@ class TreeLimits(Settings):
     brackets_per_word: float = setting(1.5, "brackets that a sentence may have for each of its words", low=0.0)
     extra_brackets: int = setting(4, "brackets beyond those, for short sentences", low=1)
     max_depth: int = setting(100, "brackets that may be open at once", low=1, high=MAX_DEPTH)
+    max_tokens: int | None = setting(None, "the longest sequence that can be written, <eos> included; null: any", low=4)
+
+    @property
+    def max_words(self) -> int | None:
+        """With more words there is no room for one bracket around them."""
+        return None if self.max_tokens is None else self.max_tokens - 3
 
     def max_brackets(self, n_words: int) -> int:
-        return math.floor(self.brackets_per_word * n_words) + self.extra_brackets
+        wanted = math.floor(self.brackets_per_word * n_words) + self.extra_brackets
+        return wanted if self.max_tokens is None else min(wanted, (self.max_tokens - n_words - 1) // 2)
 
     def max_length(self, n_words: int) -> int:
         """No sequence for n words is longer, `<eos>` included.
@@ -126,7 +133,7 @@ def bracketed(tree: Tree) -> str:
     >>> bracketed(Tree("NP", (Tree("NN", ("f(x)",)),)))
     '(NP (NN f-LRB-x-RRB-))'
     """
-    return f"({tree.label} {' '.join(_written(c) if isinstance(c, str) else bracketed(c) for c in tree.children)})"
+    return f"({tree.label} {' '.join(written(c) if isinstance(c, str) else bracketed(c) for c in tree.children)})"
 
 
 def indented(tree: Tree, indent: int = 0) -> str:
@@ -142,7 +149,7 @@ def indented(tree: Tree, indent: int = 0) -> str:
     if tree.is_tag or indent + len(line) <= WIDTH:
         return line
     margin = "\n" + " " * (indent + 2)
-    inside = (_written(c) if isinstance(c, str) else indented(c, indent + 2) for c in tree.children)
+    inside = (written(c) if isinstance(c, str) else indented(c, indent + 2) for c in tree.children)
     return f"({tree.label}{margin}{margin.join(inside)})"
 
 
@@ -199,5 +206,10 @@ def _closed(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> T
     return Tree(label, tuple(children))
 
 
-def _written(word: str) -> str:
+def written(word: str) -> str:
+    """A word as files of trees spell it, where a bracket would be read as one.
+
+    >>> written("(")
+    '-LRB-'
+    """
     return word.replace("(", "-LRB-").replace(")", "-RRB-")

@@ -111,14 +111,19 @@ def read_trees(
 
 
 def trees_of(
-    lines: Iterable[str], name: str = "the text", *, keeps_traces: bool = False, keeps_functions: bool = False
+    lines: Iterable[str],
+    name: str = "the text",
+    *,
+    first_line: int = 1,
+    keeps_traces: bool = False,
+    keeps_functions: bool = False,
 ) -> Iterator[Tree]:
-    """The trees that stand in lines of text; `name` is what the text is called in errors.
+    """The trees that stand in lines of text; errors call it `name`, and its first line `first_line`.
 
     >>> [tree.words for tree in trees_of(["( (S (NP-SBJ (-NONE- *)) (VP (VB go))) )", "(NP (NN", "dog))"])]
     [('go',), ('dog',)]
     """
-    for tree, line in _Brackets(name).read(lines):
+    for tree, line in _Brackets(name).read(lines, first_line):
         kept = tree if keeps_traces else without_traces(tree)
         if kept is None:
             raise RegardError(
@@ -167,9 +172,9 @@ class _Brackets:
         self.name, self.line = name, 0
         self.open: list[_Open] = []
 
-    def read(self, lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
+    def read(self, lines: Iterable[str], first_line: int) -> Iterator[tuple[Tree, int]]:
         """Every tree with the line on which it begins."""
-        for self.line, text in enumerate(lines, 1):
+        for self.line, text in enumerate(lines, first_line):
             for token in _TOKEN.findall(text):
                 if token == "(":
                     self._begin()

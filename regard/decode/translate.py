@@ -26,6 +26,8 @@ from regard.text.tokenizer import Tokenizer
 Ids = NDArray[np.int64]
 Constrain = Callable[[Sequence["Sentence"]], Constraint]
 """What may be written for these sources."""
+MaxLengths = Callable[[Sequence["Sentence"]], list[int]]
+"""The longest target of each, its end included."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,20 @@ class Translator:
         *,
         tag: str | None = None,
         constrain: Constrain | None = None,
+        max_lengths: MaxLengths | None = None,
     ) -> None:
-        """`tag` is put before every source that is read with none of its own."""
+        """`tag` is put before every source that is read with none of its own; `max_lengths` are else the config's."""
         self.models, self.config, self.constrain, self.tag = models, config, constrain, tag
+        self.max_lengths = max_lengths or (lambda sentences: config.max_lengths(map(len, sentences)))
         self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
         if len({model.copies for model in models}) > 1:
             raise RegardError("Some of these models copy words and some do not; they cannot write one text together.")
         self._copied = CopiedWords(target_tokenizer, source_tokenizer) if models[0].copies else None
+
+    @property
+    def max_target(self) -> int | None:
+        """The longest target that all can write, in tokens, its end included."""
+        return min((m.target.max_context for m in self.models if m.target.max_context is not None), default=None)
 
     @property
     def max_source(self) -> int | None:
@@ -101,9 +110,9 @@ class Translator:
         words = None
         if self._copied is not None:
             words = padded(_flat([_words(sentence) for sentence in sentences]), NOT_COPIED)[0]
-        limits = self.config.max_lengths([len(sentence) for sentence in sentences])
-        room = [model.target.max_context for model in self.models if model.target.max_context is not None]
-        limits = [min(limit, *room) for limit in limits] if room else limits
+        limits = self.max_lengths(sentences)
+        if self.max_target is not None:
+            limits = [min(limit, self.max_target) for limit in limits]
         eos = self.target_tokenizer.eos
         steppers = [Translating(model, eos=eos) for model in self.models]
         tensors = torch.from_numpy(ids), torch.from_numpy(mask), None if words is None else torch.from_numpy(words)
