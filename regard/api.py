@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ from regard.errors import InterruptedRunError, RegardError, naming_recipe
 from regard.files import write_atomically
 from regard.lens.trace import trace
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_language_model, model_entry
+from regard.models.table import PICTURE_MODELS, build_language_model, model_entry
+from regard.plan import Drawing, Plan, caption_plan, pair_plan
 from regard.run import Run
 from regard.run import load as load_text_run
 from regard.score.evaluate import evaluate
@@ -33,7 +34,7 @@ from regard.training.count import check_end_mark, train_count
 from regard.training.device import pick_device
 from regard.training.evaluation import first_tokens
 from regard.training.loop import train_task
-from regard.training.memory import MemoryEstimate, check_memory
+from regard.training.memory import check_memory
 from regard.training.memory import estimate as estimate_memory
 from regard.training.progress import Reporter, Silent
 from regard.training.reading import batches_for, context_of
@@ -49,9 +50,6 @@ __all__ = ["Plan", "Run", "compare", "load", "plan", "report", "study", "trace",
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
-
-Drawing = Callable[[], AbstractContextManager["Progress | None"]]
-"""Makes a context in which reading and encoding are drawn; None draws nothing."""
 
 
 def resolve(
@@ -78,9 +76,7 @@ def resolve(
         # Another model's settings mean nothing to this one.
         given["model"] = current if current.get("name") == model else {"name": model}
     if data is not None:
-        source = data if isinstance(data, str) else list(data)
-        given["data"] = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
-        given["data"]["train"] = source[0] if isinstance(source, list) and len(source) == 1 else source
+        given["data"] = _data_of(given, [data] if isinstance(data, str) else list(data))
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
@@ -88,6 +84,21 @@ def resolve(
         is_begun = begun is not None and load_config(begun / "config.yaml").start_from == path
         given = starting_from(given, started_at(begun) if begun is not None and is_begun else start_at(Path(path)))
     return RunConfig.from_dict(given)
+
+
+def _data_of(given: Mapping[str, Any], named: list[str]) -> dict[str, Any]:
+    """The data section with other sources: what `data.train` takes, or for pictures a folder and their captions."""
+    name = mapping(given, "model").get("name")
+    kept = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
+    if name not in PICTURE_MODELS:
+        return kept | {"train": named[0] if len(named) == 1 else named}
+    if len(named) != 2:
+        raise RegardError(
+            f"--data of a model that describes pictures names two things, their folder and the file of captions, not "
+            f"{', '.join(named)}."
+        )
+    kept.pop("train", None)
+    return kept | {"pictures": named[0], "captions": named[1]}
 
 
 def train(
@@ -103,7 +114,7 @@ def train(
     progress: Drawing | None = None,
     reporter: Reporter | None = None,
 ) -> Any:
-    """Train one model into the run folder `out` and return it, loaded: a Run, or a PairRun where it reads pairs.
+    """Train one model into the run folder `out` and return it, loaded: a Run, PairRun or CaptionRun.
 
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
@@ -124,6 +135,13 @@ def train(
 
         with naming_recipe(named):
             return train_pairs(config, folder, resume=resume, is_tested=is_tested, progress=progress, reporter=reporter)
+    if config.reads_pictures:
+        from regard.caption_training import train_captions
+
+        with naming_recipe(named):
+            return train_captions(
+                config, folder, resume=resume, is_tested=is_tested, progress=progress, reporter=reporter
+            )
     return _train_text(config, folder, named, resume, is_tested, progress, reporter)
 
 
@@ -155,11 +173,16 @@ def _train_text(
 
 
 def load(folder: str | Path, device: str = "auto", precision: str = "float32") -> Any:
-    """Open a run folder: a Run, or a PairRun where its model reads pairs. Nothing in it is executed.
+    """Open a run folder: a Run, a PairRun where its model reads pairs, a CaptionRun where it describes pictures.
 
-    `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU.
+    Nothing in it is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU.
     """
-    if run_folder.open_folder(Path(folder))[0].reads_pairs:
+    config = run_folder.open_folder(Path(folder))[0]
+    if config.reads_pictures:
+        from regard.caption_run import load_caption_run
+
+        return load_caption_run(folder, device, precision)
+    if config.reads_pairs:
         from regard.pair_run import load_pair_run
 
         return load_pair_run(folder, device, precision)
@@ -259,41 +282,6 @@ def _place(
     return folder, config
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a config would do, before it does it."""
-
-    config: RunConfig
-    n_parameters: int | None
-    flops_per_token: int | None
-    memory: MemoryEstimate | None
-    n_tokens: dict[str, int]
-    vocab_size: int
-    first_batch: tuple[str, ...]
-    start: Start | None = None
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Name and value of everything worth knowing, in words."""
-        sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
-        lines = [("starts from", str(self.start))] if self.start is not None else []
-        lines += [("note", note) for note in self.config.notes()]
-        lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
-        if self.n_parameters is not None and self.flops_per_token is not None:
-            lines.append(("parameters", f"{self.n_parameters:,}"))
-            lines.append(("FLOPs a token", f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"))
-        else:
-            lines.append(("parameters", "as many n-grams as the text has"))
-        if self.memory is not None:
-            parts = {name.replace("_", " "): n for name, n in asdict(self.memory).items() if n}
-            details = ", ".join(f"{name} {_megabytes(n)}" for name, n in parts.items())
-            lines.append(("memory, estimated", f"{_megabytes(self.memory.total)}: {details}"))
-        return lines
-
-
-def _megabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 2**20:,.1f} MB"
-
-
 def plan(
     recipe: RunConfig | Mapping[str, Any] | str | Path | None = None,
     *,
@@ -307,7 +295,10 @@ def plan(
     config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
     if config.reads_pairs:
         with naming_recipe(recipe if data is None else None):
-            return _pair_plan(config, progress or _drawing_nothing)
+            return pair_plan(config, progress or _drawing_nothing)
+    if config.reads_pictures:
+        with naming_recipe(recipe if data is None else None):
+            return caption_plan(config, progress or _drawing_nothing)
     start = None if config.start_from is None else start_at(Path(config.start_from))
     with (progress or _drawing_nothing)() as draw, naming_recipe(recipe if data is None else None):
         prepared = prepare(config.text, config.tokenizer, progress=draw)
@@ -330,27 +321,6 @@ def plan(
         tokenizer.vocab_size,
         tuple(tokenizer.decode(row) for row in batches.at(0).inputs),
         start,
-    )
-
-
-def _pair_plan(config: RunConfig, progress: Drawing) -> Plan:
-    from regard.data.prepared_pairs import prepare_pairs
-    from regard.pair_training import outline, task_of
-
-    with progress() as draw:
-        prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
-    network = outline(config, prepared)
-    task = task_of(config, network, prepared)
-    sizes = {name: int(getattr(prepared, name).target_lengths.sum()) for name in ("train", "valid", "test")}
-    first = task.batches.pairs.only(task.batches.indices(0))
-    return Plan(
-        config,
-        network.n_parameters,
-        task.flops_per_token,
-        task.memory(network, config.optimizer, config.runtime),
-        sizes,
-        prepared.target_tokenizer.vocab_size,
-        tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first))),
     )
 
 

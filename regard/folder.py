@@ -24,6 +24,7 @@ from regard import __version__
 from regard.config import RunConfig, load_config
 from regard.data.cache import flock
 from regard.data.encode import Prepared, open_prepared, prepare
+from regard.data.prepared_captions import PreparedCaptions, prepare_captions
 from regard.data.prepared_pairs import PreparedPairs, open_prepared_pairs, prepare_pairs
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
@@ -215,6 +216,20 @@ def prepared_pairs_again(folder: Path, config: RunConfig, progress: Progress | N
         raise RegardError(
             f"The pairs in {config.pairs.train} are not those that '{folder}' was begun with (fingerprint "
             f"{prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
+        )
+    return prepared
+
+
+def prepared_captions_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> PreparedCaptions:
+    """The same for a run that describes pictures; they are looked for where the run found them."""
+    tokenizer = config.tokenizer.replace(path=str(folder / "tokenizer.json"))
+    prepared = prepare_captions(config.captions, tokenizer, progress=progress)
+    facts = _read_facts(folder / "run.json")
+    if prepared.fingerprint != facts.data:
+        raise RegardError(
+            f"The pictures in {config.captions.pictures} or their captions are not those that '{folder}' was begun "
+            f"with (fingerprint {prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a "
+            "new run."
         )
     return prepared
 

@@ -161,6 +161,11 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32") -
             f"'{folder}' reads pairs ({config.model_name}) and is no language model. Use regard translate and regard "
             "eval with it."
         )
+    if config.reads_pictures:
+        raise RegardError(
+            f"'{folder}' describes pictures ({config.model_name}) and is no language model. Use regard caption and "
+            "regard eval with it."
+        )
     weights, tensors = folder / "model.safetensors", weights_of(folder)
     model: GradientModel | NgramModel
     if model_entry(config.model_name).kind == "count":

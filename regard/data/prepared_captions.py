@@ -40,7 +40,7 @@ class PreparedCaptions:
 def prepare_captions(
     config: CaptionConfig, tokenizer: TokenizerConfig, *, progress: Progress | None = None, cache: Path | None = None
 ) -> PreparedCaptions:
-    """Read and split; learn the vocabulary from the captions of the training pictures, or load the one that is named."""
+    """Read and split; learn the vocabulary from the training captions, or load the one that is named."""
     data = load_captions(config, cache, None if progress is None else lambda n: progress(READING, n, None))
     learned = train_tokenizer(tokenizer, texts_of(data.train), progress)
     return PreparedCaptions(learned, data, _fingerprint(data, learned))

@@ -45,7 +45,7 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self._weights = dict(model.named_parameters())
+        self._weights = _learned(model)
         self.average = _copied(self._weights)
 
     def observe(self, scores: Sequence[float]) -> None:
@@ -76,7 +76,7 @@ class TriggeredAverage:
 
     def __init__(self, model: nn.Module, patience: int) -> None:
         self.patience = patience
-        self._weights = dict(model.named_parameters())
+        self._weights = _learned(model)
         self.average: dict[str, Tensor] = {}
         self.n_averaged = 0
 
@@ -116,7 +116,7 @@ class LastAverage:
 
     def __init__(self, model: nn.Module, n: int, every: int) -> None:
         self.n, self.every = n, every
-        self._weights = dict(model.named_parameters())
+        self._weights = _learned(model)
         self._kept: list[dict[str, Tensor]] = []  # the oldest first
         self.average: dict[str, Tensor] = {}
 
@@ -156,6 +156,11 @@ def is_triggered(scores: Sequence[float], patience: int) -> bool:
     """
     older = scores[: max(0, len(scores) - 1 - patience)]
     return len(older) > 0 and scores[-1] > min(older)
+
+
+def _learned(model: nn.Module) -> dict[str, nn.Parameter]:
+    """What is frozen is its own average, and a mean of it could be off by a rounding."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def _copied(weights: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:

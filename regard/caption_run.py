@@ -1,0 +1,214 @@
+"""A trained model of pictures in the hands of a user: caption, evaluate, see where each word looked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.config import RunConfig
+from regard.data.caption_pairs import CaptionSet, load_captions
+from regard.data.pictures import SUFFIXES, fitted, read_picture
+from regard.data.prepared_captions import PreparedCaptions, n_bytes, n_captions
+from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
+from regard.decode.config import BeamConfig
+from regard.errors import RegardError, nearest
+from regard.folder import RunFacts, open_folder, prepared_captions_again
+from regard.lens.picture_attention import PictureAttention
+from regard.models.captioner import Captioner
+from regard.models.table import build_picture_model
+from regard.run import PRECISIONS, weights_of
+from regard.score.translation import BleuScore
+from regard.text.tokenizer import Tokenizer
+from regard.training.caption_task import N_PICTURES, caption_bleu, summed_caption_nats
+from regard.training.device import pick_device
+from regard.training.weights import load_weights
+
+Square = NDArray[np.uint8]
+"""A picture as the model sees it, (size, size, 3)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionEvaluation:
+    """How well captions are predicted, and how good the model's own are against all that people said."""
+
+    nats: float
+    n_tokens: int
+    n_bytes: int
+    n_pictures: int
+    n_captions: int
+    bleu: BleuScore
+
+    @property
+    def nats_per_token(self) -> float:
+        return self.nats / self.n_tokens
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.nats_per_token, 700.0))
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.nats / math.log(2) / self.n_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("nats", "n_tokens", "n_bytes", "n_pictures", "n_captions", "nats_per_token", "perplexity")
+        found = {name: getattr(self, name) for name in (*names, "bits_per_byte")}
+        return found | {"bleu": self.bleu.to_dict()}
+
+
+class CaptionRun:
+    """What `regard.load` returns for a model that describes pictures."""
+
+    def __init__(
+        self, folder: Path, config: RunConfig, facts: RunFacts, tokenizer: Tokenizer, model: Captioner
+    ) -> None:
+        self.folder, self.config, self.facts, self.tokenizer, self.model = folder, config, facts, tokenizer, model
+
+    def __repr__(self) -> str:
+        return f"<CaptionRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def caption(self, pictures: str | Path | Sequence[str | Path], **beam: Any) -> Any:
+        """The caption of a picture, or a list of them for a list of pictures.
+
+        `beam`: beam, length_penalty, alpha, max_length, ... as in BeamConfig. With n_best > 1 each picture has a list
+        of Captions instead of one string.
+        """
+        config = BeamConfig.from_dict({"max_length": MAX_LENGTH} | beam)
+        given = [pictures] if isinstance(pictures, str | Path) else list(pictures)
+        results: list[Any] = []
+        for first in range(0, len(given), N_PICTURES):
+            squares = [self.square(Path(picture)) for picture in given[first : first + N_PICTURES]]
+            found = self.captions(squares, config)
+            results += found if config.n_best != 1 else [best[0].text for best in found]
+        return results[0] if isinstance(pictures, str | Path) else results
+
+    def captions(self, squares: Sequence[Square], config: BeamConfig | None = None) -> list[list[Caption]]:
+        """The best captions of each picture, best first, in one batch."""
+        seen = torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2)  # (B, 3, size, size)
+        return captions_of(self.model, self.tokenizer, seen, config or BeamConfig(max_length=MAX_LENGTH))
+
+    def square(self, path: Path) -> Square:
+        """A picture in a file, cut as those were that the model learned from."""
+        data = self.config.captions
+        try:
+            image = read_picture(path.read_bytes())
+        except OSError as error:
+            raise RegardError(f"The picture '{path}' cannot be read: {error.strerror}.") from None
+        except RegardError as error:
+            raise RegardError(f"The picture '{path}' cannot be used: {error}. Give JPEG, PNG or the like.") from None
+        first = data.n_margin // 2
+        whole = fitted(image, data.side, data.fit)
+        return np.ascontiguousarray(whole[first : first + data.size, first : first + data.size])
+
+    def looked(
+        self, square: Square, caption: Caption, name: str = "", references: Sequence[str] = ()
+    ) -> PictureAttention:
+        """Where in the picture the model looked when it wrote each token of a caption."""
+        seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2)
+        weights = looked_at(self.model, self.tokenizer, seen, caption.tokens)
+        if weights is None:
+            raise RegardError(
+                f"'{self.folder}' has no attention to draw: it was trained with attention none. Train one with "
+                "model.attention mlp, say."
+            )
+        words = [self.tokenizer.token_text(token).strip() for token in caption.tokens]
+        # A caption of no words still looked somewhere before it ended.
+        shown = (words, weights[:-1]) if words else (["(nothing)"], weights)
+        return PictureAttention.over(self.model.grid, square, *shown, name, references)
+
+    def evaluate(
+        self, data: Sequence[str] | None = None, *, split: str = "test", beam: BeamConfig | None = None
+    ) -> CaptionEvaluation:
+        """Loss and BLEU on a split of the pictures the run was trained on, or on others: [folder, captions]."""
+        prepared, pictures = self.pictures_of(data, split)
+        return evaluate_captions(self.model, prepared, pictures, beam or BeamConfig(max_length=MAX_LENGTH))
+
+    def pictures_of(self, data: Sequence[str] | None, split: str = "test") -> tuple[PreparedCaptions, CaptionSet]:
+        if split not in ("train", "valid", "test"):
+            raise RegardError(f"split must be train, valid or test, not '{split}'.")
+        if data is None:
+            prepared = prepared_captions_again(self.folder, self.config)
+            pictures: CaptionSet = getattr(prepared.data, split)
+        else:
+            if isinstance(data, str) or len(data) != 2:
+                raise RegardError(f"Other pictures are two names, a folder and a file of captions, not {data!r}.")
+            named = {"pictures": data[0], "captions": data[1], "train": None, "valid": None, "test": None}
+            other = self.config.captions.replace(**named, p_valid=0.0, p_test=0.0)
+            prepared = PreparedCaptions(self.tokenizer, load_captions(other), "")
+            pictures = prepared.data.train
+        if not len(pictures):
+            raise RegardError(
+                f"There are no pictures to evaluate on: the {split} split is empty. Name a folder and its captions "
+                "with --data FOLDER --data CAPTIONS."
+            )
+        return prepared, pictures
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        path = self.folder / "test.json"
+        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return found
+
+    def example(self) -> str:
+        """A picture of the kind that the model knows."""
+        data = prepared_captions_again(self.folder, self.config).data
+        return str(Path(self.config.captions.pictures) / (data.test or data.valid or data.train).names[0])
+
+
+def evaluate_captions(
+    model: Captioner, prepared: PreparedCaptions, pictures: CaptionSet, beam: BeamConfig, features: Any = None
+) -> CaptionEvaluation:
+    """Loss and BLEU on some pictures; `features` are of all pictures, where they were computed before."""
+    nats, n_tokens = summed_caption_nats(model, prepared, pictures, features)
+    return CaptionEvaluation(
+        nats=nats,
+        n_tokens=n_tokens,
+        n_bytes=n_bytes(pictures),
+        n_pictures=len(pictures),
+        n_captions=n_captions(pictures),
+        bleu=caption_bleu(model, prepared, pictures, beam, features),
+    )
+
+
+def picture_files(given: Sequence[str]) -> Iterator[Path]:
+    """The pictures that files, folders and globs name, in order."""
+    for name in given:
+        path = Path(name).expanduser()
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+        elif path.exists():
+            found = [path]
+        else:
+            found = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
+        if not found:
+            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+            what = f"The folder '{name}' holds no picture." if path.is_dir() else f"There is no picture '{name}'."
+            raise RegardError(f"{what}{nearest(path.name, siblings)} Pictures end in {', '.join(SUFFIXES)}.")
+        yield from found
+
+
+def load_caption_run(folder: str | Path, device: str = "auto", precision: str = "float32") -> CaptionRun:
+    """Open the folder of a run that describes pictures. Nothing in it is executed."""
+    if precision not in PRECISIONS:
+        raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
+    folder = Path(folder)
+    config, facts, tokenizer = open_folder(folder)
+    if not config.reads_pictures:
+        what = "reads pairs" if config.reads_pairs else "reads text"
+        raise RegardError(
+            f"'{folder}' {what} ({config.model_name}) and sees no pictures. Give a run of a captioner, such as "
+            "recipes/flickr8k.yaml trains."
+        )
+    tensors = weights_of(folder)
+    model = build_picture_model(config.model_name, config.model, tokenizer.vocab_size, config.captions.size)
+    load_weights(model, tensors, folder / "model.safetensors")
+    model.to(pick_device(device), PRECISIONS[precision]).eval()
+    return CaptionRun(folder, config, facts, tokenizer, model)

@@ -1,0 +1,98 @@
+"""What a config would do, before it does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from regard.config import RunConfig
+from regard.start import Start
+from regard.training.memory import MemoryEstimate
+
+if TYPE_CHECKING:
+    from regard.text.learning import Progress
+
+Drawing = Callable[[], AbstractContextManager["Progress | None"]]
+"""Makes a context in which reading and encoding are drawn; None draws nothing."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a config would do, before it does it."""
+
+    config: RunConfig
+    n_parameters: int | None
+    flops_per_token: int | None
+    memory: MemoryEstimate | None
+    n_tokens: dict[str, int]
+    vocab_size: int
+    first_batch: tuple[str, ...]
+    start: Start | None = None
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and value of everything worth knowing, in words."""
+        sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
+        lines = [("starts from", str(self.start))] if self.start is not None else []
+        lines += [("note", note) for note in self.config.notes()]
+        lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
+        if self.n_parameters is not None and self.flops_per_token is not None:
+            lines.append(("parameters", f"{self.n_parameters:,}"))
+            lines.append(("FLOPs a token", f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"))
+        else:
+            lines.append(("parameters", "as many n-grams as the text has"))
+        if self.memory is not None:
+            parts = {name.replace("_", " "): n for name, n in asdict(self.memory).items() if n}
+            details = ", ".join(f"{name} {_megabytes(n)}" for name, n in parts.items())
+            lines.append(("memory, estimated", f"{_megabytes(self.memory.total)}: {details}"))
+        return lines
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.1f} MB"
+
+
+def pair_plan(config: RunConfig, progress: Drawing) -> Plan:
+    from regard.data.prepared_pairs import prepare_pairs
+    from regard.pair_training import outline, task_of
+
+    with progress() as draw:
+        prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
+    network = outline(config, prepared)
+    task = task_of(config, network, prepared)
+    sizes = {name: int(getattr(prepared, name).target_lengths.sum()) for name in ("train", "valid", "test")}
+    first = task.batches.pairs.only(task.batches.indices(0))
+    return Plan(
+        config,
+        network.n_parameters,
+        task.flops_per_token,
+        task.memory(network, config.optimizer, config.runtime),
+        sizes,
+        prepared.target_tokenizer.vocab_size,
+        tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first))),
+    )
+
+
+def caption_plan(config: RunConfig, progress: Drawing) -> Plan:
+    from regard.caption_training import outline, task_of
+    from regard.data.prepared_captions import prepare_captions, texts_of
+
+    with progress() as draw:
+        prepared = prepare_captions(config.captions, config.tokenizer, progress=draw)
+    network, tokenizer = outline(config, prepared), prepared.tokenizer
+    task = task_of(config, network, prepared)
+    sizes = {
+        name: sum(len(tokenizer.encode(text)) for text in texts_of(getattr(prepared.data, name)))
+        for name in ("train", "valid", "test")
+    }
+    batch = task.batches.at(0)
+    return Plan(
+        config,
+        network.n_parameters,
+        task.flops_per_token,
+        task.memory(network, config.optimizer, config.runtime),
+        sizes,
+        tokenizer.vocab_size,
+        tuple(tokenizer.decode(row[mask]) for row, mask in zip(batch.targets, batch.mask, strict=True)),
+    )
