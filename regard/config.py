@@ -200,12 +200,7 @@ def tokenizer_of_trees(given: Settings | None) -> TokenizerConfig:
     if given is None:
         return whole
     assert isinstance(given, TokenizerConfig)
-    if given.path is None and (given.kind, given.vocab_size, given.min_count, given.lowercase) != (
-        "word",
-        None,
-        1,
-        False,
-    ):
+    if given.path is None and given.replace(max_bytes=whole.max_bytes) != whole:
         raise RegardError(
             "The targets are trees, whose vocabulary is every bracket as a word of its own: target_tokenizer must be "
             "{kind: word, vocab_size: null}, or be left out."

@@ -31,7 +31,8 @@ class PairBatch:
 class BatchMaker:
     """Batches from the numbers of their pairs.
 
-    With BPE dropout a side that comes out longer than `max_length` is cut as always.
+    With BPE dropout a side that comes out longer than `max_length` is cut as always, and so is a target of whole words,
+    such as the brackets of a tree.
     """
 
     def __init__(
@@ -39,11 +40,14 @@ class BatchMaker:
     ) -> None:
         self._pairs, self._max_length = pairs, max_length
         self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
-        self._dropout: tuple[BpeDropout, BpeDropout] | None = None
+        self._dropout: tuple[BpeDropout, BpeDropout | None] | None = None
         if p_bpe_dropout > 0:
             source = BpeDropout(pairs.source.tokenizer, p_bpe_dropout, seed)
-            is_shared = pairs.source.tokenizer.hash == pairs.target.tokenizer.hash
-            self._dropout = source, source if is_shared else BpeDropout(pairs.target.tokenizer, p_bpe_dropout, seed)
+            target: BpeDropout | None = source
+            if pairs.source.tokenizer.hash != pairs.target.tokenizer.hash:
+                is_words = pairs.target.tokenizer.kind == "word"
+                target = None if is_words else BpeDropout(pairs.target.tokenizer, p_bpe_dropout, seed)
+            self._dropout = source, target
 
     def batch(self, indices: Ids, epoch: int = 0) -> PairBatch:
         if self._dropout is not None:
@@ -67,14 +71,15 @@ class BatchMaker:
         """Both sides under BPE dropout. The place of a text is its row on disk, which no other choice changes."""
         assert self._dropout is not None
         pairs, sources, targets = self._pairs, [], []
+        of_source, of_target = self._dropout
         for i in indices.tolist():
             row = int(pairs.rows[i])
-            source = self._dropout[0].encode(pairs.source_text(i), epoch, row, 0)
+            source = of_source.encode(pairs.source_text(i), epoch, row, 0)
             if pairs.tag(i) is not None:
                 source = np.concatenate([pairs.source_ids(i)[:1], source])
-            target = self._dropout[1].encode(pairs.target_text(i), epoch, row, 1)
+            target = None if of_target is None else of_target.encode(pairs.target_text(i), epoch, row, 1)
             sources.append(source if self._fits(source) else pairs.source_ids(i))
-            targets.append(target if self._fits(target) else pairs.target_ids(i))
+            targets.append(target if target is not None and self._fits(target) else pairs.target_ids(i))
         return _flat(sources), _flat(targets)
 
     def _fits(self, ids: Ids) -> bool:

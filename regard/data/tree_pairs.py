@@ -1,6 +1,7 @@
 """Files of trees as pairs: the words are the source, and the tree as a sequence of tokens is the target.
 
-Of (S (NP (DT the) (NN dog)) (VP (VBZ barks))) the source is "the dog barks", the target "(S (NP XX XX )NP (VP XX )VP )S".
+Of (S (NP (DT the) (NN dog)) (VP (VBZ barks))) the source is "the dog barks" and the target, with slots for words,
+"(S (NP XX XX )NP (VP XX )VP )S".
 """
 
 from __future__ import annotations
