@@ -18,7 +18,7 @@ from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Sentence, Translator
-from regard.errors import RegardError
+from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_tokenizer_of
 from regard.layers.record import Record
 from regard.models.seq2seq import Seq2Seq
@@ -29,7 +29,7 @@ from regard.score.alignment import Alignment, hard_alignment, word_weights
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
-from regard.training.pair_task import summed_nats
+from regard.training.pair_task import readable_pairs, summed_nats
 from regard.training.weights import load_weights
 
 MAX_RATIO = 3.0
@@ -46,6 +46,8 @@ class PairEvaluation:
     n_tokens: int
     n_bytes: int
     n_pairs: int
+    n_left_out: int = 0
+    """Pairs that are longer than the model reads; they count nowhere."""
     bleu: BleuScore | None = None
     chrf: ChrfScore | None = None
     parses: ParseScore | None = None
@@ -63,7 +65,8 @@ class PairEvaluation:
         return self.nats / math.log(2) / self.n_bytes
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("nats", "n_tokens", "n_bytes", "n_pairs", "nats_per_token", "perplexity", "bits_per_byte")
+        counts = ("n_tokens", "n_bytes", "n_pairs", "n_left_out")
+        names = ("nats", *counts, "nats_per_token", "perplexity", "bits_per_byte")
         scores = {"bleu": self.bleu, "chrf": self.chrf, "parses": self.parses}
         found = {name: getattr(self, name) for name in names}
         return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
@@ -92,6 +95,9 @@ class PairRun:
     ) -> Translator:
         """What translates lines; with `others`, runs of the same vocabularies, by the mean of all probabilities."""
         tag = tag if tag is not None else self.config.pairs.tag
+        if tag is not None and tag not in self.tags:
+            known = f"It knows {', '.join(self.tags)}." if self.tags else "It was trained with none: leave it out."
+            raise RegardError(f"'{self.folder}' does not know the tag {tag}.{nearest(tag, self.tags)} {known}")
         config = beam or BeamConfig(max_ratio=MAX_RATIO)
         return Translator(self._with(others), self.source_tokenizer, self.target_tokenizer, config, tag=tag)
 
@@ -123,6 +129,23 @@ class PairRun:
                     )
         return [self.model, *(other.model for other in others)]
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What can be put before a source to say what is wanted: those it was trained with."""
+        return tuple(sorted({part.tag for part in self.config.pairs.parts("train") if part.tag is not None}))
+
+    def wanted_tag(self, tag: str | None) -> str | None:
+        """`tag`, or the only one there is; an error where one of several has to be chosen."""
+        tag = self.config.pairs.tag if tag is None else tag
+        if tag is not None or not all(part.tag for part in self.config.pairs.parts("train")):
+            return tag
+        if len(self.tags) > 1:
+            raise RegardError(
+                f"'{self.folder}' was trained to give several kinds of targets and has to be told which: --to (or tag) "
+                f"is one of {', '.join(self.tags)}."
+            )
+        return self.tags[0]
+
     def translate(self, texts: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
         """The translation of a text, or a list of them for a list of texts.
 
@@ -130,7 +153,7 @@ class PairRun:
         a list of Translations instead of one string.
         """
         config = BeamConfig.from_dict({"max_ratio": MAX_RATIO} | beam)
-        translator = self.translator(config, tag=tag)
+        translator = self.translator(config, tag=self.wanted_tag(tag))
         given = [texts] if isinstance(texts, str) else list(texts)
         found = translator.all([translator.read(text) for text in given], MAX_TOKENS)
         results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)
@@ -160,8 +183,15 @@ class PairRun:
         self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True
     ) -> PairEvaluation:
         """The same on pairs that are read already."""
+        n_given, pairs = len(pairs), readable_pairs(self.model, pairs)
+        if not len(pairs):
+            raise RegardError(
+                f"All {n_given} pairs are longer than the model reads, {self.model.max_context} tokens. Give shorter "
+                "ones, or train one with a larger model.max_context."
+            )
         nats, n_tokens = summed_nats(self.model, pairs, MAX_TOKENS)
         known = {"nats": nats, "n_tokens": n_tokens, "n_bytes": pairs.n_bytes, "n_pairs": len(pairs)}
+        known["n_left_out"] = n_given - len(pairs)
         if not is_translated:
             return PairEvaluation(**known)  # type: ignore[arg-type]
         if self.is_parser:
@@ -200,6 +230,8 @@ class PairRun:
             given = data if isinstance(data, str) else tuple(data)
             form = "trees" if self.is_parser else self.config.pairs.format  # whatever its files are called
             other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
+            if not all(part.tag for part in other.parts("train")):
+                other = other.replace(tag=self.wanted_tag(None))
             pairs = encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
         if not len(pairs):
             raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
@@ -208,7 +240,7 @@ class PairRun:
     @torch.inference_mode()
     def looked(self, source: str, target: str, tag: str | None = None) -> Looked:
         """Which tokens of `source` the model looked at when it is made to write `target` (forced decoding)."""
-        translator = self.translator(tag=tag)
+        translator = self.translator(tag=self.wanted_tag(tag))
         sentence = translator.read(source)
         tokens = self.target_tokenizer.encode(target.strip()).astype(np.int64)
         device = self.model.embedding.device
@@ -216,6 +248,8 @@ class PairRun:
         words = None if sentence.words is None else torch.from_numpy(sentence.words)[None].to(device)
         inputs = torch.from_numpy(np.concatenate([[self.target_tokenizer.eos], tokens]))[None].to(device)
         targets = torch.from_numpy(np.concatenate([tokens, [self.target_tokenizer.eos]]))[None].to(device)
+        if len(tokens) == self.model.target.max_context:  # a target that was cut off where there was no more room
+            inputs, targets = inputs[:, :-1], targets[:, :-1]
         record = Record()
         encoded = self.model.eval().encode(ids, torch.ones_like(ids, dtype=torch.bool), words)
         h, _ = self.model.hidden(inputs, encoded, None, record)
@@ -227,6 +261,8 @@ class PairRun:
     def aligned(self, source: str, target: str, tag: str | None = None) -> Alignment:
         """Which word of `source` each of `target` comes from, by where the model looked; words are between spaces."""
         source, target = source.strip(), target.strip()
+        if not source or not target:
+            return Alignment(frozenset())
         looked = self.looked(source, target, tag)
         if looked.attention is None:
             raise RegardError(
@@ -234,7 +270,7 @@ class PairRun:
                 "with model.attention mlp, say."
             )
         n_tags = len(looked.source) - len(self.source_tokenizer.encode(source))
-        weights = looked.attention[:-1, n_tags:]  # the end is no word, nor is a tag
+        weights = looked.attention[: len(looked.tokens), n_tags:]  # the end is no word, nor is a tag
         return hard_alignment(
             word_weights(
                 weights, words_of_tokens(self.target_tokenizer, target), words_of_tokens(self.source_tokenizer, source)
@@ -263,7 +299,7 @@ class Looked:
     source: Sentence
     tokens: tuple[int, ...]
     nats: NDArray[np.float64]
-    """-log P of every target token and of the end."""
+    """-log P of every target token, and of the end where the model has room for it."""
     attention: NDArray[np.float64] | None
     """Weights (T + 1, S) on the source's tokens, one row for each target token and the end; None: it does not look."""
 

@@ -73,6 +73,11 @@ def outline(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
 
 def build(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
     n_source = None if prepared.has_one_vocabulary else prepared.source_tokenizer.vocab_size
+    if n_source is not None and config.model.to_dict().get("tying") == "all":
+        raise RegardError(
+            "model.tying is all, and source and target have vocabularies of their own, whose words are not each "
+            "other's. Leave out target_tokenizer, or set model.tying to target."
+        )
     return build_pair_model(config.model_name, config.model, prepared.target_tokenizer.vocab_size, n_source)
 
 
@@ -82,8 +87,10 @@ def _rehearsed(config: RunConfig, prepared: PreparedPairs, reporter: Reporter) -
     task = task_of(config, network, prepared)
     if task.batches.n_left_out:
         reporter.note(f"{task.batches.n_left_out:,} training pairs are longer than the model reads and are left out.")
+    if n_long := len(prepared.valid) - len(task.valid):
+        reporter.note(f"{n_long:,} validation pairs are longer than the model reads and are left out.")
     needed = task.memory(network, config.optimizer, config.runtime)
-    check_memory(needed, config.runtime, pick_device(config.runtime.device))
+    check_memory(needed, config.runtime, pick_device(config.runtime.device), sizes="teaching.max_tokens")
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     return run_folder.RunFacts(
         format=run_folder.FORMAT,

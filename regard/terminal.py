@@ -181,6 +181,8 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
         table.add_row("no trees without the constraint", f"{result.parses.n_ill_formed:,} of {result.n_pairs:,}")
     table.add_row("pairs, target tokens", f"{result.n_pairs:,}, {result.n_tokens:,}")
     console.print(table)
+    if result.n_left_out:
+        console.print(f"{result.n_left_out:,} pairs are longer than the model reads and were left out.")
     if result.bleu is not None:
         console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 
@@ -311,7 +313,7 @@ def draw_progress() -> Iterator[Progress]:
 @contextmanager
 def source_lines(file: Path | None) -> Iterator[Iterator[str]]:
     """The lines of a file or of standard input, as they come; what is not UTF-8 is an error that names the line."""
-    from regard.errors import RegardError
+    from regard.errors import RegardError, nearest
 
     def read(stream: Any) -> Iterator[str]:
         for number, line in enumerate(stream, start=1):
@@ -324,10 +326,14 @@ def source_lines(file: Path | None) -> Iterator[Iterator[str]]:
         yield read(sys.stdin.buffer)
         return
     try:
-        with open(file, "rb") as stream:
-            yield read(stream)
+        stream = open(file, "rb")  # noqa: SIM115 (what goes wrong while it is read is not about opening it)
     except FileNotFoundError:
-        raise RegardError(f"There is no file '{file}'.") from None
+        siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
+    except OSError as error:
+        raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
+    with stream:
+        yield read(stream)
 
 
 def whole_lines(file: Path) -> list[str]:

@@ -46,6 +46,9 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="Change one setting (repeatable).")
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Pairs: leave out lines that cannot be used, and count them.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the out folder.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print config, size, cost and the first batch; train nothing.")
@@ -55,15 +58,16 @@ def train(
     from regard import api, terminal
     from regard.training.progress import reporter
 
+    settings = [*(settings or ()), *(["data.skips_bad=true"] if skip_bad else [])]
     if dry_run:
-        terminal.print_plan(api.plan(recipe, model=model, data=data, start_from=start_from, settings=settings or ()))
+        terminal.print_plan(api.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
         return
     run = api.train(
         recipe,
         model=model,
         data=data,
         start_from=start_from,
-        settings=settings or (),
+        settings=settings,
         out=out,
         resume=resume,
         progress=terminal.draw_progress,

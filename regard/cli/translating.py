@@ -62,7 +62,9 @@ def translate(
         beam=max(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
         max_ratio=max_ratio, no_repeat_ngram=no_repeat,
     )  # fmt: skip
-    translator = loaded.translator(config, others=[load_pair_run(o, precision=precision) for o in others or ()], tag=to)
+    tag = loaded.wanted_tag(to)
+    together = [load_pair_run(other, precision=precision) for other in others or ()]
+    translator = loaded.translator(config, others=together, tag=tag)
     is_typed = file is None and sys.stdin.isatty()
     with terminal.source_lines(file) as lines, terminal.lines_progress() as progress:
         sources: list[str] = []
@@ -76,7 +78,7 @@ def translate(
         )
         for number, best in enumerate(found):
             for translation in best:
-                links = str(loaded.aligned(sources[0], translation.text, to)) if align else None
+                links = str(loaded.aligned(sources[0], translation.text, tag)) if align else None
                 if as_json:
                     line = {"line": number, "text": translation.text, "log_prob": translation.log_prob}
                     line |= {"score": translation.score} | ({} if links is None else {"alignment": links})

@@ -165,6 +165,10 @@ class Translator:
         return Translation(self._written(tokens, sentence), tokens, hypothesis.log_prob, hypothesis.score)
 
     def _written(self, tokens: Sequence[int], sentence: Sentence) -> str:
+        """Always one line: bytes can spell a line end, and then one more line would come out than went in."""
+        return self._spelled(tokens, sentence).replace("\r", " ").replace("\n", " ")
+
+    def _spelled(self, tokens: Sequence[int], sentence: Sentence) -> str:
         V = self.target_tokenizer.vocab_size
         if all(token < V for token in tokens):
             return self.target_tokenizer.decode(tokens)

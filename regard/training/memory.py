@@ -237,14 +237,19 @@ def available_memory(device: torch.device) -> int | None:
     return min(found) if found else None
 
 
-def check_memory(needed: MemoryEstimate, runtime: RuntimeConfig, device: torch.device) -> None:
-    """Refuse a run that cannot fit."""
+def check_memory(
+    needed: MemoryEstimate,
+    runtime: RuntimeConfig,
+    device: torch.device,
+    sizes: str = "train.n_batch or train.n_context",
+) -> None:
+    """Refuse a run that cannot fit. `sizes` are the settings that make a batch smaller."""
     limit = runtime.max_memory_gb
     available = int(limit * 2**30) if limit is not None else available_memory(device)
     if available is not None and needed.total > available:
         raise RegardError(
             f"Training needs about {needed} and {device} has {readable(available)}. Raise train.n_accumulate, lower "
-            "train.n_batch or train.n_context, or take a smaller model."
+            f"{sizes}, or take a smaller model."
         )
 
 

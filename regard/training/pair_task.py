@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,9 +40,9 @@ class PairTask:
         """`max_length`: pairs with a longer side are not learned from."""
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
         self.copies = model.copies
-        limits = [
-            limit for limit in (max_length, None if model.max_context is None else model.max_context - 1) if limit
-        ]
+        self.valid = readable_pairs(model, prepared.valid)
+        room = None if model.max_context is None else model.max_context - 1  # the target's <eos> needs a place too
+        limits = [limit for limit in (max_length, room) if limit is not None]
         self.batches = PairBatches(
             prepared.train,
             max_tokens=teaching.max_tokens,
@@ -78,22 +79,31 @@ class PairTask:
         return pair_estimate(model, n_pairs, self.n_source, self.n_target, self.train, optimizer, runtime)
 
     def evaluate(self, model: Seq2Seq) -> Score | None:
-        valid = self.prepared.valid
+        valid = self.valid
         if not len(valid):
             return None
         nats, n_tokens = summed_nats(model, valid, self.teaching.max_tokens)
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
         if self.teaching.judged_by == "loss":
             return Score(nats / n_tokens, bits, judged=nats / n_tokens)
-        score = greedy_bleu(model, self.prepared, self.teaching.max_judged, self.teaching.max_tokens)
+        score = greedy_bleu(model, valid.first(self.teaching.max_judged), self.teaching.max_tokens)
         return Score(nats / n_tokens, bits, judged=-score, more={"bleu": score})
 
 
-def greedy_bleu(model: Seq2Seq, prepared: PreparedPairs, n: int, max_tokens: int) -> float:
-    """BLEU of the likeliest words, one after the other, for the first n validation pairs."""
-    pairs, numbers = prepared.valid, range(min(n, len(prepared.valid)))
-    config = BeamConfig(beam=1, max_ratio=2.0)
-    translator = Translator([model], prepared.source_tokenizer, prepared.target_tokenizer, config)
+def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
+    """Those that the model has room for."""
+    fits = np.ones(len(pairs), dtype=bool)
+    if model.encoder.max_context is not None:
+        fits &= pairs.source_lengths <= model.encoder.max_context
+    if model.target.max_context is not None:
+        fits &= pairs.target_lengths + 1 <= model.target.max_context
+    return pairs if fits.all() else pairs.only(fits)
+
+
+def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
+    """BLEU of the likeliest words, one after the other."""
+    numbers, config = range(len(pairs)), BeamConfig(beam=1, max_ratio=2.0)
+    translator = Translator([model], pairs.source.tokenizer, pairs.target.tokenizer, config)
     found = translator.all([translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers], max_tokens)
     return bleu([best[0].text for best in found], [pairs.target_text(i) for i in numbers]).score
 
