@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_captions_again
-from regard.lens.picture_attention import PictureAttention
+from regard.lens.picture_attention import PictureAttention, write_page, write_panels
 from regard.models.captioner import Captioner
+from regard.models.captioner_config import CaptionerConfig
 from regard.models.table import build_picture_model
 from regard.run import PRECISIONS, weights_of
 from regard.score.translation import BleuScore
@@ -83,17 +84,33 @@ class CaptionRun:
         """
         config = BeamConfig.from_dict({"max_length": MAX_LENGTH} | beam)
         given = [pictures] if isinstance(pictures, str | Path) else list(pictures)
-        results: list[Any] = []
-        for first in range(0, len(given), N_PICTURES):
-            squares = [self.square(Path(picture)) for picture in given[first : first + N_PICTURES]]
-            found = self.captions(squares, config)
-            results += found if config.n_best != 1 else [best[0].text for best in found]
+        found = [best for _, _, best in self.described([Path(picture) for picture in given], config)]
+        results: list[Any] = found if config.n_best != 1 else [best[0].text for best in found]
         return results[0] if isinstance(pictures, str | Path) else results
 
     def captions(self, squares: Sequence[Square], config: BeamConfig | None = None) -> list[list[Caption]]:
         """The best captions of each picture, best first, in one batch."""
         seen = torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2)  # (B, 3, size, size)
         return captions_of(self.model, self.tokenizer, seen, config or BeamConfig(max_length=MAX_LENGTH))
+
+    def described(
+        self, files: Sequence[Path], config: BeamConfig, skipped: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[Path, Square, list[Caption]]]:
+        """Every picture with what the model sees of it and its captions, in order.
+
+        One that cannot be read is an error, or, where there is `skipped`, left out, and `skipped` is told why.
+        """
+        for first in range(0, len(files), N_PICTURES):
+            shown: list[tuple[Path, Square]] = []
+            for path in files[first : first + N_PICTURES]:
+                try:
+                    shown.append((path, self.square(path)))
+                except RegardError as error:
+                    if skipped is None:
+                        raise
+                    skipped(str(error))
+            found = self.captions([square for _, square in shown], config) if shown else []
+            yield from ((path, square, best) for (path, square), best in zip(shown, found, strict=True))
 
     def square(self, path: Path) -> Square:
         """A picture in a file, cut as those were that the model learned from."""
@@ -112,17 +129,25 @@ class CaptionRun:
         self, square: Square, caption: Caption, name: str = "", references: Sequence[str] = ()
     ) -> PictureAttention:
         """Where in the picture the model looked when it wrote each token of a caption."""
+        self.check_attention()
         seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2)
         weights = looked_at(self.model, self.tokenizer, seen, caption.tokens)
-        if weights is None:
+        words = [self.tokenizer.token_text(token).strip() for token in caption.tokens]
+        # A caption of no words still looked somewhere before it ended.
+        return PictureAttention.over(self.model.grid, square, words or ["(nothing)"], weights, name, references)
+
+    def check_attention(self) -> None:
+        """Refuse to draw what is not there."""
+        assert isinstance(self.config.model, CaptionerConfig)
+        if self.config.model.attention == "none":
             raise RegardError(
                 f"'{self.folder}' has no attention to draw: it was trained with attention none. Train one with "
                 "model.attention mlp, say."
             )
-        words = [self.tokenizer.token_text(token).strip() for token in caption.tokens]
-        # A caption of no words still looked somewhere before it ended.
-        shown = (words, weights[:-1]) if words else (["(nothing)"], weights)
-        return PictureAttention.over(self.model.grid, square, *shown, name, references)
+
+    def drawing(self, folder: Path) -> Drawing:
+        """Writes into `folder` where each word of captions looked."""
+        return Drawing(self, folder)
 
     def evaluate(
         self, data: Sequence[str] | None = None, *, split: str = "test", beam: BeamConfig | None = None
@@ -161,6 +186,25 @@ class CaptionRun:
         """A picture of the kind that the model knows."""
         data = prepared_captions_again(self.folder, self.config).data
         return str(Path(self.config.captions.pictures) / (data.test or data.valid or data.train).names[0])
+
+
+class Drawing:
+    """One PNG a picture as it comes, and at the end a page for all of them."""
+
+    def __init__(self, run: CaptionRun, folder: Path) -> None:
+        self.run, self.folder, self.examples = run, folder, list[PictureAttention]()
+        if folder.exists() and not folder.is_dir():
+            raise RegardError(f"'{folder}' is a file; give --draw a folder.")
+        run.check_attention()
+
+    def add(self, path: Path, square: Square, caption: Caption) -> Path:
+        shown = self.run.looked(square, caption, path.name)
+        self.examples.append(shown)
+        # The number keeps pictures of one name in two folders apart.
+        return write_panels(shown, self.folder / f"{len(self.examples):04d}-{path.stem}.png")
+
+    def finish(self) -> Path:
+        return write_page(self.examples, self.folder / "index.html")
 
 
 def evaluate_captions(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regard.api import Plan
+    from regard.caption_run import CaptionEvaluation, CaptionRun
     from regard.comparison.result import Comparison
     from regard.decode.lines import LinesDone
     from regard.pair_run import PairEvaluation, PairRun
@@ -41,12 +42,12 @@ SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange
 
 def print_models(name: str | None) -> None:
     """The table of models, or everything that can be set for one."""
-    from regard.config import PAIR_SECTIONS, SECTIONS
-    from regard.models.table import MODELS, PAIR_MODELS, model_entry
+    from regard.config import SECTIONS_OF
+    from regard.models.table import MODEL_NAMES, model_entry
 
     if name is None:
         table = _table("model", "what it is", "paper")
-        for key in (*MODELS, *PAIR_MODELS):
+        for key in MODEL_NAMES:
             entry = model_entry(key)
             table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
         console.print(table)
@@ -54,8 +55,7 @@ def print_models(name: str | None) -> None:
         return
     entry = model_entry(name)
     console.print(f"[bold]{name}[/bold]  {entry.summary}  [dim]({entry.paper})[/dim]")
-    sections = PAIR_SECTIONS if entry.reads == "pairs" else SECTIONS
-    for section, kind in {"model": entry.config, **sections}.items():
+    for section, kind in {"model": entry.config, **SECTIONS_OF[entry.reads]}.items():
         if entry.kind == "count" and section not in ("model", "data", "tokenizer"):
             continue
         table = _table(f"{section}.", "default", "kind", "meaning")
@@ -63,7 +63,11 @@ def print_models(name: str | None) -> None:
             default = "required" if line.default is MISSING else _yaml(line.default)
             table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
         console.print(table)
-    data = "--data my.txt" if entry.reads == "text" else "--data train.en --data train.de"
+    data = {
+        "text": "--data my.txt",
+        "pairs": "--data train.en --data train.de",
+        "pictures": "--data photos --data captions.txt",
+    }[entry.reads]
     console.print(f"[dim]Example: regard train --model {name} {data} --set data.p_valid=0.1[/dim]")
 
 
@@ -121,11 +125,19 @@ def print_plan(plan: Plan) -> None:
     console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
 
 
-def print_trained(run: Run | PairRun) -> None:
+def print_trained(run: Run | PairRun | CaptionRun) -> None:
+    from regard.caption_run import CaptionRun
     from regard.pair_run import PairRun
 
     folder = shlex.quote(str(run.folder))
-    if isinstance(run, PairRun):
+    if isinstance(run, CaptionRun):
+        if (scores := run.test_result()) is not None:
+            console.print(
+                f"[bold]{_bleu_by_order(scores['bleu']['up_to'])}[/bold], perplexity {scores['perplexity']:,.2f} on "
+                f"{scores['n_pictures']:,} test pictures"
+            )
+        first = f"regard caption {folder} {shlex.quote(run.example())}"
+    elif isinstance(run, PairRun):
         scores = run.test_result()
         if scores is not None and "bleu" in scores:
             values = f"BLEU {scores['bleu']['score']:.2f}, chrF {scores['chrf']['score']:.2f}"
@@ -185,6 +197,34 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
         console.print(f"{result.n_left_out:,} pairs are longer than the model reads and were left out.")
     if result.bleu is not None:
         console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
+
+
+def print_caption_evaluation(result: CaptionEvaluation, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    table = _table("measure", "value", right=("value",))
+    table.add_row("loss, nats a token", f"{result.nats_per_token:.4f}")
+    table.add_row("perplexity a token", f"{result.perplexity:,.2f}")
+    for n, score in enumerate(result.bleu.up_to, start=1):
+        bold = "bold" if n == len(result.bleu.up_to) else "not bold"
+        table.add_row(Text(f"BLEU-{n}", bold), Text(f"{score:.2f}", bold))
+    table.add_row("pictures, captions, tokens", f"{result.n_pictures:,}, {result.n_captions:,}, {result.n_tokens:,}")
+    console.print(table)
+    console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
+
+
+def _bleu_by_order(scores: list[float]) -> str:
+    return ", ".join(f"BLEU-{n} {score:.2f}" for n, score in enumerate(scores, start=1))
+
+
+def print_drawn(page: Path) -> None:
+    errors.print(Text(f"Where each word looked: {page}, and a PNG beside it for each picture."), soft_wrap=True)
+
+
+def print_skipped(why: str) -> None:
+    """Something was left out of what is printed."""
+    errors.print(Text(f"regard: {why}"), soft_wrap=True)
 
 
 def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:

@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import catalog, comparing, exchanging, grammar, judging, parsing, studying, training, translating, using
+from regard.cli import (
+    captioning,
+    catalog,
+    comparing,
+    exchanging,
+    grammar,
+    judging,
+    parsing,
+    studying,
+    training,
+    translating,
+    using,
+)
 
 app = typer.Typer(
     name="regard",
@@ -28,6 +40,7 @@ app.command("train", rich_help_panel=_TRAIN)(training.train)
 app.command("study", rich_help_panel=_TRAIN)(studying.study)
 app.command("generate", rich_help_panel=_USE)(using.generate)
 app.command("translate", rich_help_panel=_USE)(translating.translate)
+app.command("caption", rich_help_panel=_USE)(captioning.caption)
 app.command("parse", rich_help_panel=_USE)(parsing.parse)
 app.command("score", rich_help_panel=_USE)(using.score)
 app.command("eval", rich_help_panel=_USE)(using.evaluate)

@@ -99,6 +99,8 @@ def evaluate(
     that was trained on trees: labelled precision, recall and F1 of its parses, and how many are no trees when nothing
     holds it to write some.
 
+    For a run that describes pictures: loss, and BLEU-1 to BLEU-4 against all that people said of each.
+
     [bold]Examples[/bold]
 
       regard eval runs/lstm
@@ -107,11 +109,22 @@ def evaluate(
 
       [dim]pairs, two aligned files:[/dim]
       regard eval runs/multi30k --data test.en --data test.de --beam 5
+
+      [dim]pictures, a folder and its captions:[/dim]
+      regard eval runs/flickr8k --data photos --data captions.txt
     """
     from regard import api, terminal
+    from regard.caption_run import CaptionRun
     from regard.pair_run import PairRun
 
     loaded = api.load(run)
+    if isinstance(loaded, CaptionRun):
+        from regard.decode.caption import MAX_LENGTH
+        from regard.decode.config import BeamConfig
+
+        config = BeamConfig(beam=beam, max_length=MAX_LENGTH)
+        terminal.print_caption_evaluation(loaded.evaluate(data, split=split, beam=config), as_json=as_json)
+        return
     if isinstance(loaded, PairRun):
         from regard.decode.config import BeamConfig
 

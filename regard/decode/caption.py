@@ -47,15 +47,16 @@ def _caption(tokens: Sequence[int], log_prob: float, score: float, tokenizer: To
 
 
 @torch.inference_mode()
-def looked_at(
-    model: Captioner, tokenizer: Tokenizer, seen: Tensor, tokens: Sequence[int]
-) -> NDArray[np.float64] | None:
-    """Weights (T + 1, S) on the places of one picture for each token and the end: the mean over the heads of the last
-    layer that looks. None where the model has no attention.
+def looked_at(model: Captioner, tokenizer: Tokenizer, seen: Tensor, tokens: Sequence[int]) -> NDArray[np.float64]:
+    """Weights (T, S) on the places of one picture, a row for each token, or one for the end where there are none.
+
+    They are the mean over the heads of the last layer that looks.
     """
     device = model.embedding.device
-    inputs = torch.tensor([[tokenizer.eos, *tokens]], device=device)
+    inputs = torch.tensor([[tokenizer.eos, *tokens[:-1]]], device=device)
     record = Record()
     model.eval().target.hidden(inputs, model.encode(seen.to(device)), None, record)
-    layers = list(record.named("cross_attention").values())  # (1, N, T + 1, S) each, the lowest layer first
-    return layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
+    layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, the lowest layer first
+    assert layers, "a model that looks at nothing was asked where it looked"
+    weights: NDArray[np.float64] = layers[-1][0].mean(dim=0).double().cpu().numpy()
+    return weights
