@@ -112,8 +112,9 @@ def test_order_length_goes_from_short_to_long_and_order_buckets_does_not() -> No
 def test_epochs_and_seeds_differ_in_what_goes_together() -> None:
     pairs = of_lengths([(5, 5)] * 60)
 
-    def groups(batches: PairBatches, epoch: int) -> list[list[int]]:
-        return [batches.indices(epoch * batches.per_epoch + i).tolist() for i in range(batches.per_epoch)]
+    def groups(batches: PairBatches, epoch: int) -> set[frozenset[int]]:
+        first = epoch * batches.per_epoch
+        return {frozenset(batches.indices(first + i).tolist()) for i in range(batches.per_epoch)}
 
     first, other_seed = (PairBatches(pairs, max_tokens=110, seed=seed) for seed in (0, 1))
     assert groups(first, 0) != groups(first, 1)
@@ -180,11 +181,19 @@ def test_bpe_dropout_cuts_anew_each_epoch_and_keeps_text_and_tag() -> None:
     assert found[3].inputs[0, 1:].tolist() == found[3].targets[0, :-1].tolist()
 
 
+def test_bpe_dropout_cuts_equal_texts_differently() -> None:
+    pairs = Pairs.of([("the cat sat on the mat", "the hat and the cat")] * 20, BPE)
+    batch = PairBatches(pairs, max_tokens=2000, p_bpe_dropout=0.5).at(0)
+    assert len({tuple(row) for row in batch.source}) > 10
+    assert len({tuple(row) for row in batch.targets}) > 10
+
+
 def test_bpe_dropout_never_makes_a_side_longer_than_max_length() -> None:
     pairs = Pairs.of([("the cat sat", "the mat")], BPE)
     n = int(pairs.source_lengths[0])
     batch = PairBatches(pairs, max_tokens=100, max_length=n, p_bpe_dropout=1.0).at(0)
     assert batch.source.tolist() == [pairs.source_ids(0).tolist()]
+    assert batch.inputs.tolist() == [[0, *pairs.target_ids(0)]]
     longer = PairBatches(pairs, max_tokens=100, p_bpe_dropout=1.0).at(0)
     assert longer.source.shape == (1, len("the cat sat"))
     assert longer.targets.shape == (1, len("the mat") + 1)

@@ -184,7 +184,7 @@ def test_bad_lines_are_counted_and_a_cache_of_them_is_not_taken_for_a_clean_one(
 
 
 def test_max_pairs_takes_the_first_of_train_over_all_its_parts(tmp_path: Path, cache: Path) -> None:
-    pairs = made_up(50)
+    pairs = made_up(80)
     parts = ((tsv(tmp_path / "a.tsv", pairs[:20]),), (tsv(tmp_path / "b.tsv", pairs[20:40]),))
     data = PairsConfig(train=parts, valid=tsv(tmp_path / "c.tsv", pairs[40:]), p_test=0, max_pairs=25)
     found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
@@ -259,6 +259,7 @@ def test_an_unknown_tag_is_refused_with_those_there_are(tmp_path: Path, given: s
         encode_pairs_with(learned, learned, data, cache=cache)
     found = prepare_pairs(data.replace(tag="<2de>"), config, cache=cache)
     assert found.train.source_ids(0)[0] == 257
+    assert with_tags(learned, ["<2fr>", "<2de>"]) is learned
 
 
 def test_other_pairs_can_be_encoded_with_what_was_learned(tmp_path: Path, given: str, cache: Path) -> None:
