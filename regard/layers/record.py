@@ -4,6 +4,8 @@ A layer that is handed a Record writes what it computed under a name that is pub
 
     embedding            (B, T, D)     after the embedding and its dropout
     layers.L.attention   (B, N, T, S)  attention weights
+    layers.L.cross_attention (B, N, T, S)  a decoder's weights on its source; N = 1 in recurrent ones
+    encoder.…            the same names for what the encoder computed; .ahead and .back where it reads both ways
     layers.L.gates.input, .forget, .output, .candidate, .reset, .update   (B, T, H)
     layers.L.cell        (B, T, H)     LSTM cell states
     layers.L.hidden      (B, T, D)     the output of layer L; (B, T, F) inside the bag and the window
