@@ -69,6 +69,10 @@ def test_each_scene_has_a_picture_and_captions(corpus: Path) -> None:
         assert sentence.scene is not None
         assert row["fr"] == sentence.text("fr")
         assert (corpus / "scenes" / row["file"]).read_bytes() == sentence.scene.png(16)
+    german = [tuple(line.split("\t")) for line in lines(corpus / "scenes" / "captions.de.tsv")]
+    assert german == [(row["file"], row["de"]) for row in rows]
+    for split in N_OF:
+        assert lines(corpus / "scenes" / f"{split}.txt") == [row["file"] for row in rows if row["split"] == split]
 
 
 def test_diagnostics_are_two_columns(corpus: Path) -> None:

@@ -7,7 +7,8 @@ train.en.pos, train.en.ner    a word and its tag a line, an empty line between s
 train.en.mrg                  constituency trees
 train.sentiment.tsv           positive, negative or neutral
 train.questions.json          questions and answer spans in English (SQuAD 1.1)
-scenes/*.png, captions.tsv    pictures of the sentences of the kind "scene"
+scenes/*.png, captions.tsv    pictures of the sentences of the kind "scene"; captions.en.tsv ... and train.txt ... hold
+                              the captions of one language and the names of one split, as `regard train` takes them
 train.dates.tsv, numbers, reversal, copying    source and target of the diagnostics
 """
 
@@ -30,6 +31,8 @@ from regard.files import write_folder_atomically
 
 Line = Callable[[Sentence], str]
 Progress = Callable[[str, int, int | None], None]
+Captioned = tuple[str, str, tuple[str, ...]]
+"""A picture's name, its split, and its caption in every language."""
 
 
 def _columns(words: Collection[str], tags: Collection[str]) -> str:
@@ -88,7 +91,7 @@ def write_corpus(folder: Path, plan: CorpusPlan, progress: Progress = lambda wha
 
 
 def _fill(folder: Path, plan: CorpusPlan, progress: Progress) -> None:
-    captions = ["file\tsplit\ten\tde\tfr\n"]
+    captions: list[Captioned] = []
     for split, n in plan.n_of.items():
         if set(plan.parts) - set(TASKS):
             captions += _write_sentences(folder, plan, split, n, progress)
@@ -97,13 +100,22 @@ def _fill(folder: Path, plan: CorpusPlan, progress: Progress) -> None:
                 lines = [f"{pair.source}\t{pair.target}\n" for pair in TASKS[name](split, n, plan.seed)]
                 (folder / f"{split}.{name}.tsv").write_text("".join(lines), encoding="utf-8")
     if "scenes" in plan.parts:
-        (folder / "scenes" / "captions.tsv").write_text("".join(captions), encoding="utf-8")
+        _write_captions(folder / "scenes", captions, plan.n_of)
 
 
-def _write_sentences(folder: Path, plan: CorpusPlan, split: str, n: int, progress: Progress) -> list[str]:
+def _write_captions(folder: Path, captions: list[Captioned], splits: Collection[str]) -> None:
+    table = [("file", "split", *LANGUAGES), *((name, split, *texts) for name, split, texts in captions)]
+    files = {"captions.tsv": table}
+    files |= {f"captions.{a}.tsv": [(name, texts[i]) for name, _, texts in captions] for i, a in enumerate(LANGUAGES)}
+    files |= {f"{each}.txt": [(name,) for name, split, _ in captions if split == each] for each in splits}
+    for name, rows in files.items():
+        (folder / name).write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _write_sentences(folder: Path, plan: CorpusPlan, split: str, n: int, progress: Progress) -> list[Captioned]:
     """One split's files of sentences; returns the captions of its scenes."""
     paragraphs: list[dict[str, Any]] = []
-    captions: list[str] = []
+    captions: list[Captioned] = []
     with ExitStack() as stack:
         files = [
             (stack.enter_context(open(folder / f"{split}.{ending}", "w", encoding="utf-8")), line)
@@ -139,10 +151,10 @@ def _paragraph(sentence: Sentence) -> dict[str, Any]:
     }
 
 
-def _draw(folder: Path, sentence: Sentence, n_pixels: int) -> list[str]:
+def _draw(folder: Path, sentence: Sentence, n_pixels: int) -> list[Captioned]:
     folder.mkdir(exist_ok=True)
     if sentence.scene is None:
         return []
     name = f"{sentence.split}-{sentence.index:06}.png"
     (folder / name).write_bytes(sentence.scene.png(n_pixels))
-    return ["\t".join([name, sentence.split, *(sentence.text(a) for a in LANGUAGES)]) + "\n"]
+    return [(name, sentence.split, tuple(sentence.text(a) for a in LANGUAGES))]
