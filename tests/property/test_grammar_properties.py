@@ -1,6 +1,7 @@
 """Whatever sentence the grammar writes, all that is said about it agrees."""
 
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -75,7 +76,8 @@ def test_nouns_are_linked_to_their_translations(sentence: Sentence) -> None:
                 german = {noun.in_german(case, number) for case in ("nominative", "dative")}
                 forms.setdefault(noun.english[english], set()).update(german)
         for i, word in enumerate(sentence.en):
-            is_whole = {sentence.en[i - 1], sentence.en[min(i + 1, len(sentence.en) - 1)]}.isdisjoint(INSIDE)
+            beside = {other.lower() for other in sentence.en[max(i - 1, 0) : i + 2] if other != word}
+            is_whole = beside.isdisjoint(INSIDE)
             if sentence.tags["en"][i] == "NOUN" and is_whole and word in forms and word not in ("fish", "sheep"):
                 linked = {sentence.de[j] for k, j in sentence.alignments["en", "de"] if k == i}
                 assert linked & forms[word], (word, linked)
@@ -206,6 +208,15 @@ def test_order_matters_to_common_sentences() -> None:
     ]
     pairs = [(kinds.get(match[1]), kinds.get(match[2])) for match in found if match]
     assert sum(first == second for first, second in pairs) > 0.4 * len(pairs) > 20
+
+
+def test_splits_are_alike_in_kinds_and_lengths() -> None:
+    n = 300
+    counts = {s: Counter(sentence.kind for sentence in Grammar().sentences(s, n)) for s in ("train", "test")}
+    assert all(abs(counts["train"][kind] - counts["test"][kind]) < 0.1 * n for kind in KINDS)
+    lengths = {s: sorted(len(sentence.en) for sentence in Grammar().sentences(s, n)) for s in ("train", "test")}
+    assert abs(lengths["train"][n // 2] - lengths["test"][n // 2]) <= 3
+    assert lengths["train"][n // 10] + 6 < lengths["train"][-n // 10]
 
 
 def test_what_cannot_be_asked_for_is_refused_in_words() -> None:

@@ -113,6 +113,12 @@ CASES: dict[str, tuple[m.Meaning, str, str, str]] = {
         "Das Mädchen träumt vom König.",
         "La fille rêve du roi.",
     ),
+    "no elision before a number that is breathed": (
+        m.Meaning(does(np("girl"), "dream of", np("king", m.COUNT, many=True, count=8))),
+        "The girl dreams of eight kings.",
+        "Das Mädchen träumt von acht Königen.",
+        "La fille rêve de huit rois.",
+    ),
     "no contraction where it elides": (
         m.Meaning(does(np("girl"), "talk to", np("friend"), where=at("train station"))),
         "The girl talks to the friend at the train station.",

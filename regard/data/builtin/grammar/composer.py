@@ -38,7 +38,9 @@ from regard.data.builtin.grammar.lexicon import (
     nouns_of,
 )
 
-PRONOUNS = (Pronoun("m", SINGULAR, "he"), Pronoun("f", SINGULAR, "she"), Pronoun("m", PLURAL, "they"))
+HE_AND_SHE = (Pronoun("m", SINGULAR, "he"), Pronoun("f", SINGULAR, "she"))
+THEY = Pronoun("m", PLURAL, "they")
+ODD = {("old", "girl"), ("old", "boy"), ("old", "child"), ("young", "grandmother"), ("young", "grandfather")}
 DEFINITE = {m.THE: 8, m.THIS: 1, m.MY: 1, m.OUR: 0.5, m.OWNED: 0.7}
 ANY = DEFINITE | {m.A: 4, m.BARE: 1, m.EVERY: 0.4, m.SOME: 0.6, m.MANY: 0.6, m.COUNT: 1.5}
 OF_PLACES = {m.THE: 8, m.THIS: 1, m.MY: 0.3, m.OUR: 0.5, m.A: 2}
@@ -75,6 +77,8 @@ class Composer:
 
     def __init__(self, random: Random, richness: float) -> None:
         self.random, self.richness = random, richness
+        # Only before anyone else is named: French would have to say whether "they" are the women of the clause before.
+        self.can_say_they = True
         self._n_keys = 0
 
     def key(self) -> str:
@@ -108,7 +112,7 @@ class Composer:
         """A noun of one of these kinds, or someone with a name where a person may be."""
         if "person" in kinds and self.chance(0.3):
             if can_be_pronoun and self.chance(0.35):
-                who = self.random.choice(PRONOUNS)
+                who = self.random.choice((*HE_AND_SHE, THEY) if self.can_say_they else HE_AND_SHE)
                 return m.NounPhrase(self.key(), who, number=who.number)
             return m.NounPhrase(self.key(), self.person())
         return self.of_noun(self.random.choice(nouns_of(frozenset(kinds))), determiners, adjective)
@@ -139,9 +143,9 @@ class Composer:
 
     def attributes(self, noun: Noun) -> tuple[Adjective, ...]:
         """One adjective, or two where French puts them on both sides of the noun."""
-        # "un grand grand-père" would stammer
         fits = [a for a in ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
-        fits = [a for a in fits if not noun.french[0].startswith(f"{a.french[0]}-")]
+        fits = [a for a in fits if (a.name, noun.name) not in ODD]
+        fits = [a for a in fits if not noun.french[0].startswith(f"{a.french[0]}-")]  # no grand grand-père
         if not fits:
             return ()
         first = self.random.choice(fits)
@@ -225,6 +229,7 @@ class Composer:
             is_question=is_question,
         )
         clause = self.modified(clause, is_inner)
+        self.can_say_they = False
         return clause if is_inner else self.with_relative(clause)
 
     def goal(self, verb: Verb, negation: str | None, subject: m.Thing) -> m.Thing:
@@ -317,6 +322,7 @@ class Composer:
         guarded = DEFINITE if negation or is_question else DEFINITE | {m.SOME: 0.5, m.MANY: 0.5}
         first = self.thing(kinds, guarded, can_be_pronoun=True, adjective=0.2)
         subject = _without_group(self.maybe_both(first, kinds, guarded), adjective.group)
+        self.can_say_they = False
         degree = self.degree(adjective, negation) if self.maybe(0.35) else None
         is_mood = "~" in adjective.kinds and tense != PRESENT
         when = self.random.choice(adverbs("time", tense)) if is_mood and self.maybe(0.5) else None
@@ -337,4 +343,5 @@ class Composer:
     def claim(self) -> m.Clause:
         verb = self.random.choice(_BY_PATTERN["claim"])
         subject = self.thing(("person",), DEFINITE, adjective=0.2, can_be_pronoun=True)
+        self.can_say_they = False
         return m.Clause(self.key(), subject, verb, PRESENT)

@@ -12,7 +12,7 @@ from regard.data.builtin.grammar.held_out import belongs, check_split, draw_unti
 from regard.data.builtin.grammar.meaning import Meaning
 from regard.data.builtin.grammar.questions import ask
 from regard.data.builtin.grammar.scene import Scene, scene_of
-from regard.data.builtin.grammar.sentences import check_kind, draw_meaning, pairs
+from regard.data.builtin.grammar.sentences import check_kind, draw_kind, draw_meaning, pairs
 from regard.data.builtin.grammar.words import Phrase, aligned, bracketed, joined, leaves
 from regard.errors import RegardError
 
@@ -80,14 +80,18 @@ class Grammar:
         if index < 0:
             raise RegardError(f"index must be at least 0, not {index}: sentences are numbered from 0.")
         check_kind(kind)
+        place = (self.seed, split, kind or "any", index)
+        # Drawn once and kept whatever is refused below: else splits would differ in their kinds and lengths.
+        first = Random("/".join(map(str, ("kind", *place))))
+        of_kind, richness = kind or draw_kind(first), first.random()
 
         def draw(random: Random) -> Sentence | None:
-            drawn, meaning = draw_meaning(random, kind)
+            meaning = draw_meaning(random, of_kind, richness)
             if not belongs(pairs(meaning), split):
                 return None
-            return _written(index, split, drawn, meaning, random)
+            return _written(index, split, of_kind, meaning, random)
 
-        return draw_until(draw, self.seed, split, kind or "any", index)
+        return draw_until(draw, *place)
 
     def sentences(self, split: str = "train", n: int | None = None, kind: str | None = None) -> Iterator[Sentence]:
         """The first n sentences of a split, or all of them: there is no end."""

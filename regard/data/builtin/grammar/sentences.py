@@ -118,10 +118,12 @@ def check_kind(kind: str | None) -> None:
         raise RegardError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.{nearest(kind, KINDS)}")
 
 
-def draw_meaning(random: Random, kind: str | None = None) -> tuple[str, m.Meaning]:
-    """A kind of sentence, by weight unless it is named, and a meaning of that kind."""
-    kind = kind or random.choices(list(KINDS), [weight for weight, _ in KINDS.values()])[0]
-    return kind, KINDS[kind][1](Composer(random, richness=random.random()))
+def draw_kind(random: Random) -> str:
+    return random.choices(list(KINDS), [weight for weight, _ in KINDS.values()])[0]
+
+
+def draw_meaning(random: Random, kind: str, richness: float) -> m.Meaning:
+    return KINDS[kind][1](Composer(random, richness))
 
 
 def pairs(meaning: m.Meaning) -> set[tuple[str, str]]:
