@@ -40,7 +40,14 @@ from regard.data.builtin.grammar.lexicon import (
 
 HE_AND_SHE = (Pronoun("m", SINGULAR, "he"), Pronoun("f", SINGULAR, "she"))
 THEY = Pronoun("m", PLURAL, "they")
-ODD = {("old", "girl"), ("old", "boy"), ("old", "child"), ("young", "grandmother"), ("young", "grandfather")}
+ODD = {
+    ("old", "girl"),
+    ("old", "boy"),
+    ("old", "child"),
+    ("small", "friend"),
+    ("young", "grandmother"),
+    ("young", "grandfather"),
+}
 DEFINITE = {m.THE: 8, m.THIS: 1, m.MY: 1, m.OUR: 0.5, m.OWNED: 0.7}
 ANY = DEFINITE | {m.A: 4, m.BARE: 1, m.EVERY: 0.4, m.SOME: 0.6, m.MANY: 0.6, m.COUNT: 1.5}
 OF_PLACES = {m.THE: 8, m.THIS: 1, m.MY: 0.3, m.OUR: 0.5, m.A: 2}
@@ -196,7 +203,7 @@ class Composer:
         if verb.is_stative or not self.maybe(0.3):
             return ()
         if self.chance(0.2) and verb.pattern == "alone":
-            companion = self.thing(("person",), DEFINITE | {m.A: 1}, adjective=0.2)
+            companion = self.thing(("person",), DEFINITE, adjective=0.2)
             return (m.Somewhere(self.key(), PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
         return (self.in_a_place(can_hide=verb.pattern == "alone" and not subject.is_person),)
 
