@@ -206,8 +206,8 @@ def test_order_matters_to_common_sentences() -> None:
         re.match(rf"\(S {noun} \(VP \(VERB \w+\) {noun}", sentence.tree)
         for sentence in Grammar().sentences("train", 1000, "event")
     ]
-    pairs = [(kinds.get(match[1]), kinds.get(match[2])) for match in found if match]
-    assert sum(first == second for first, second in pairs) > 0.4 * len(pairs) > 20
+    objects = [kinds[match[2]] for match in found if match]
+    assert sum(kind in ("person", "animal") for kind in objects) > 0.4 * len(objects) > 15
 
 
 def test_splits_are_alike_in_kinds_and_lengths() -> None:
