@@ -116,6 +116,8 @@ class RunConfig:
         sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in kinds.items()}
         if isinstance(pairs := sections["data"], PairsConfig) and pairs.has_trees:
             sections["target_tokenizer"] = tokenizer_of_trees(sections.get("target_tokenizer"))
+        elif isinstance(teaching := sections.get("teaching"), TeachingConfig) and teaching.judged_by == "f1":
+            raise RegardError("teaching.judged_by is f1, which is for trees (data.format: trees). Take loss or bleu.")
         chosen = model_config(model_name, model)
         if isinstance(chosen, CaptionerConfig) and isinstance(pictures := sections["data"], CaptionConfig):
             chosen.seeing(pictures.size)  # which it must be able to take

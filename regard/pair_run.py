@@ -196,8 +196,7 @@ class PairRun:
             return PairEvaluation(**known)  # type: ignore[arg-type]
         if self.is_parser:
             parsers = self.parser(beam), self.parser(beam, is_constrained=False)
-            scored = parse_score(*parsers, pairs, self.config.pairs.tree_words)
-            return PairEvaluation(**known, parses=scored)  # type: ignore[arg-type]
+            return PairEvaluation(**known, parses=parse_score(*parsers, pairs))  # type: ignore[arg-type]
         texts = self.translations(pairs, beam)
         references = [pairs.target_text(i) for i in range(len(pairs))]
         return PairEvaluation(**known, bleu=bleu(texts, references), chrf=chrf(texts, references))  # type: ignore[arg-type]

@@ -62,7 +62,9 @@ def train_pairs(
 
 def task_of(config: RunConfig, model: Seq2Seq, prepared: PreparedPairs) -> PairTask:
     assert config.teaching is not None, "a model that reads pairs is taught"
-    return PairTask(model, prepared, config.train, config.teaching, config.seed, config.pairs.max_length)
+    pairs = config.pairs
+    tree_words = pairs.tree_words if pairs.has_trees else None
+    return PairTask(model, prepared, config.train, config.teaching, config.seed, pairs.max_length, tree_words)
 
 
 def outline(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:

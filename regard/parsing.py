@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from regard.data.pairs import Pairs
-from regard.data.tree_lines import LineForm, TreeLimits, tree_of, written
+from regard.data.tree_lines import TreeLimits, tree_of, written
 from regard.data.tree_pairs import FORMS, gold_tree
 from regard.data.trees import Tree
 from regard.decode.config import BeamConfig
@@ -65,8 +65,10 @@ class Parser:
         *,
         tag: str | None = None,
         is_constrained: bool = True,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
-        self.form: LineForm = FORMS[tree_words]
+        self.max_tokens = max_tokens
+        self.tree_words, self.form = tree_words, FORMS[tree_words]
         self._tokens = [target_tokenizer.token_text(i) for i in range(target_tokenizer.vocab_size)]
         self._stop, self._device = target_tokenizer.eos, models[0].embedding.device
         self._translator = Translator(
@@ -84,7 +86,7 @@ class Parser:
         """The parse of every sentence, in their order; an empty one has no tree."""
         read = [self._read(text, tag) for text, tag in zip(sentences, tags or [None] * len(sentences), strict=True)]
         lengths, results = [len(words) for words in read], [NOTHING] * len(read)
-        for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, MAX_TOKENS):
+        for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, self.max_tokens):
             for i, parse in zip(batch, self._parse([read[i] for i in batch]), strict=True):
                 results[i] = parse
         return results
@@ -93,7 +95,7 @@ class Parser:
         self,
         lines: Iterable[str],
         *,
-        max_tokens: int = 4096,
+        max_tokens: int | None = None,
         window: int = 2000,
         skips_long: bool = False,
         progress: Callable[[LinesDone], None] | None = None,
@@ -104,7 +106,7 @@ class Parser:
             partial(self._read, skips_long=skips_long),
             self._parse,
             empty=NOTHING,
-            max_tokens=max_tokens,
+            max_tokens=max_tokens or self.max_tokens,
             window=window,
             max_line=self._translator.max_source,
             long_lines="skip" if skips_long else "error",
@@ -161,12 +163,20 @@ class ParseScore:
         return self.brackets.to_dict() | {"n_ill_formed": self.n_ill_formed}
 
 
-def parse_score(constrained: Parser, free: Parser, pairs: Pairs, tree_words: str) -> ParseScore:
+def parse_score(constrained: Parser, free: Parser, pairs: Pairs) -> ParseScore:
     """Labelled F1 of the constrained parses; `free` is the same model without a constraint."""
+    n_ill_formed = sum(parse.tree is None for parse in free.all(*_sentences(pairs)))
+    return ParseScore(brackets=brackets_of(constrained, pairs), n_ill_formed=n_ill_formed)
+
+
+def brackets_of(parser: Parser, pairs: Pairs) -> BracketScore:
+    """The score of the parses of all sources, against the trees that the targets are."""
+    trees = [parse.tree for parse in parser.all(*_sentences(pairs))]
+    gold = [gold_tree(pairs.target_text(i), pairs.source_text(i).split(), parser.tree_words) for i in range(len(pairs))]
+    return bracket_f1([tree for tree in trees if tree is not None], gold, has_tags=parser.form.has_tags)
+
+
+def _sentences(pairs: Pairs) -> tuple[list[str], list[str | None]]:
+    """The sources and their tags."""
     numbers = range(len(pairs))
-    sentences, tags = [pairs.source_text(i) for i in numbers], [pairs.tag(i) for i in numbers]
-    gold = [gold_tree(pairs.target_text(i), sentences[i].split(), tree_words) for i in numbers]
-    trees = [parse.tree for parse in constrained.all(sentences, tags)]
-    n_ill_formed = sum(parse.tree is None for parse in free.all(sentences, tags))
-    found = [tree for tree in trees if tree is not None]
-    return ParseScore(brackets=bracket_f1(found, gold, has_tags=tree_words != "bare"), n_ill_formed=n_ill_formed)
+    return [pairs.source_text(i) for i in numbers], [pairs.tag(i) for i in numbers]

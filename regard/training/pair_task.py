@@ -15,6 +15,7 @@ from regard.data.prepared_pairs import PreparedPairs
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Translator
 from regard.models.seq2seq import Seq2Seq
+from regard.parsing import Parser, brackets_of
 from regard.score.translation import bleu
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.lesson import Lesson
@@ -26,7 +27,7 @@ from regard.training.teaching_config import TeachingConfig
 
 
 class PairTask:
-    """Write the targets of `prepared.train`; judged by the nats a token of `prepared.valid`, or by BLEU."""
+    """Write the targets of `prepared.train`; judged by the nats a token of `prepared.valid`, by BLEU or by F1."""
 
     def __init__(
         self,
@@ -36,8 +37,11 @@ class PairTask:
         teaching: TeachingConfig,
         seed: int,
         max_length: int | None = None,
+        tree_words: str | None = None,
     ) -> None:
-        """`max_length`: pairs with a longer side are not learned from."""
+        """`max_length`: pairs with a longer side are not learned from; `tree_words`: where targets are trees, their form."""
+        assert tree_words is not None or teaching.judged_by != "f1", "the config allows F1 of trees alone"
+        self.tree_words = tree_words
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
         self.copies = model.copies
         self.valid = readable_pairs(model, prepared.valid)
@@ -86,8 +90,16 @@ class PairTask:
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
         if self.teaching.judged_by == "loss":
             return Score(nats / n_tokens, bits, judged=nats / n_tokens)
-        score = greedy_bleu(model, valid.first(self.teaching.max_judged), self.teaching.max_tokens)
-        return Score(nats / n_tokens, bits, judged=-score, more={"bleu": score})
+        judges, first = {"bleu": greedy_bleu, "f1": self._greedy_f1}, valid.first(self.teaching.max_judged)
+        score = judges[self.teaching.judged_by](model, first, self.teaching.max_tokens)
+        return Score(nats / n_tokens, bits, judged=-score, more={self.teaching.judged_by: score})
+
+    def _greedy_f1(self, model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
+        """Labelled F1, in per cent, of the likeliest brackets, one after the other."""
+        assert self.tree_words is not None
+        config, tokenizers = BeamConfig(beam=1), (pairs.source.tokenizer, pairs.target.tokenizer)
+        parser = Parser([model], *tokenizers, self.tree_words, config, max_tokens=max_tokens)
+        return 100 * brackets_of(parser, pairs).f1
 
 
 def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:

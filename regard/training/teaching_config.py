@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from regard.settings import Settings, setting
 
 MODES = ("teacher", "free", "scheduled")
+JUDGES = ("loss", "bleu", "f1")
 DECAYS = ("linear", "exponential", "inverse-sigmoid")
 
 
@@ -30,8 +31,10 @@ class TeachingConfig(Settings):
     p_bpe_dropout: float = setting(
         0.0, "share of BPE merges left out anew each time a sentence is read (Provilkov et al. 2020)", low=0, high=1
     )
-    judged_by: str = setting("loss", "which weights are best: by validation loss or BLEU", choices=("loss", "bleu"))
-    max_judged: int = setting(500, "bleu: validation sentences that are translated at an evaluation", low=1)
+    judged_by: str = setting(
+        "loss", "which weights are best: by validation loss, BLEU, or F1 where targets are trees", choices=JUDGES
+    )
+    max_judged: int = setting(500, "bleu, f1: validation sentences that are decoded at an evaluation", low=1)
 
     def notes(self) -> list[str]:
         defaults = {f.name: f.default for f in type(self).help()}

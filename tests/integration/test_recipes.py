@@ -37,11 +37,16 @@ def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("recipe", PAIRS, ids=lambda p: p.stem)
 def test_a_recipe_for_pairs_trains(recipe: Path, tmp_path: Path) -> None:
-    lines = [f"{a} {b} {c}\t{c} {a} {b}" for a in "abcde" for b in "fghij" for c in "klmno"]
-    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    has_trees = load_config(recipe).pairs.has_trees
+    words = [(a, b, c) for a in "abcde" for b in "fghij" for c in "klmno"]
+    lines = [
+        f"(S (NP (DT {a}) (NN {b})) (VP (VB {c})))" if has_trees else f"{a} {b} {c}\t{c} {a} {b}" for a, b, c in words
+    ]
+    (tmp_path / "my.pairs").write_text("\n".join(lines) + "\n")
     small = ["model.d_model=8", "model.n_layers=1", "tokenizer.vocab_size=300", "teaching.max_tokens=400"]
-    quick = [*small, "train.max_steps=2", "train.eval_every=1", "data.format=tsv", "runtime.precision=float32"]
-    run = api.train(recipe, data=str(tmp_path / "pairs.tsv"), settings=quick, out=tmp_path / "run")
+    quick = [*small, "train.max_steps=2", "train.eval_every=1", "runtime.precision=float32"]
+    quick += ["data.format=trees" if has_trees else "data.format=tsv"]
+    run = api.train(recipe, data=str(tmp_path / "my.pairs"), settings=quick, out=tmp_path / "run")
     assert run.test_result()["n_pairs"] > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
 

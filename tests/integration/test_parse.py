@@ -1,0 +1,194 @@
+"""Parsing as a user does it: train on trees, `regard parse`, `regard eval`, from the shell and from Python."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_parsing import LINES, TREES
+
+from regard import api
+from regard.config import load_config
+from regard.data.tree_lines import bracketed
+from regard.data.trees import Tree, trees_of
+from regard.decode.config import BeamConfig
+from regard.errors import RegardError
+from regard.pair_run import PairRun
+
+Regard = Callable[..., Any]
+SENTENCES = [" ".join(tree.words) for tree in TREES]
+MEMORISING = {
+    "tokenizer": {"kind": "word", "vocab_size": None},
+    "model": {
+        "name": "seq2seq", "encoder": "gru", "decoder": "gru", "attention": "mlp", "d_model": 32, "n_layers": 1,
+        "p_dropout": 0.0,
+    },
+    "teaching": {"smoothing": 0.0, "max_tokens": 400},
+    "optimizer": {"lr": 0.02},
+    "train": {"max_steps": 80, "eval_every": 80},
+    "checkpoint": {"has_tensorboard": False},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bank") / "my.mrg"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+def trained(bank: Path, out: Path, **changes: Any) -> PairRun:
+    data = {"train": str(bank), "p_valid": 0, "p_test": 0, "tree_words": "tag"}
+    run = api.train({**MEMORISING, "data": data, **changes}, out=out)
+    assert isinstance(run, PairRun)
+    return run
+
+
+@pytest.fixture(scope="module")
+def memorised(bank: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> PairRun:
+    return trained(bank, tmp_path_factory.mktemp("runs") / "memorised")
+
+
+@pytest.fixture(scope="module")
+def untrained(bank: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> PairRun:
+    return trained(bank, tmp_path_factory.mktemp("runs") / "untrained", train={"max_steps": 1})
+
+
+def test_trees_that_were_memorised_come_back(memorised: PairRun) -> None:
+    assert memorised.parse(SENTENCES) == TREES
+    assert memorised.parse(SENTENCES[0], beam=1) == TREES[0]
+    assert memorised.parse(["", SENTENCES[2]]) == [None, TREES[2]]
+    assert memorised.parse("  ") is None
+
+
+def test_eval_is_what_one_works_out_by_hand(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+    """The gold trees are other ones than those that were memorised.
+
+    Without punctuation the parses have S NP VP, S NP VP NP and S NP VP: 10 brackets, of which 8 are in the gold trees,
+    which have S NP, S NP VP and S NP VP: 8. One sentence of three is all right.
+    """
+    gold = [
+        "(S (NP (DT the) (NN dog)) (VBZ barks) (. .))",
+        "(S (NP (DT the) (NN cat)) (VP (VBZ sees) (DT the) (NN dog)) (. .))",
+        "(S (NP (NNS dogs)) (VP (VBP bark)) (. .))",
+    ]
+    (tmp_path / "gold.txt").write_text("\n".join(gold) + "\n")
+    words = ("eval", memorised.folder, "--data", tmp_path / "gold.txt")
+    found = json.loads(regard(*words, "--json").out)
+    assert found["n_pairs"] == 3
+    assert found["nats_per_token"] > 0
+    parses = found["parses"]
+    assert (parses["n_matched"], parses["n_gold"], parses["n_predicted"], parses["n_exact"]) == (8, 8, 10, 1)
+    assert (parses["precision"], parses["recall"]) == (0.8, 1.0)
+    assert parses["f1"] == pytest.approx(16 / 18)
+    assert parses["n_ill_formed"] == 0
+    said = [line.split() for line in regard(*words, "--beam", 1).out.splitlines()]
+    assert ["labelled", "F1", "88.89"] in said
+    assert ["sentences", "all", "right,", "%", "33.33"] in said
+    assert ["no", "trees", "without", "the", "constraint", "0", "of", "3"] in said
+
+
+def test_an_untrained_run_writes_no_trees_unless_it_is_held_to(untrained: PairRun) -> None:
+    score = untrained.evaluate(split="train").parses
+    assert score is not None
+    assert score.n_ill_formed == len(LINES)
+    assert [tree.words for tree in untrained.parse(SENTENCES)] == [tree.words for tree in TREES]
+
+
+def test_one_tree_a_line_in_order_from_a_pipe(memorised: PairRun, regard_process: Regard) -> None:
+    done = regard_process("parse", memorised.folder, stdin=f"{SENTENCES[3]}\n\n  \n{SENTENCES[0]}\n( dogs )\n")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.split("\n")
+    assert lines[:4] == [LINES[3], "", "", LINES[0]]
+    assert [tree.words for tree in trees_of(lines[4:])] == [("-LRB-", "dogs", "-RRB-")]
+
+
+def test_trees_as_drawings_pictures_and_json(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n\n{SENTENCES[5]}\n")
+    drawn = regard(
+        "parse", memorised.folder, tmp_path / "in.txt", "--draw", "--svg", tmp_path / "pictures" / "of trees"
+    )
+    assert drawn.out.splitlines()[:8] == [
+        "      S",
+        " ┌────┴┬────┐",
+        " NP    VP   .",
+        " │     │    │",
+        "NNS   VBP   │",
+        " │     │    │",
+        "dogs  bark  .",
+        "",
+    ]
+    pictures = sorted((tmp_path / "pictures" / "of trees").iterdir())
+    assert [picture.name for picture in pictures] == ["1.svg", "3.svg"]
+    assert all(ET.fromstring(picture.read_text()).tag.endswith("svg") for picture in pictures)
+    lines = [
+        json.loads(line) for line in regard("parse", memorised.folder, tmp_path / "in.txt", "--json").out.splitlines()
+    ]
+    assert [(line["line"], line["tree"]) for line in lines] == [(1, LINES[2]), (2, ""), (3, LINES[5])]
+    assert -1 < lines[0]["log_prob"] < 0
+
+
+def test_runs_of_one_vocabulary_parse_together(
+    memorised: PairRun, untrained: PairRun, tmp_path: Path, regard: Regard
+) -> None:
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[1]}\n")
+    both = regard("parse", memorised.folder, tmp_path / "in.txt", "--with", untrained.folder, "--json")
+    alone = regard("parse", memorised.folder, tmp_path / "in.txt", "--json")
+    (one,), (other,) = (list(trees_of([json.loads(done.out)["tree"]])) for done in (both, alone))
+    assert one.words == other.words == TREES[1].words
+    assert json.loads(both.out)["log_prob"] < json.loads(alone.out)["log_prob"]
+
+
+def test_what_cannot_be_parsed_is_said(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"a b{i}\tc d{i}\n" for i in range(40)))
+    short = {**MEMORISING, "train": {"max_steps": 1}, "data": {"train": str(tmp_path / "pairs.tsv")}}
+    run = api.train(short, out=tmp_path / "translator", is_tested=False)
+    with pytest.raises(RegardError, match=r"translator' was not trained on trees and can parse nothing"):
+        run.parse("a b")
+    refused = regard("parse", tmp_path / "translator")
+    assert refused.code == 2
+    assert "(data.format: trees)" in refused.err
+    missing = regard("parse", memorised.folder, tmp_path / "none.txt")
+    assert (missing.code, missing.err) == (2, f"regard: There is no file '{tmp_path / 'none.txt'}'.\n")
+
+
+def test_the_best_weights_can_be_those_of_the_highest_f1(bank: Path, tmp_path: Path) -> None:
+    data = {"train": str(bank), "valid": str(tmp_path / "valid.mrg"), "p_test": 0, "tree_words": "tag"}
+    (tmp_path / "valid.mrg").write_text(LINES[0].replace("dog", "cat") + "\n" + LINES[1].replace("cat", "dog") + "\n")
+    train = {"max_steps": 30, "eval_every": 10}
+    taught = MEMORISING["teaching"] | {"judged_by": "f1"}  # type: ignore[operator]
+    run = trained(bank, tmp_path / "run", data=data, train=train, teaching=taught)
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    scores = [line["f1"] for line in metrics if line["kind"] == "valid"]
+    assert len(scores) == 3
+    found = run.evaluate(split="valid", beam=BeamConfig(beam=1)).parses
+    assert found is not None
+    assert 100 * found.brackets.f1 == pytest.approx(max(scores))
+    assert max(scores) > 0
+
+
+def test_the_run_says_how_good_it_is_and_how_to_parse_with_it(bank: Path, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "test.mrg").write_text("(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (NNS dogs))) (. .))\n")
+    recipe = {"data": {"train": str(bank), "test": str(tmp_path / "test.mrg"), "p_valid": 0}}
+    (tmp_path / "my.yaml").write_text(json.dumps({**MEMORISING, **recipe, "train": {"max_steps": 2, "eval_every": 2}}))
+    done = regard("train", tmp_path / "my.yaml", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert "on 1 test sentences" in done.out
+    assert f"| regard parse {tmp_path / 'run'}" in done.out
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "| labelled F1 | precision | recall |" in card
+    assert 'run.parse("' in card
+    config = load_config(tmp_path / "run" / "config.yaml")
+    assert config.pairs.tree_words == "slot"
+    assert config.target_tokenizer is not None
+    assert config.target_tokenizer.kind == "word"
+    run = api.load(tmp_path / "run")
+    tree = run.parse("the dog barks .")
+    assert isinstance(tree, Tree)
+    assert set(tree.tags) == {"XX"}
+    assert bracketed(tree).count("(XX ") == 4
+    assert json.loads((tmp_path / "run" / "test.json").read_text())["parses"]["n_gold"] == 4
