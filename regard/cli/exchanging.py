@@ -9,10 +9,12 @@ import typer
 
 
 def export_run(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder: an n-gram model, or a GPT-2.")],
-    to: Annotated[Path, typer.Argument(help="The ARPA file (.gz packs it) or the Hugging Face folder to write.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, or a Transformer of pairs.")],
+    to: Annotated[
+        Path, typer.Argument(help="The ARPA file (.gz packs it), or the folder for Hugging Face or CTranslate2.")
+    ],
 ) -> None:
-    """Write an n-gram run as an ARPA file that KenLM reads, or a GPT-2 run as a folder that transformers loads.
+    """Write a run for another tool: n-grams for KenLM, GPT-2 for transformers, translators for CTranslate2.
 
     [bold]Examples[/bold]
 
@@ -20,14 +22,20 @@ def export_run(
 
       [dim]gpt2, or a transformer of its form; AutoModelForCausalLM and AutoTokenizer load it:[/dim]
       regard export runs/mine my-gpt2
+
+      [dim]a Transformer that translates or parses; ctranslate2.Translator loads it (extra: export):[/dim]
+      regard export runs/en-de fast-en-de
     """
     from regard import api
     from regard.weights.arpa import export_arpa
+    from regard.weights.ctranslate2 import export_ctranslate2
     from regard.weights.hugging_face import export_hugging_face
 
     loaded = api.load(run, device="cpu")
     if loaded.config.model_name == "ngram":
         export_arpa(loaded, to)
+    elif loaded.config.reads_pairs:
+        export_ctranslate2(loaded, to)
     else:
         export_hugging_face(loaded, to)
     typer.echo(f"Wrote {to}")
