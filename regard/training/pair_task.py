@@ -39,7 +39,7 @@ class PairTask:
         max_length: int | None = None,
         tree_words: str | None = None,
     ) -> None:
-        """`max_length`: pairs with a longer side are not learned from; `tree_words`: where targets are trees, their form."""
+        """`max_length`: longer pairs are not learned from; `tree_words`: the form of targets that are trees."""
         assert tree_words is not None or teaching.judged_by != "f1", "the config allows F1 of trees alone"
         self.tree_words = tree_words
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
