@@ -1,0 +1,89 @@
+"""Run configs of models that read pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_pairs import GRID
+
+from regard.config import PAIR_SECTIONS, RunConfig, load_config, with_settings
+from regard.errors import RegardError
+from regard.models.table import PAIR_MODELS, build_language_model, model_config
+
+GIVEN: dict[str, Any] = {"data": {"train": ["my.en", "my.de"]}, "model": {"name": "seq2seq"}}
+
+
+@pytest.mark.parametrize("variant", GRID)
+@pytest.mark.parametrize("target", [None, {}, {"kind": "char", "vocab_size": 50}], ids=["one", "default", "chars"])
+def test_a_config_round_trips_through_yaml(variant: str, target: dict[str, Any] | None, tmp_path: Path) -> None:
+    name, settings = GRID[variant]
+    given = GIVEN | {"model": {"name": name, **settings}, "target_tokenizer": target, "teaching": {"mode": "free"}}
+    config = RunConfig.from_dict(given)
+    (tmp_path / "config.yaml").write_text(config.to_yaml())
+    assert load_config(tmp_path / "config.yaml") == config
+    assert config.to_dict()["model"].keys() == {"name", *(line.name for line in PAIR_MODELS[name].config.help())}
+
+
+def test_every_default_is_written_out_and_no_second_vocabulary_is_said_to_be_none() -> None:
+    config = RunConfig.from_dict(GIVEN)
+    written = config.to_dict()
+    assert written["target_tokenizer"] is None
+    for section in ("data", "teaching", "train"):
+        assert written[section].keys() == {line.name for line in PAIR_SECTIONS[section].help()}
+    assert (config.reads_pairs, config.pairs.train) == (True, ("my.en", "my.de"))
+    assert config.teaching is not None
+    assert config.teaching.smoothing == 0.1
+
+
+def test_an_empty_section_is_a_second_vocabulary_with_every_default() -> None:
+    assert RunConfig.from_dict(GIVEN | {"target_tokenizer": {}}).target_tokenizer is not None
+    assert RunConfig.from_dict(GIVEN | {"target_tokenizer": None}).target_tokenizer is None
+
+
+def test_parts_with_tags_can_be_given_on_the_command_line() -> None:
+    given = with_settings(GIVEN, ["data.train=[[a.en, a.de, <2de>], [a.en, a.fr, <2fr>]]", "teaching.n_half=9"])
+    config = RunConfig.from_dict(given)
+    assert [part.tag for part in config.pairs.parts("train")] == ["<2de>", "<2fr>"]
+    assert RunConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"teaching": {"smothing": 0}}, r"Unknown key 'teaching.smothing'. Did you mean 'smoothing'\?"),
+        ({"teaching": 3}, r"'teaching' must be a mapping of keys to values, not 3"),
+        ({"target_tokenizer": "word"}, r"'target_tokenizer' must be a mapping of keys to values, not 'word'"),
+        ({"target_tokenizer": {"kind": "words"}}, r"target_tokenizer.kind must be one of char, byte, word"),
+        ({"data": {"train": ["a.en", "b.en", "c.en"]}}, r"data.train names 3 files of lines|train names 3 files"),
+        ({"data": {}}, r"'data.train' is required"),
+        ({"data": {"train": "a.tsv", "document": "line"}}, r"Unknown key 'data.document'"),
+        ({"model": {"name": "seq2sek"}}, r"There is no model 'seq2sek'. Did you mean 'seq2seq'\?"),
+        ({"model": {"name": "vaswani", "size": "huge"}}, r"model.size must be one of base, big, not 'huge'"),
+    ],
+)
+def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(RegardError, match=message):
+        RunConfig.from_dict(GIVEN | changes)
+
+
+@pytest.mark.parametrize("key", ["teaching", "target_tokenizer"])
+def test_what_is_for_pairs_is_refused_where_text_is_read(key: str) -> None:
+    text = {"data": {"train": "my.txt"}, "model": {"name": "lstm"}}
+    with pytest.raises(RegardError, match=f"'{key}' is for models that read pairs, and lstm reads text: leave it out"):
+        RunConfig.from_dict(text | {key: {}})
+    config = RunConfig.from_dict(text | {key: None})
+    assert (config.reads_pairs, config.teaching, config.target_tokenizer) == (False, None, None)
+    assert key not in config.to_dict()
+
+
+def test_what_changes_nothing_is_noted_with_its_section() -> None:
+    changes = {"model": {"name": "seq2seq", "is_bidirectional": False}, "teaching": {"n_half": 3}}
+    notes = RunConfig.from_dict(GIVEN | changes).notes()
+    assert [note.split()[0] for note in notes] == ["model.is_bidirectional", "teaching.n_half"]
+
+
+def test_a_model_of_pairs_is_not_built_as_a_language_model() -> None:
+    with pytest.raises(RegardError, match="The model 'vaswani' reads pairs and is no language model"):
+        build_language_model("vaswani", model_config("vaswani"), 11)
