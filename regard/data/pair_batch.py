@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pair_dropout import Flat, PairDropout, flat
 from regard.data.pairs import Pairs
-from regard.text.bpe_dropout import BpeDropout
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-Flat = tuple[Ids, Ids]  # rows one after the other, and their lengths
 
 
 @dataclass(frozen=True)
@@ -29,29 +28,18 @@ class PairBatch:
 
 
 class BatchMaker:
-    """Batches from the numbers of their pairs.
-
-    With BPE dropout a side that comes out longer than `max_length` is cut as always, and so is a target of whole words,
-    such as the brackets of a tree.
-    """
+    """Batches from the numbers of their pairs."""
 
     def __init__(
         self, pairs: Pairs, *, copies: bool, p_bpe_dropout: float = 0.0, seed: int = 0, max_length: int | None = None
     ) -> None:
-        self._pairs, self._max_length = pairs, max_length
+        self._pairs = pairs
         self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
-        self._dropout: tuple[BpeDropout, BpeDropout | None] | None = None
-        if p_bpe_dropout > 0:
-            source = BpeDropout(pairs.source.tokenizer, p_bpe_dropout, seed)
-            target: BpeDropout | None = source
-            if pairs.source.tokenizer.hash != pairs.target.tokenizer.hash:
-                is_words = pairs.target.tokenizer.kind == "word"
-                target = None if is_words else BpeDropout(pairs.target.tokenizer, p_bpe_dropout, seed)
-            self._dropout = source, target
+        self._dropout = PairDropout(pairs, p_bpe_dropout, seed, max_length) if p_bpe_dropout > 0 else None
 
     def batch(self, indices: Ids, epoch: int = 0) -> PairBatch:
         if self._dropout is not None:
-            source, target = self._cut_anew(indices, epoch)
+            source, target = self._dropout.cut(indices, epoch)
         else:
             rows = self._pairs.rows[indices]
             source, target = self._pairs.source.ids.taken(rows), self._pairs.target.ids.taken(rows)
@@ -67,24 +55,6 @@ class BatchMaker:
         targets, _ = padded((np.insert(predicted[0], starts + target[1], eos), lengths))
         return PairBatch(source_ids, source_mask, inputs, targets, mask, words)
 
-    def _cut_anew(self, indices: Ids, epoch: int) -> tuple[Flat, Flat]:
-        """Both sides under BPE dropout. The place of a text is its row on disk, which no other choice changes."""
-        assert self._dropout is not None
-        pairs, sources, targets = self._pairs, [], []
-        of_source, of_target = self._dropout
-        for i in indices.tolist():
-            row = int(pairs.rows[i])
-            source = of_source.encode(pairs.source_text(i), epoch, row, 0)
-            if pairs.tag(i) is not None:
-                source = np.concatenate([pairs.source_ids(i)[:1], source])
-            target = None if of_target is None else of_target.encode(pairs.target_text(i), epoch, row, 1)
-            sources.append(source if self._fits(source) else pairs.source_ids(i))
-            targets.append(target if target is not None and self._fits(target) else pairs.target_ids(i))
-        return _flat(sources), _flat(targets)
-
-    def _fits(self, ids: Ids) -> bool:
-        return self._max_length is None or len(ids) <= self._max_length
-
     def _with_copied(self, indices: Ids) -> tuple[Flat, Flat]:
         """The words of each source, and the target that names them."""
         assert self._copied is not None
@@ -94,7 +64,7 @@ class BatchMaker:
             has_tag = self._pairs.tag(i) is not None
             sources.append(np.concatenate([[NOT_COPIED], words]) if has_tag else words)
             targets.append(self._copied.of_target(self._pairs.target_text(i), unknown))
-        return _flat(sources), _flat(targets)
+        return flat(sources), flat(targets)
 
 
 def padded(rows: Flat, value: int = 0) -> tuple[Ids, Mask]:
@@ -103,12 +73,8 @@ def padded(rows: Flat, value: int = 0) -> tuple[Ids, Mask]:
     >>> padded((np.array([5, 6, 7]), np.array([2, 1])))
     (array([[5, 6], [7, 0]]), array([[ True,  True], [ True, False]]))
     """
-    flat, lengths = rows
+    values, lengths = rows
     mask = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(mask.shape, value, dtype=np.int64)
-    ids[mask] = flat
+    ids[mask] = values
     return ids, mask
-
-
-def _flat(rows: list[Ids]) -> Flat:
-    return np.concatenate(rows), np.array([len(row) for row in rows])

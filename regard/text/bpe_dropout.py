@@ -8,6 +8,8 @@ p = 0 is plain BPE, p = 1 gives bytes. The paper samples afresh for every occurr
 samples, made when they are first asked for, and a hash of where the word stands says which of them is taken. So a text
 at a place is always cut alike, whatever was cut before, and most words are a look-up. (What is looked up is a unit, a
 word with the white space before it and the punctuation around it.)
+
+This is the rule, one text after the other. `SamplePool` gives the same ids for many texts at once.
 """
 
 from __future__ import annotations
@@ -51,39 +53,51 @@ class BpeDropout:
         self.tokenizer, self.p, self.seed = tokenizer, p, seed
         merges = json.loads(tokenizer.json)["model"]["merges"]
         pairs = (tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in merges)
-        self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        self._vocab: dict[str, int] = tokenizer.hf.get_vocab()
+        self.ranks = {pair: rank for rank, pair in enumerate(pairs)}
+        self.vocab: dict[str, int] = tokenizer.hf.get_vocab()
         self._samples: dict[tuple[str, int], list[int]] = {}
 
     def encode(self, text: str, *place: int) -> NDArray[np.int64]:
         """The ids of `text` where it stands at `place`; no end mark is added."""
-        normalizer = self.tokenizer.hf.normalizer
-        units = units_of(text if normalizer is None else normalizer.normalize_str(text))
-        choices = hashlib.shake_128(f"{self.seed} {place}".encode()).digest(len(units))
+        units = self.units(text)
+        choices = self.choices(place, len(units))
         ids = [i for unit, choice in zip(units, choices, strict=True) for i in self._sample(unit, choice % N_SAMPLES)]
         return np.array(ids, dtype=np.int64)
 
+    def units(self, text: str) -> list[str]:
+        normalizer = self.tokenizer.hf.normalizer
+        return units_of(text if normalizer is None else normalizer.normalize_str(text))
+
+    def words(self, unit: str) -> list[str]:
+        """The words and punctuation that the tokenizer cuts a unit into, a character for each byte."""
+        pre_tokenizer = self.tokenizer.hf.pre_tokenizer
+        assert pre_tokenizer is not None, "every BPE tokenizer that is read has one"
+        return [word for word, _ in pre_tokenizer.pre_tokenize_str(unit)]
+
+    def choices(self, place: tuple[int, ...], n_units: int) -> bytes:
+        """For each unit of a text at `place` the number of its sample, modulo N_SAMPLES."""
+        return hashlib.shake_128(f"{self.seed} {place}".encode()).digest(n_units)
+
     def _sample(self, unit: str, number: int) -> list[int]:
-        """Sample `number` of a unit, which the tokenizer may first cut into words and punctuation."""
+        """Sample `number` of a unit: of all its words."""
         found = self._samples.get((unit, number))
         if found is None:
             if len(self._samples) >= MAX_REMEMBERED:
                 self._samples.clear()
-            pre_tokenizer = self.tokenizer.hf.pre_tokenizer
-            assert pre_tokenizer is not None, "every BPE tokenizer that is read has one"
-            found = [i for word, _ in pre_tokenizer.pre_tokenize_str(unit) for i in self._ids_of(word, number)]
+            found = [i for word in self.words(unit) for i in self.ids_of(word, number)]
             self._samples[unit, number] = found
         return found
 
-    def _ids_of(self, word: str, number: int) -> list[int]:
+    def ids_of(self, word: str, number: int) -> list[int]:
+        """Sample `number` of a word."""
         if len(word) > MAX_WORD:
             return [token.id for token in self.tokenizer.hf.model.tokenize(word)]
         n_draws = len(word) * (len(word) - 1) // 2  # in u of n parts at most n - 1 merges apply
         digest = hashlib.shake_128(f"{self.seed} {number} {word}".encode()).digest(4 * n_draws)
-        return [self._vocab[part] for part in self._cut(word, iter(struct.unpack(f"<{n_draws}I", digest)))]
+        return [self.vocab[part] for part in self._cut(word, iter(struct.unpack(f"<{n_draws}I", digest)))]
 
     def _cut(self, word: str, draws: Iterator[int]) -> list[str]:
-        rank_of, threshold = self._ranks.get, self.p * 2**32
+        rank_of, threshold = self.ranks.get, self.p * 2**32
         parts = list(word)
         ranks = [rank_of(pair) for pair in pairwise(parts)]  # of the merge of parts i and i + 1; None: there is none
         while True:

@@ -1,0 +1,156 @@
+"""The samples of BPE dropout as flat arrays, which the ids of many texts are gathered from at once.
+
+    sample n of word w:  s = table[w, n],  ids[starts[s] : starts[s + 1]]
+
+A text is kept as the numbers of its words: 2 w, and 2 w + 1 where a unit begins, since each unit is one choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.pair_rows import Rows
+from regard.text.bpe_dropout import N_SAMPLES, BpeDropout
+from regard.text.bpe_dropout_at_once import DropoutAtOnce
+
+Ids = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+
+MAX_POOL = 2**22  # samples, about 20 bytes each
+MAX_WORDS = 2**20  # about 300 bytes each, 128 of them in the table
+MAX_UNITS = 2**17  # about 250 bytes each
+MAX_KEPT = 2**27  # words of texts, 4 bytes each: about two million pairs of sentences
+
+
+class Growing:
+    """A flat array with room after its end, so that adding to it seldom copies it."""
+
+    def __init__(self, *first: int) -> None:
+        self._room, self._n = np.array([*first, *[0] * 1024], dtype=np.int32), len(first)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def add(self, values: NDArray[Any]) -> None:
+        n = self._n + len(values)
+        if n > len(self._room):
+            self._room = np.concatenate([self.values, np.zeros(n // 2 + len(values), dtype=np.int32)])
+        self._room[self._n : n] = values
+        self._n = n
+
+    @property
+    def values(self) -> Numbers:
+        return self._room[: self._n]
+
+
+class SamplePool:
+    """Numbers of words, and their samples, made when they are first asked for; past MAX_POOL all are made again."""
+
+    def __init__(self, dropout: BpeDropout) -> None:
+        self.dropout, self._at_once = dropout, DropoutAtOnce(dropout)
+        self._words: list[str] = []
+        self._number_of: dict[str, int] = {}
+        self._units: dict[str, list[int]] = {}
+        self._table = np.zeros((0, N_SAMPLES), dtype=np.int32)
+        self._forget()
+
+    def numbers(self, text: str) -> list[int]:
+        """The words of a text as they are kept."""
+        found: list[int] = []
+        for unit in self.dropout.units(text):
+            numbers = self._units.get(unit)
+            if numbers is None:
+                if len(self._units) >= MAX_UNITS:
+                    self._units.clear()
+                numbers = [2 * self._number(word) for word in self.dropout.words(unit)]
+                numbers[0] += 1
+                self._units[unit] = numbers
+            found += numbers
+        return found
+
+    def gathered(self, words: Numbers, choices: NDArray[np.uint8]) -> tuple[Ids, Ids]:
+        """Sample choices[k] of word words[k] for all k: their ids, one after the other, and how many each has."""
+        if len(self._starts) > MAX_POOL:
+            self._forget()
+        if len(self._table) < len(self._words):
+            more = np.full((len(self._words) * 5 // 4 - len(self._table), N_SAMPLES), -1, dtype=np.int32)
+            self._table = np.concatenate([self._table, more])
+        samples = self._table[words, choices]
+        if (samples < 0).any():
+            self._make(words[samples < 0], choices[samples < 0])
+            samples = self._table[words, choices]
+        return Rows(self._ids.values, self._starts.values).taken(samples)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to begin again with no words; those who keep numbers of words then begin again too."""
+        return len(self._words) > MAX_WORDS
+
+    def _make(self, words: Numbers, choices: NDArray[np.uint8]) -> None:
+        missing = np.unique(words * np.int64(N_SAMPLES) + choices)
+        words, numbers = np.divmod(missing, N_SAMPLES)
+        asked = [(self._words[w], n) for w, n in zip(words.tolist(), numbers.tolist(), strict=True)]
+        ids, lengths = self._at_once.samples(asked)
+        n = len(self._starts) - 1
+        self._table[words, numbers] = np.arange(n, n + len(asked))
+        self._starts.add(len(self._ids) + np.cumsum(lengths))
+        self._ids.add(ids)
+
+    def _number(self, word: str) -> int:
+        number = self._number_of.setdefault(word, len(self._words))
+        if number == len(self._words):
+            self._words.append(word)
+        return number
+
+    def _forget(self) -> None:
+        self._table.fill(-1)
+        self._starts, self._ids = Growing(0), Growing()
+
+
+class KeptTexts:
+    """Texts as the numbers of their words, found when a text is first asked for."""
+
+    def __init__(self, texts: Rows, pool: SamplePool) -> None:
+        self._texts, self._pool = texts, pool
+        self._numbers = Growing()
+        self._begin = np.full(len(texts), -1, dtype=np.int32)
+        self._n_words = np.zeros(len(texts), dtype=np.int32)
+
+    @property
+    def is_full(self) -> bool:
+        return self._pool.is_full or len(self._numbers) > MAX_KEPT
+
+    def cut(self, rows: Ids, epoch: int, side: int) -> tuple[Ids, Ids]:
+        """Texts under dropout, each at the place (epoch, row, side): their ids, and how many each has."""
+        for row in rows[self._begin[rows] < 0].tolist():
+            self._keep(row)
+        begin, n_words = self._begin[rows].astype(np.int64), self._n_words[rows]
+        ends = np.cumsum(n_words)
+        shift = np.repeat(begin - (ends - n_words), n_words)
+        numbers = self._numbers.values[shift + np.arange(len(shift))]
+        unit = np.cumsum(numbers & 1)  # 1 + the unit that each word is in, among those of all texts
+        n_units = np.diff(_up_to(ends, unit))
+        choices = b"".join(
+            self._pool.dropout.choices((epoch, row, side), n)
+            for row, n in zip(rows.tolist(), n_units.tolist(), strict=True)
+        )
+        chosen = np.frombuffer(choices, dtype=np.uint8)[unit - 1] % N_SAMPLES
+        ids, lengths = self._pool.gathered(numbers >> 1, chosen)
+        return ids, np.diff(_up_to(ends, np.cumsum(lengths)))
+
+    def _keep(self, row: int) -> None:
+        numbers = self._pool.numbers(self._texts[row].tobytes().decode())
+        self._begin[row], self._n_words[row] = len(self._numbers), len(numbers)
+        self._numbers.add(np.array(numbers, dtype=np.int32))
+
+
+def _up_to(ends: Ids, sums: Ids) -> Ids:
+    """0, and then the sum up to each end; the sum up to place k is sums[k - 1].
+
+    >>> _up_to(np.array([0, 2]), np.array([3, 7]))
+    array([0, 0, 7])
+    """
+    return np.concatenate([[0], sums])[np.concatenate([[0], ends])]
