@@ -1,0 +1,231 @@
+"""Models of pairs on the command line: train, translate, evaluate, and whatever can be wrong with the input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_pairs import TEXTS, write_pairs
+
+WORDS = ["tokenizer.kind=word", "tokenizer.vocab_size=null"]
+SMALL = ["model.d_model=8", "model.n_layers=1", "model.n_heads=2", "model.max_context=12", "train.max_steps=2"]
+NO_SPLIT = ["data.p_valid=0", "data.p_test=0", "checkpoint.has_tensorboard=false"]
+
+
+def setting(*assignments: str) -> list[str]:
+    return [word for assignment in assignments for word in ("--set", assignment)]
+
+
+def small(*data: object) -> list[object]:
+    """A `regard train` of pairs that is over in a moment."""
+    named = [word for name in data for word in ("--data", name)]
+    return ["train", "--model", "seq2seq", *named, *setting(*WORDS, *SMALL, *NO_SPLIT)]
+
+
+@pytest.fixture(scope="module")
+def pair_run(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> Path:
+    """A run that has learned its 24 pairs by heart."""
+    from regard import api
+
+    folder = tmp_path_factory.mktemp("learned")
+    data = [str(path) for path in write_pairs(folder)]
+    return api.train(
+        {
+            "data": {"train": data, "p_valid": 0, "p_test": 0},
+            "tokenizer": {"kind": "word", "vocab_size": None},
+            "model": {
+                "name": "seq2seq", "encoder": "gru", "decoder": "transformer", "d_model": 32, "n_layers": 1,
+                "p_dropout": 0.0, "max_context": 12, "d_ff": 32,
+            },
+            "teaching": {"max_tokens": 400, "smoothing": 0.0},
+            "train": {"max_steps": 120},
+            "optimizer": {"lr": 0.01},
+            "checkpoint": {"has_tensorboard": False},
+        },
+        out=folder / "run",
+    ).folder  # fmt: skip
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """Two sources with an empty line between them."""
+    path = tmp_path / "lines.en"
+    path.write_text(f"{TEXTS[7][0]}\n\n{TEXTS[2][0]}\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def refuses(regard: Callable[..., Any]) -> Callable[..., None]:
+    """`refuses("part", ..., words=[...])`: the command ends with code 2 and one sentence that has all parts."""
+
+    def check(*parts: str, words: list[Any]) -> None:
+        done = regard(*words)
+        assert done.code == 2, done
+        assert "Traceback" not in done.err
+        sentence = " ".join(done.err.split())
+        for part in parts:
+            assert part in sentence, sentence
+
+    return check
+
+
+def test_a_pipe_is_translated_line_by_line_in_a_process_of_its_own(regard_process: Any, pair_run: Path) -> None:
+    sources = [TEXTS[7], ("", ""), *TEXTS[::-3], ("  ", "")]
+    done = regard_process("translate", pair_run, "--window", 4, stdin="".join(f"{s}\n" for s, _ in sources))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split("\n") == [*(target for _, target in sources), ""]
+
+
+def test_a_file_is_translated_alike_by_one_run_and_by_two(regard: Any, pair_run: Path, lines: Path) -> None:
+    expected = f"{TEXTS[7][1]}\n\n{TEXTS[2][1]}\n"
+    assert regard("translate", pair_run, lines).out == expected
+    assert regard("translate", pair_run, lines, "--with", pair_run, "--beam", 1).out == expected
+
+
+def test_the_best_are_sorted_and_numbered(regard: Any, pair_run: Path, lines: Path) -> None:
+    rows = [line.split("\t") for line in regard("translate", pair_run, lines, "--n-best", 3).out.splitlines()]
+    assert [row[0] for row in rows] == ["0", "0", "0", "1", "2", "2", "2"]
+    scores = [float(row[2]) for row in rows]
+    assert scores[:3] == sorted(scores[:3], reverse=True)
+    assert rows[0][1] == TEXTS[7][1]
+
+
+def test_json_has_scores_and_alignments(regard: Any, pair_run: Path, lines: Path) -> None:
+    done = regard("translate", pair_run, lines, "--json", "--align")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["line"] for row in rows] == [0, 1, 2]
+    assert [row["text"] for row in rows] == [TEXTS[7][1], "", TEXTS[2][1]]
+    assert rows[1]["alignment"] == ""
+    links = [link.split("-") for link in rows[0]["alignment"].split()]
+    assert sorted(int(target) for _, target in links) == [0, 1, 2]
+    assert all(0 <= int(source) <= 3 for source, _ in links)
+    assert rows[0]["log_prob"] <= 0
+
+
+def test_alignments_stand_behind_a_tab(regard: Any, pair_run: Path, lines: Path) -> None:
+    rows = regard("translate", pair_run, lines, "--align").out.split("\n")
+    assert rows[0].split("\t")[0] == TEXTS[7][1]
+    assert rows[1] == "\t"
+    assert len(rows) == 4
+
+
+def test_a_line_that_is_too_long(regard: Any, refuses: Any, pair_run: Path, tmp_path: Path) -> None:
+    """The decoder writes 12 tokens and the encoder, a recurrent one, reads any number of them."""
+    path = tmp_path / "long.en"
+    path.write_text("the " * 50 + f"\n{TEXTS[7][0]}\n")
+    assert regard("translate", pair_run, path, "--align").out.splitlines()[1].split("\t")[0] == TEXTS[7][1]
+    pairs = write_pairs(tmp_path, TEXTS[:6])
+    assert regard(*small(*pairs), "--out", tmp_path / "run").code == 0
+    refuses("Line 1 has 50 tokens; at most 12 can be read", words=["translate", tmp_path / "run", path])
+    done = regard("translate", tmp_path / "run", path, "--skip-bad", "--align")
+    assert (done.code, done.out.splitlines()[0]) == (0, "\t")
+    assert len(done.out.splitlines()) == 2
+
+
+def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines: Path, tmp_path: Path) -> None:
+    refuses("There is no file", "Did you mean 'lines.en'?", words=["translate", pair_run, lines.with_name("line.en")])
+    refuses("cannot be read: Is a directory", words=["translate", pair_run, tmp_path])
+    (tmp_path / "latin.en").write_bytes(b"the red house\ncaf\xe9\n")
+    refuses("Line 2 is not UTF-8", words=["translate", pair_run, tmp_path / "latin.en"])
+
+
+def test_wrong_verbs_and_wrong_tags(refuses: Any, pair_run: Path, lstm_run: Path, lines: Path) -> None:
+    for verb in (["generate", pair_run], ["score", pair_run, lines]):
+        refuses("reads pairs (seq2seq) and is no language model. Use regard translate", words=verb)
+    refuses("is a language model (lstm): it reads text and translates nothing", words=["translate", lstm_run, lines])
+    refuses(
+        "does not know the tag <2de>. It was trained with none", words=["translate", pair_run, lines, "--to", "<2de>"]
+    )
+    refuses("There is no run folder", words=["translate", pair_run.with_name("rnu"), lines])
+
+
+def test_eval_has_bleu_and_chrf(regard: Any, refuses: Any, pair_run: Path, tmp_path: Path) -> None:
+    english, german = write_pairs(tmp_path, TEXTS[:8])
+    found = json.loads(regard("eval", pair_run, "--data", english, "--data", german, "--json").out)
+    assert found["n_pairs"] == 8
+    assert found["chrf"]["score"] == 100.0
+    shown = regard("eval", pair_run, "--data", english, "--data", german)
+    assert "BLEU" in shown.out
+    assert "sacreBLEU nrefs:1" in shown.out
+    refuses("the test split is empty. Name some with --data", words=["eval", pair_run])
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(regard: Any, tmp_path: Path) -> None:
+    done = regard(*small(*write_pairs(tmp_path)), "--dry-run", "--out", tmp_path / "run")
+    assert done.code == 0, done
+    for part in ("name: seq2seq", "target_tokenizer: null", "FLOPs a token", "memory, estimated", TEXTS[3][1]):
+        assert part in done.out, part
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_lists_what_can_be_set(regard: Any) -> None:
+    done = regard("models", "seq2seq")
+    assert done.code == 0
+    for part in (
+        "teaching.",
+        "target_tokenizer.",
+        "is_bidirectional",
+        "p_bpe_dropout",
+        "--data train.en --data train.de",
+    ):
+        assert part in done.out, part
+    assert {"seq2seq", "vaswani"} <= set(regard("models").out.split())
+
+
+def bad_files(folder: Path, source: bytes, target: bytes) -> tuple[Path, Path]:
+    paths = folder / "bad.en", folder / "bad.de"
+    for path, side, bad in zip(paths, (0, 1), (source, target), strict=True):
+        path.write_bytes(b"".join(f"{pair[side]}\n".encode() for pair in TEXTS[:10]) + bad)
+    return paths
+
+
+BAD: dict[str, tuple[bytes, bytes, list[str], str]] = {
+    "files of unequal length": (b"one\n", b"", ["bad.de ends after line 10", "bad.en has 11 lines"], "1 no partner"),
+    "an empty line": (b"\n", b"\n", ["bad.en, line 11 is empty"], "1 empty side"),
+    "an empty side": (b"one\n", b" \n", ["bad.de, line 11 has an empty target"], "1 empty side"),
+    "a line of 100,001 characters": (
+        b"x" * 100_001 + b"\n",
+        b"eins\n",
+        ["line 11 has 100,001 characters"],
+        "1 too long",
+    ),
+    "broken UTF-8": (b"caf\xe9\n", b"eins\n", ["bad.en, line 11 is not UTF-8", "0xe9"], "1 broken UTF-8"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_lines_are_refused_or_counted(regard: Any, refuses: Any, fault: str, tmp_path: Path) -> None:
+    source, target, parts, counted = BAD[fault]
+    words = [*small(*bad_files(tmp_path, source, target)), "--out", tmp_path / "run"]
+    refuses(*parts, "data.skips_bad", words=words)
+    assert not (tmp_path / "run").exists()
+    done = regard(*words, "--skip-bad")
+    assert done.code == 0, done
+    assert f"10 pairs for training, 0 for validation, 0 for test; 1 lines left out ({counted})" in done.out
+
+
+def test_a_line_of_100000_characters_is_left_out_where_the_model_cannot_read_it(regard: Any, tmp_path: Path) -> None:
+    done = regard(*small(*bad_files(tmp_path, b"x " * 50_000 + b"\n", b"eins\n")), "--out", tmp_path / "run")
+    assert done.code == 0, done
+    assert "1 training pairs are longer than the model reads and are left out." in done.out
+
+
+def test_other_faults_of_the_files(refuses: Any, tmp_path: Path) -> None:
+    english, german = write_pairs(tmp_path)
+    out = ["--out", tmp_path / "run"]
+    refuses("my.dd", "Did you mean 'my.de'?", words=[*small(english, tmp_path / "my.dd"), *out])
+    (tmp_path / "noise.de").write_bytes(bytes(range(256)) * 9)
+    refuses("noise.de", "not text", words=[*small(english, tmp_path / "noise.de"), *out])
+    (tmp_path / "empty.de").touch()
+    refuses("empty.de", words=[*small(english, tmp_path / "empty.de"), *out])
+    refuses("line 1 has one column", words=[*small(english), *out])
+    refuses("names 3 files of lines", "come in twos", words=[*small(english, german, german), *out])
+    assert not (tmp_path / "run").exists()
+
+
+def test_skip_bad_is_for_pairs(refuses: Any, text: Path, tmp_path: Path) -> None:
+    words = ["train", "--model", "lstm", "--data", text, "--out", tmp_path / "run", "--skip-bad"]
+    refuses("Unknown key 'data.skips_bad'", words=words)

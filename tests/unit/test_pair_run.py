@@ -1,0 +1,274 @@
+"""A run of pairs in its folder: what is kept, told, translated, aligned and refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_pairs import TEXTS, tokenizer_of, write_pairs
+
+from regard import api, pair_run
+from regard.decode.config import BeamConfig
+from regard.errors import RegardError
+from regard.pair_run import PairRun, load_pair_run, words_of_tokens
+from regard.run import load as load_text_run
+from regard.training.progress import Silent
+
+GIVEN: dict[str, Any] = {
+    "tokenizer": {"kind": "word", "vocab_size": None},
+    "model": {"name": "seq2seq", "encoder": "gru", "decoder": "gru", "attention": "mlp", "d_model": 16, "n_layers": 1},
+    "teaching": {"max_tokens": 200},
+    "train": {"max_steps": 3},
+    "runtime": {"device": "cpu", "n_threads": 1},
+    "checkpoint": {"has_tensorboard": False},
+}
+LONG = ("the " * 30, "haus " * 30)
+
+
+class Notes(Silent):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def trained(folder: Path, files: Any = None, reporter: Any = None, **sections: Any) -> PairRun:
+    folder.mkdir(exist_ok=True)
+    train = [str(path) for path in write_pairs(folder)] if files is None else files
+    given = {**GIVEN, "data": {"train": train, "p_valid": 0.2, "p_test": 0.2}}
+    for name, section in sections.items():
+        given[name] = given.get(name, {}) | section
+    run = api.train(given, out=folder / "run", reporter=reporter)
+    assert isinstance(run, PairRun)
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> PairRun:
+    return trained(tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> PairRun:
+    """Into German and back, one model for both."""
+    folder = tmp_path_factory.mktemp("tagged")
+    english, german = map(str, write_pairs(folder))
+    return trained(folder, [[english, german, "<2de>"], [german, english, "<2en>"]])
+
+
+def test_a_loaded_run_translates_the_same(run: PairRun) -> None:
+    again = api.load(run.folder)
+    sources = [source for source, _ in TEXTS]
+    assert isinstance(again, PairRun)
+    assert again.translate(sources) == run.translate(sources)
+    for a, b in zip(again.translate(sources, n_best=2), run.translate(sources, n_best=2), strict=True):
+        assert a == b
+    assert repr(again) == f"<PairRun {run.folder}: seq2seq, {run.model.n_parameters:,} parameters>"
+
+
+def test_one_text_gives_one_text_and_a_list_a_list(run: PairRun) -> None:
+    one = run.translate("the red house sleeps")
+    assert isinstance(one, str)
+    assert run.translate(["the red house sleeps", ""]) == [one, ""]
+    assert len(run.translate("the red house sleeps", n_best=3, beam=3)) == 3
+    with pytest.raises(RegardError, match=r"Unknown key .*beem.*Did you mean 'beam'"):
+        run.translate("the", beem=3)
+
+
+def test_the_evaluation_is_that_of_its_pairs(run: PairRun, tmp_path: Path) -> None:
+    found = run.evaluate(split="valid", beam=BeamConfig(beam=1, max_ratio=3.0))
+    pairs = run.pairs_of(split="valid")
+    assert (found.n_pairs, found.n_left_out) == (len(pairs), 0)
+    assert found.n_tokens == sum(len(pairs.target_text(i).split()) + 1 for i in range(len(pairs)))
+    assert found.n_bytes == sum(len(pairs.target_text(i).encode()) for i in range(len(pairs)))
+    nats = sum(
+        run.looked(pairs.source_text(i), pairs.target_text(i)).nats.sum() for i in range(len(pairs))
+    )  # fmt: skip
+    assert abs(found.nats - nats) < 1e-3
+    assert found.perplexity == math.exp(found.nats / found.n_tokens)
+    assert found.bits_per_byte == found.nats / math.log(2) / found.n_bytes
+    written = write_pairs(tmp_path, [(pairs.source_text(i), pairs.target_text(i)) for i in range(len(pairs))])
+    other = run.evaluate([str(path) for path in written], beam=BeamConfig(beam=1, max_ratio=3.0))
+    assert other == found
+    assert {"bleu", "chrf", "n_left_out"} <= other.to_dict().keys()
+    bare = run.evaluate(split="valid", is_translated=False)
+    assert (bare.bleu, bare.nats) == (None, found.nats)
+
+
+def test_test_scores_are_kept_in_the_folder_and_on_the_card(run: PairRun) -> None:
+    scores = run.test_result()
+    assert scores is not None
+    assert scores["n_pairs"] == len(run.pairs_of())
+    card = (run.folder / "README.md").read_text()
+    for part in ("shared by both sides", f"regard translate {run.folder}", "| BLEU | chrF |", "sacreBLEU nrefs:1"):
+        assert part in card, part
+
+
+def test_pairs_that_are_too_long_are_left_out_told_and_counted(tmp_path: Path) -> None:
+    """Training ends, though a pair of every split is longer than the model reads."""
+    told = Notes()
+    for name, some in (("train", TEXTS[:12]), ("valid", TEXTS[12:18]), ("test", TEXTS[18:])):
+        write_pairs(tmp_path, [*some, LONG], name)
+    data = {name: [str(tmp_path / f"{name}.{side}") for side in ("en", "de")] for name in ("train", "valid", "test")}
+    model = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 8}
+    run = trained(tmp_path, data["train"], told, data=data, model=model | {"n_heads": 2})
+    assert "1 training pairs are longer than the model reads and are left out." in told.told
+    assert "1 validation pairs are longer than the model reads and are left out." in told.told
+    scores = run.test_result()
+    assert scores is not None
+    assert (scores["n_pairs"], scores["n_left_out"]) == (6, 1)
+    only_long = write_pairs(tmp_path, [LONG], "long")
+    with pytest.raises(RegardError, match="All 1 pairs are longer than the model reads, 8 tokens"):
+        run.evaluate([str(path) for path in only_long])
+
+
+def test_a_finished_run_that_is_resumed_has_nothing_to_do(run: PairRun) -> None:
+    told = Notes()
+    before = (run.folder / "model.safetensors").read_bytes()
+    api.train(out=run.folder, resume=True, reporter=told)
+    assert "Nothing was left to do: the run ended at step 3 (max_steps)." in told.told
+    assert (run.folder / "model.safetensors").read_bytes() == before
+
+
+def test_two_vocabularies_are_kept_and_are_not_tied(tmp_path: Path) -> None:
+    run = trained(tmp_path / "two", target_tokenizer={"kind": "char"})
+    again = load_pair_run(run.folder)
+    assert (again.source_tokenizer.kind, again.target_tokenizer.kind) == ("word", "char")
+    assert again.model.source_vocab_size == again.source_tokenizer.vocab_size
+    assert again.translate("the red house") == run.translate("the red house")
+    # Of the same size, ids would fit and mean other words.
+    same_size = {"kind": "word", "vocab_size": 8}
+    with pytest.raises(RegardError, match=r"model.tying is all, and source and target have vocabularies of their own"):
+        trained(tmp_path / "tied", tokenizer=same_size, target_tokenizer=same_size, model={"tying": "all"})
+    assert not (tmp_path / "tied" / "run").exists()
+
+
+def test_runs_of_other_vocabularies_do_not_translate_together(run: PairRun, tagged: PairRun) -> None:
+    with pytest.raises(RegardError, match="have different vocabularies of the source: only runs that share them"):
+        run.translator(others=[tagged])
+    both = run.translator(BeamConfig(max_ratio=3.0), others=[load_pair_run(run.folder)])
+    sentence = both.read("the red house sleeps")
+    assert both.translate([sentence])[0][0].text == run.translate("the red house sleeps")
+
+
+def test_a_run_with_several_tags_has_to_be_told_which(tagged: PairRun) -> None:
+    assert tagged.tags == ("<2de>", "<2en>")
+    german, english = (tagged.translator(tag=tag).read("the").ids[0] for tag in tagged.tags)
+    assert german != english
+    assert isinstance(tagged.translate("the red house", tag="<2de>"), str)
+    with pytest.raises(RegardError, match=r"has to be told which: --to \(or tag\) is one of <2de>, <2en>"):
+        tagged.translate("the red house")
+    with pytest.raises(RegardError, match=r"does not know the tag <2da>. Did you mean '<2de>'\? It knows <2de>, <2en>"):
+        tagged.translate("the red house", tag="<2da>")
+
+
+def test_pairs_are_evaluated_with_their_own_tags(tagged: PairRun, tmp_path: Path) -> None:
+    assert tagged.evaluate(split="valid").n_pairs == len(tagged.pairs_of(split="valid"))
+    paths = [str(path) for path in write_pairs(tmp_path, TEXTS[:2])]
+    assert tagged.pairs_of([*paths, "<2de>"]).source_ids(0)[0] == tagged.source_tokenizer.id_of("<2de>")
+    with pytest.raises(RegardError, match="has to be told which"):
+        tagged.pairs_of(paths)
+
+
+def test_the_only_tag_of_a_run_need_not_be_said(tmp_path: Path, run: PairRun) -> None:
+    english, german = map(str, write_pairs(tmp_path))
+    one = trained(tmp_path, [english, german, "<2de>"])
+    assert one.wanted_tag(None) == "<2de>"
+    assert one.translate("the red house") == one.translate("the red house", tag="<2de>")
+    assert one.pairs_of([english, german]).source_ids(0)[0] == one.source_tokenizer.id_of("<2de>")
+    assert run.wanted_tag(None) is None
+    with pytest.raises(RegardError, match=r"does not know the tag the\. It was trained with none: leave it out"):
+        run.translate("house", tag="the")  # a word of the vocabulary is no tag
+
+
+def test_what_was_looked_at_is_a_distribution_for_every_token(run: PairRun) -> None:
+    looked = run.looked("the red house sleeps", "haus rot schläft")
+    assert looked.attention is not None
+    assert looked.attention.shape == (4, 4)  # three words and the end, on four words
+    np.testing.assert_allclose(looked.attention.sum(axis=1), 1.0, atol=1e-5)
+    assert looked.nats.shape == (4,)
+
+
+def test_words_are_aligned_by_where_the_model_looked(run: PairRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.0, 1.0, 0.0]])  # the end looks at the second word
+
+    def seen(source: str, target: str, tag: str | None = None) -> pair_run.Looked:
+        sentence = run.translator().read(source)
+        return pair_run.Looked(sentence, (5, 6), np.zeros(3), weights)
+
+    monkeypatch.setattr(run, "looked", seen)
+    assert str(run.aligned("the red house", "haus rot")) == "0-1 2-0"
+
+
+def test_nothing_is_aligned_with_nothing(run: PairRun) -> None:
+    assert str(run.aligned("the red house", "")) == str(run.aligned("", "haus")) == ""
+
+
+def test_a_tag_is_no_word_of_an_alignment(tagged: PairRun) -> None:
+    links = tagged.aligned("the red house", "haus rot", tag="<2de>")
+    assert {t for _, t in links.sure} == {0, 1}
+    assert {s for s, _ in links.sure} <= {0, 1, 2}
+
+
+def test_a_target_that_was_cut_off_at_the_models_limit_can_be_aligned(tmp_path: Path) -> None:
+    model = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 6}
+    run = trained(tmp_path, model=model | {"n_heads": 2})
+    looked = run.looked("the red house", "haus " * 6)
+    assert looked.attention is not None
+    assert looked.attention.shape == (6, 3)
+    assert {t for _, t in run.aligned("the red house", "haus " * 6).sure} == set(range(6))
+    with pytest.raises(RegardError, match="given a target of 8 tokens and reads at most 6"):
+        run.looked("the red house", "haus " * 7)
+
+
+def test_a_model_without_attention_aligns_nothing(tmp_path: Path) -> None:
+    run = trained(tmp_path, model={"attention": "none"})
+    with pytest.raises(RegardError, match=r"has no attention to align words by.*Train one with model.attention mlp"):
+        run.aligned("the red house", "haus rot")
+
+
+def test_tokens_are_told_their_words() -> None:
+    words = tokenizer_of("word", None)
+    assert words_of_tokens(words, "the  red house") == [0, 1, 2]
+    pieces = tokenizer_of("char", None)
+    assert words_of_tokens(pieces, "a red") == [0, None, 1, 1, 1]
+    bpe = tokenizer_of("bpe", None)
+    found = words_of_tokens(bpe, "the blorp sleeps")
+    assert len(found) == len(bpe.encode("the blorp sleeps"))
+    assert sorted(set(found)) == [0, 1, 2]
+    assert found == sorted(found)  # type: ignore[type-var]
+
+
+def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: PairRun, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=r"reads pairs \(seq2seq\) and is no language model. Use regard translate"):
+        load_text_run(run.folder)
+    (tmp_path / "my.txt").write_text("a few words of text\n" * 200)
+    text = {"train": str(tmp_path / "my.txt"), "p_valid": 0, "p_test": 0}
+    folder = api.train({"model": {"name": "ngram"}, "tokenizer": {"kind": "char"}, "data": text}, out=tmp_path / "text")
+    with pytest.raises(RegardError, match=r"is a language model \(ngram\): it reads text and translates nothing"):
+        load_pair_run(folder.folder)
+    with pytest.raises(RegardError, match="precision must be one of float32, bf16, not 'int8'"):
+        load_pair_run(run.folder, precision="int8")
+    with pytest.raises(RegardError, match="split must be train, valid or test, not 'dev'"):
+        run.evaluate(split="dev")
+
+
+def test_bf16_translates_too(run: PairRun) -> None:
+    low = load_pair_run(run.folder, precision="bf16")
+    assert low.model.embedding.dtype == torch.bfloat16
+    assert isinstance(low.translate("the red house"), str)
