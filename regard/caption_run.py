@@ -123,7 +123,7 @@ class CaptionRun:
             raise RegardError(f"The picture '{path}' cannot be used: {error}. Give JPEG, PNG or the like.") from None
         first = data.n_margin // 2
         whole = fitted(image, data.side, data.fit)
-        return np.ascontiguousarray(whole[first : first + data.size, first : first + data.size])
+        return whole[first : first + data.size, first : first + data.size].copy()  # Pillow's own cannot be written
 
     def looked(
         self, square: Square, caption: Caption, name: str = "", references: Sequence[str] = ()

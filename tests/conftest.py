@@ -12,7 +12,9 @@ import regard.mixers.config
 import regard.mixers.convolution_config
 import regard.mixers.looking_back_config
 import regard.mixers.restricted_config
+import regard.models.captioner_config
 import regard.models.gpt2_config
+import regard.models.picture_config
 import regard.models.seq2seq_config
 
 if torch.cuda.is_available():  # Triton reads the source of its kernels, which the hook would wrap

@@ -3,18 +3,20 @@
 from pathlib import Path
 
 import pytest
+from tiny_captions import write_pictures
 from tiny_gpt2 import write_hf_folder
 
 from regard import api
 from regard.comparison.plan import comparison_plan
 from regard.config import load_config, read_yaml
-from regard.models.table import MODELS, PAIR_MODELS
+from regard.models.table import MODELS, PAIR_MODELS, PICTURE_MODELS
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 COMPARISONS = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" in read_yaml(p))
 STARTED = sorted(p for p in FOLDER.glob("*.yaml") if "start_from" in read_yaml(p))
 PAIRS = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in PAIR_MODELS)
-RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED) - set(PAIRS))
+PICTURES = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in PICTURE_MODELS)
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED) - set(PAIRS) - set(PICTURES))
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
          "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
 SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 2}
@@ -23,6 +25,7 @@ SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 
 def test_every_model_has_a_recipe() -> None:
     assert {load_config(p).model_name for p in RECIPES} == set(MODELS)
     assert {load_config(p).model_name for p in PAIRS} == set(PAIR_MODELS)
+    assert {load_config(p).model_name for p in PICTURES} == set(PICTURE_MODELS)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda p: p.stem)
@@ -48,6 +51,20 @@ def test_a_recipe_for_pairs_trains(recipe: Path, tmp_path: Path) -> None:
     quick += ["data.format=trees" if has_trees else "data.format=tsv"]
     run = api.train(recipe, data=str(tmp_path / "my.pairs"), settings=quick, out=tmp_path / "run")
     assert run.test_result()["n_pairs"] > 0
+    assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
+
+
+@pytest.mark.parametrize("recipe", PICTURES, ids=lambda p: p.stem)
+def test_a_recipe_for_pictures_trains(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random numbers stand in for the weights that a package carries."""
+    monkeypatch.setattr("regard.caption_training.find_published", lambda: None)
+    monkeypatch.setattr("regard.caption_training.load_published", lambda network: None)
+    pictures, captions = write_pictures(tmp_path)
+    small = ["model.d_model=8", "model.n_layers=1", "data.size=64", "data.p_valid=0.2", "data.p_test=0.2"]
+    quick = [*small, "tokenizer.min_count=1", "train.n_batch=4", "train.max_steps=2", "train.eval_every=1"]
+    quick.append("runtime.precision=float32")
+    run = api.train(recipe, data=[str(pictures), str(captions)], settings=quick, out=tmp_path / "run")
+    assert run.test_result()["n_pictures"] > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
 
 

@@ -1,0 +1,215 @@
+"""Captions as a user makes them: train, evaluate, caption, draw; and what can be wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tiny_captions import write_pictures
+from tiny_training import stop_at
+
+import regard as package
+from regard import api, caption_training
+from regard.caption_run import CaptionRun, picture_files
+from regard.decode.caption import Caption
+from regard.errors import InterruptedRunError, RegardError
+from regard.models.efficientnet_lite import EfficientNetLite0
+from regard.training.loop import train_task
+
+MODEL = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8, "p_dropout": 0.1}
+
+
+def recipe(pictures: Path, captions: Path, **model: Any) -> dict[str, Any]:
+    return {
+        "data": {"pictures": str(pictures), "captions": str(captions), "size": 32, "p_valid": 0.2, "p_test": 0.2},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "model": MODEL | model,
+        "train": {"max_steps": 4, "n_batch": 4, "eval_every": 2},
+        "checkpoint": {"has_tensorboard": False},
+    }
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return write_pictures(tmp_path_factory.mktemp("drawn"))
+
+
+@pytest.fixture(scope="module")
+def run(pictures: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> CaptionRun:
+    trained: CaptionRun = api.train(recipe(*pictures), out=tmp_path_factory.mktemp("runs") / "captions")
+    return trained
+
+
+def test_a_run_is_trained_and_captions_in_processes_of_their_own(
+    regard_process: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    words = ["train", "--model", "captioner", "--data", pictures[0], "--data", pictures[1], "--out", tmp_path / "run"]
+    given = ["model.d_model=16", "model.n_halvings=3", "model.d_first=8", "data.size=32", "data.p_test=0.2",
+             "tokenizer.vocab_size=300", "train.max_steps=3", "data.p_valid=0.2"]  # fmt: skip
+    done = regard_process(*words, *(word for one in given for word in ("--set", one)))
+    assert done.code == 0, done.err
+    assert "BLEU-4" in done.out
+    assert f"regard caption {tmp_path / 'run'} {pictures[0]}/" in done.out
+    assert "pictures for training" in done.out
+    shown = regard_process("caption", tmp_path / "run", pictures[0], "--draw", tmp_path / "looked")
+    assert shown.code == 0, shown.err
+    assert shown.err.startswith("Where each word looked: ")
+    assert len(shown.err.splitlines()) == 1
+    lines = [line.split("\t") for line in shown.out.splitlines()]
+    assert [Path(name) for name, _ in lines] == sorted(pictures[0].iterdir())
+    panels = sorted((tmp_path / "looked").glob("*.png"))
+    assert [panel.name for panel in panels][:1] == ["0001-blue-bottom-left.png"]
+    assert len(panels) == 12
+    page = (tmp_path / "looked" / "index.html").read_text()
+    assert page.count("<section") == 12
+    for _, text in lines:
+        assert (text or "(nothing)").split()[0] in page
+
+
+def test_the_dry_run_shows_captions(regard: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ["train", "--model", "captioner", "--data", pictures[0], "--data", pictures[1], "--dry-run"]
+    done = regard(*words, "--set", "tokenizer.kind=word", "--set", "data.size=32")
+    assert done.code == 0, done.err
+    assert "square bottom right" in done.out
+    assert "parameters" in done.out
+
+
+def test_eval_prints_loss_and_four_bleus(regard: Callable[..., Any], run: CaptionRun) -> None:
+    table = regard("eval", run.folder)
+    assert table.code == 0, table.err
+    for part in ("nats a token", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "nrefs:2"):
+        assert part in table.out
+    found = json.loads(regard("eval", run.folder, "--split", "valid", "--json").out)
+    assert found["n_captions"] == 2 * found["n_pictures"] > 0
+    assert len(found["bleu"]["up_to"]) == 4
+    assert run.evaluate(split="valid").to_dict() == found
+    test = run.test_result()
+    assert test is not None
+    assert run.evaluate().nats == pytest.approx(test["nats"])
+
+
+def test_other_pictures_are_evaluated(regard: Callable[..., Any], run: CaptionRun, pictures: tuple[Path, Path]) -> None:
+    found = json.loads(regard("eval", run.folder, "--data", pictures[0], "--data", pictures[1], "--json").out)
+    assert (found["n_pictures"], found["n_captions"]) == (12, 24)
+    with pytest.raises(RegardError, match="Other pictures are two names, a folder and a file of captions"):
+        run.evaluate([str(pictures[0])])
+
+
+def test_one_picture_gives_one_line_and_json_has_scores(
+    regard: Callable[..., Any], run: CaptionRun, pictures: tuple[Path, Path]
+) -> None:
+    picture = pictures[0] / "red-top-left.png"
+    text = package.load(run.folder).caption(picture)
+    assert regard("caption", run.folder, picture).out == f"{text}\n"
+    lines = regard("caption", run.folder, f"{pictures[0]}/red-*.png", "--n-best", 2, "--json").out.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [Path(line["picture"]).name[:4] for line in found] == ["red-"] * 8
+    best: list[Caption] = run.caption(picture, n_best=2)
+    told = [line for line in found if line["picture"] == str(picture)]
+    assert [(line["text"], line["log_prob"]) for line in told] == [(c.text, pytest.approx(c.log_prob)) for c in best]
+    assert run.caption([picture, str(picture)]) == [text, text]
+
+
+def test_a_photograph_of_any_shape_is_cut_as_in_training(run: CaptionRun, tmp_path: Path) -> None:
+    wide = np.zeros((40, 100, 3), dtype=np.uint8)
+    wide[:, 30:70] = (0, 0, 255)  # the middle square
+    Image.fromarray(wide).save(tmp_path / "wide.png")
+    seen = run.square(tmp_path / "wide.png")
+    assert seen.shape == (32, 32, 3)
+    assert (seen[:, 2:-2] == (0, 0, 255)).all()  # but for what the edges take from beside them
+
+
+def test_a_card_says_how_to_use_it(run: CaptionRun) -> None:
+    card = (run.folder / "README.md").read_text()
+    assert card.startswith("# captions: says what is in a picture")
+    assert "| BLEU-1 | BLEU-2 | BLEU-3 | BLEU-4 |" in card
+    assert 'run.caption("photo.jpg")' in card
+    assert repr(run).startswith("<CaptionRun ")
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(
+    run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(caption_training, "train_task", partial(train_task, on_step=stop_at(3)))
+        with pytest.raises(InterruptedRunError, match="--resume --out"):
+            api.train(recipe(*pictures), out=tmp_path / "run")
+    again = api.train(out=tmp_path / "run", resume=True)
+    assert (again.folder / "model.safetensors").read_bytes() == (run.folder / "model.safetensors").read_bytes()
+    assert again.test_result() == run.test_result()
+
+
+def test_changed_captions_are_not_resumed(pictures: tuple[Path, Path], tmp_path: Path) -> None:
+    captions = tmp_path / "captions.txt"
+    captions.write_text(pictures[1].read_text())
+    api.train(recipe(pictures[0], captions), out=tmp_path / "run", is_tested=False)
+    captions.write_text(captions.read_text().replace("a red square", "a red thing"))
+    with pytest.raises(RegardError, match=r"or their captions are not those that '.*run' was begun with"):
+        api.train(out=tmp_path / "run", resume=True)
+
+
+def test_what_is_wrong_is_said_in_one_sentence(
+    regard: Callable[..., Any], run: CaptionRun, lstm_run: Path, pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "no.jpg").write_text("this is no picture")
+    picture = pictures[0] / "red-top-left.png"
+    for words, message in (
+        (("caption", run.folder, tmp_path / "no.jpg"), "no.jpg' cannot be used: it is no picture that Pillow can read"),
+        (("caption", run.folder, tmp_path / "gone.jpg"), "There is no picture"),
+        (("caption", run.folder, pictures[0] / "red-top-lefd.png"), "Did you mean 'red-top-left.png'?"),
+        (("caption", lstm_run, picture), "reads text (lstm) and sees no pictures. Give a run of a captioner"),
+        (("translate", run.folder, pictures[1]), "describes pictures (captioner) and translates nothing"),
+        (("generate", run.folder), "describes pictures (captioner) and is no language model"),
+        (("train", "--model", "captioner", "--data", pictures[0]), "names two things, their folder and the file"),
+    ):
+        done = regard(*words)
+        assert done.code == 2, words
+        assert message in done.err
+        assert len(done.err.strip().splitlines()) == 1
+    done = regard("caption", run.folder, tmp_path / "no.jpg", picture, "--skip-bad")
+    assert done.code == 0
+    assert "no.jpg' cannot be used" in done.err
+    assert len(done.out.splitlines()) == 1
+
+
+def test_what_looks_at_nothing_cannot_be_drawn(
+    regard: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    blind = api.train(recipe(*pictures, attention="none"), out=tmp_path / "run", is_tested=False)
+    picture = pictures[0] / "red-top-left.png"
+    assert regard("caption", blind.folder, picture).code == 0
+    done = regard("caption", blind.folder, picture, "--draw", tmp_path / "looked")
+    assert done.code == 2
+    assert "has no attention to draw: it was trained with attention none" in done.err
+    with pytest.raises(RegardError, match="has no attention to draw"):
+        blind.looked(blind.square(picture), Caption("", (), 0.0, 0.0))
+
+
+def test_folders_and_globs_name_pictures_in_order(pictures: tuple[Path, Path], tmp_path: Path) -> None:
+    assert list(picture_files([str(pictures[0])])) == sorted(pictures[0].iterdir())
+    assert len(list(picture_files([f"{pictures[0]}/*-left.png", f"{pictures[0]}/red-top-left.png"]))) == 7
+    with pytest.raises(RegardError, match="holds no picture"):
+        list(picture_files([str(tmp_path)]))
+
+
+def test_a_frozen_encoder_starts_from_published_weights_and_carries_them(
+    pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[EfficientNetLite0] = []
+    monkeypatch.setattr(caption_training, "find_published", lambda: None)
+    monkeypatch.setattr(caption_training, "load_published", loaded.append)
+    given = recipe(*pictures, encoder="efficientnet-lite0")
+    given["data"]["size"] = 64
+    trained = api.train(given, out=tmp_path / "run")
+    assert len(loaded) == 1
+    saved = trained.model.encoder.network.state_dict()
+    assert all(bool((value == saved[name]).all()) for name, value in loaded[0].state_dict().items())
+    api.train(out=tmp_path / "run", resume=True)
+    assert len(loaded) == 1  # a run that goes on has them already
+    assert isinstance(package.load(tmp_path / "run").caption(pictures[0] / "red-top-left.png"), str)

@@ -1,0 +1,257 @@
+"""Learning to describe pictures: the contract of every model, frozen features, scores against several references."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_captions import GRID, SIZE, run_tiny_captions, tiny_caption_task, tiny_captioner, tiny_captions
+from tiny_training import same_runs, stop_at
+
+from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
+from regard.decode.caption import captions_of
+from regard.decode.config import BeamConfig
+from regard.models.captioner import Captioner
+from regard.models.picture_encoder import EfficientNetPictures, unit_range
+from regard.training.averaging import build_average
+from regard.training.caption_task import caption_bleu, summed_caption_nats
+from regard.training.checkpoint import checkpoint_folders
+from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
+from regard.training.picture_features import picture_features
+from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
+
+VARIANTS = pytest.mark.parametrize("variant", GRID)
+FROZEN = "frozen efficientnet to lstm"
+EVERYTHING: dict[str, Any] = {
+    "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
+    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "judged_by": "bleu"},
+    "checkpoint": {"every_steps": 3},
+}
+"""All that draws random numbers or remembers something."""
+
+
+def said_of(model: Captioner, prepared: PreparedCaptions, beam: int = 1, n: int = 12) -> list[str]:
+    pictures = torch.from_numpy(square(prepared.data, range(n)))
+    config = BeamConfig(beam=beam, max_length=10)
+    return [best[0].text for best in captions_of(model, prepared.tokenizer, pictures, config)]
+
+
+@VARIANTS
+def test_every_parameter_that_is_not_frozen_gets_a_finite_gradient(variant: str) -> None:
+    """With the true words and, in free running, with the model's own. There must be a choice of places to look at."""
+    prepared = tiny_captions(size=64 if variant == FROZEN else SIZE)
+    for mode in ("teacher", "free"):
+        model = tiny_captioner(prepared, variant)
+        lesson = tiny_caption_task(model, prepared, {"n_batch": 18}, mode=mode).lesson
+        lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal.backward()
+        for name, parameter in model.named_parameters():
+            if name.startswith("encoder.network."):
+                assert parameter.grad is None
+                continue
+            assert parameter.grad is not None, (mode, name)
+            assert parameter.grad.isfinite().all(), (mode, name)
+            assert parameter.grad.abs().max() > 0, (mode, name)
+
+
+def test_an_efficientnet_that_is_not_frozen_learns_too() -> None:
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, FROZEN, is_frozen=False)
+    lesson = tiny_caption_task(model, prepared, {"n_batch": 4}).lesson
+    lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal.backward()
+    assert all(p.grad is not None for p in model.encoder.network.parameters())  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("variant", ["convolution to lstm", "patches to transformer", "convolution to gru, fed"])
+def test_eight_pictures_can_be_memorised_and_are_described(variant: str) -> None:
+    prepared = tiny_captions(n_valid=4, n_said=1)
+    model = tiny_captioner(prepared, variant, d_model=32)
+    lesson = tiny_caption_task(model, prepared, {"n_batch": 8}, smoothing=0.0).lesson
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for index in range(200):
+        tensors, n_tokens, _ = lesson.at(index)
+        loss = lesson.loss(model, lesson.body(model), tensors, None, 0)
+        optimizer.zero_grad()
+        (loss.goal / n_tokens).backward()
+        optimizer.step()
+        if loss.nats.item() / n_tokens < 0.03:
+            break
+    else:
+        pytest.fail(f"still {loss.nats.item() / n_tokens:.3f} nats a token after 200 steps")
+    truth = [texts[0] for texts in prepared.data.train.captions]
+    for beam in (1, 4):
+        assert said_of(model, prepared, beam, n=8) == truth
+    assert caption_bleu(model, prepared, prepared.data.train, BeamConfig(max_length=10)).up_to[3] == pytest.approx(100)
+
+
+@VARIANTS
+def test_saved_and_loaded_it_says_the_same(variant: str, tmp_path: Path) -> None:
+    prepared = tiny_captions()
+    model, again = (tiny_captioner(prepared, variant, seed=seed) for seed in (7, 8))
+    write_weights(named_weights(model), tmp_path / "model.safetensors")
+    before = said_of(model, prepared, beam=3)
+    assert said_of(again, prepared, beam=3) != before
+    load_weights(again, read_tensors(tmp_path / "model.safetensors"))
+    assert said_of(again, prepared, beam=3) == before
+
+
+@pytest.mark.parametrize("variant", ["convolution to lstm", "patches to transformer"])
+def test_a_stopped_and_resumed_run_gives_the_bits_of_one_never_stopped(variant: str, tmp_path: Path) -> None:
+    """With dropout, cuts, mirrors, scheduled sampling, an average and parts; judged by BLEU."""
+    prepared, changes = tiny_captions(n_margin=4, flips=True), {"p_dropout": 0.2, "p_picture_dropout": 0.1}
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_tiny_captions(whole, tiny_captioner(prepared, variant, **changes), prepared, **EVERYTHING)
+    for step in (2, 4):
+        model = tiny_captioner(prepared, variant, **changes)
+        result = run_tiny_captions(parts, model, prepared, resume=True, on_step=stop_at(step), **EVERYTHING)
+        assert (result.reason, result.step) == ("interrupted", step)
+        torch.rand(5)  # whatever the process does in between must not matter
+    run_tiny_captions(parts, tiny_captioner(prepared, variant, **changes), prepared, resume=True, **EVERYTHING)
+    assert same_runs(whole, parts)
+    for file in ("model", "average", "optimizer", "random", "best"):
+        a, b = (folder / "state" / "step-00000006" / f"{file}.safetensors" for folder in (whole, parts))
+        assert a.read_bytes() == b.read_bytes(), file
+
+
+def test_the_test_of_resuming_would_see_another_order_of_captions(tmp_path: Path) -> None:
+    prepared = tiny_captions()
+    for folder, n_said in (("a", 2), ("b", 1)):
+        some = tiny_captions(n_said=n_said)
+        run_tiny_captions(tmp_path / folder, tiny_captioner(prepared, "convolution to lstm"), some)
+    assert not same_runs(tmp_path / "a", tmp_path / "b")
+
+
+def test_frozen_features_are_computed_once_and_teach_what_the_pictures_teach(tmp_path: Path) -> None:
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, FROZEN).double()
+    encoder = model.encoder
+    assert isinstance(encoder, EfficientNetPictures)
+    told: list[int] = []
+    features = picture_features(encoder, prepared.data, tmp_path, tell=told.append)
+    assert told == [12]
+    assert torch.equal(picture_features(encoder, prepared.data, tmp_path, tell=told.append), features)
+    assert told == [12]  # found in the cache
+    losses = []
+    for given in (None, features):
+        lesson = tiny_caption_task(model, prepared, features=given).lesson
+        tensors, n_tokens, _ = lesson.at(5)
+        assert tensors[0].shape[1] == (3 if given is None else 320)
+        losses.append((lesson.loss(model, lesson.body(model), tensors, None, 5).goal.item(), n_tokens))
+    assert losses[0] == pytest.approx(losses[1], abs=1e-9)
+    for split in (prepared.data.train, prepared.data.valid):
+        plain, quick = (summed_caption_nats(model, prepared, split, given) for given in (None, features))
+        assert plain == pytest.approx(quick, abs=1e-9)
+
+
+def test_what_is_frozen_stays_and_resuming_from_features_gives_the_same_bits(tmp_path: Path) -> None:
+    prepared = tiny_captions()
+    first = tiny_captioner(prepared, FROZEN)
+    frozen = {name: p.clone() for name, p in first.named_parameters() if not p.requires_grad}
+    features = first.encoder.features(  # type: ignore[operator]
+        unit_range(torch.from_numpy(square(prepared.data, range(12))), first.embedding)
+    )
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    run_tiny_captions(whole, first, prepared, features=features, **EVERYTHING)
+    for on_step in (stop_at(4), None):
+        model = tiny_captioner(prepared, FROZEN)
+        run_tiny_captions(parts, model, prepared, resume=True, features=features, on_step=on_step, **EVERYTHING)
+    assert same_runs(whole, parts)
+    assert frozen
+    for folder in (whole, parts):
+        saved = read_tensors(folder / "model.safetensors")
+        assert all(torch.equal(saved[name], value) for name, value in frozen.items())
+    slots = read_tensors(checkpoint_folders(whole)[-1] / "optimizer.safetensors")
+    assert not any(name.startswith("encoder.network.") for name in slots)
+
+
+@pytest.mark.parametrize("average", ["ema", "nt-asgd", "last"])
+def test_no_average_holds_what_is_frozen(average: str) -> None:
+    model = tiny_captioner(tiny_captions(), FROZEN)
+    built = build_average(model, TrainConfig(average=average, eval_every=1))
+    assert built is not None
+    built.observe([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+    built.update(1)
+    assert {name.startswith("encoder.network.") for name in built.average} == {False}
+
+
+def test_the_nats_of_a_split_are_the_sum_over_its_captions() -> None:
+    """Each picture is encoded once for all its captions; one by one it comes to the same."""
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, "convolution to lstm").double().eval()
+    split, tokenizer = prepared.data.valid, prepared.tokenizer
+    total, n = 0.0, 0
+    for number, texts in zip(split.numbers, split.captions, strict=True):
+        for text in texts:
+            ids = [*tokenizer.encode(text).tolist(), tokenizer.eos]
+            inputs = torch.tensor([[tokenizer.eos, *ids[:-1]]])
+            log_probs = model(torch.from_numpy(square(prepared.data, [number])), inputs)[0].detach()
+            total -= sum(float(log_probs[t, word]) for t, word in enumerate(ids))
+            n += len(ids)
+    assert summed_caption_nats(model, prepared, split) == pytest.approx((total, n), abs=1e-9)
+    score = tiny_caption_task(model, prepared).evaluate(model)
+    assert score is not None
+    assert score.nats_per_token == pytest.approx(total / n, abs=1e-9)
+    assert score.bits_per_byte == pytest.approx(total / math.log(2) / n_bytes(split), abs=1e-9)
+    assert n_bytes(split) == sum(len(text) for texts in split.captions for text in texts)
+
+
+def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two captions is said word for word, in capitals: all of it counts."""
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, "convolution to lstm")
+    some = first_pictures(prepared.data.valid, 2)
+    from regard.decode.caption import Caption
+    from regard.training import caption_task
+
+    texts = iter([Caption(f"{some.captions[i][1].upper()}", (), 0.0, 0.0)] for i in range(2))
+    monkeypatch.setattr(caption_task, "captions_of", lambda *_: [next(texts), next(texts)])
+    found = caption_bleu(model, prepared, some, BeamConfig())
+    assert found.up_to == pytest.approx((100.0,) * 4)
+    assert "nrefs:2" in found.signature
+
+
+def test_judged_by_bleu_the_higher_is_the_better() -> None:
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, "convolution to lstm")
+    score = tiny_caption_task(model, prepared, judged_by="bleu", max_judged=2).evaluate(model)
+    assert score is not None
+    assert score.judged == -score.more["bleu"]
+    assert 0 <= score.more["bleu"] <= 100
+    assert tiny_caption_task(model, tiny_captions(n_valid=0), judged_by="bleu").evaluate(model) is None
+
+
+def test_memory_counts_no_gradient_of_what_is_frozen_and_less_where_features_are_there() -> None:
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, FROZEN)
+    optimizer, runtime = OptimizerConfig(), RuntimeConfig(device="cpu")
+    seen = tiny_caption_task(model, prepared).memory(model, optimizer, runtime)
+    learned = sum(4 * p.numel() for p in model.parameters() if p.requires_grad)
+    assert (seen.gradients, seen.optimizer) == (learned, 2 * learned)
+    assert seen.weights == sum(4 * p.numel() for p in model.parameters()) > 10 * learned
+    with torch.device("meta"):
+        outline = tiny_captioner(prepared, "convolution to lstm")
+    one, two = (
+        tiny_caption_task(outline, prepared, {"n_batch": n}).memory(outline, optimizer, runtime) for n in (4, 8)
+    )
+    assert two.activations == 2 * one.activations
+
+
+def test_long_captions_are_cut_where_a_transformer_writes() -> None:
+    prepared = tiny_captions()
+    model = tiny_captioner(prepared, "patches to transformer", max_context=3)
+    tensors = tiny_caption_task(model, prepared).lesson.at(0).tensors
+    assert tensors[1].shape[1] == 3
+    assert np.isfinite(summed_caption_nats(model, prepared, prepared.data.valid)[0])
+
+
+def test_metrics_hold_bleu(tmp_path: Path) -> None:
+    prepared = tiny_captions()
+    run_tiny_captions(
+        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"judged_by": "bleu"}
+    )
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "bleu" in line] == [3, 6]
