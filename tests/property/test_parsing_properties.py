@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_parsing import random_parser
@@ -9,7 +11,7 @@ from tiny_parsing import random_parser
 from regard.data.tree_lines import bracketed, written
 from regard.data.trees import trees_of
 
-RNN = {"encoder": "gru", "decoder": "gru", "attention": "dot"}
+RNN: dict[str, Any] = {"encoder": "gru", "decoder": "gru", "attention": "dot"}
 words = st.one_of(
     st.sampled_from(["the", "dog", ".", "(", ")", "-LRB-", "XX", "<eos>", "<unk>", "(S", ")S"]),
     st.text(min_size=1, max_size=6).filter(lambda text: text.split() == [text]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tiny_parsing import LINES, TREES, random_model, random_parser, tokenizers
@@ -16,7 +18,7 @@ from regard.score.bracket_f1 import BracketScore, bracket_f1
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 
-RNN = {"encoder": "gru", "decoder": "gru", "attention": "dot"}
+RNN: dict[str, Any] = {"encoder": "gru", "decoder": "gru", "attention": "dot"}
 
 
 def test_a_tree_has_the_words_as_they_were_given_and_the_model_reads_brackets_as_treebanks_spell_them() -> None:
@@ -73,9 +75,9 @@ def test_the_score_is_bracket_f1_of_the_parses_against_the_trees(tree_words: str
     source, target = tokenizers(tree_words)
     texts = [(" ".join(tree.words), " ".join(linearised(tree, FORMS[tree_words]))) for tree in TREES]
     pairs = Pairs.of(texts, source, target)
-    parsers = (random_parser(tree_words, 3, is_constrained=is_held, **RNN) for is_held in (True, False))
-    found = parse_score(*parsers, pairs)
-    trees = [parse.tree for parse in random_parser(tree_words, 3, **RNN).all([source for source, _ in texts])]
+    held, free = (random_parser(tree_words, 3, is_constrained=is_held, **RNN) for is_held in (True, False))
+    found = parse_score(held, free, pairs)
+    trees = [parse.tree for parse in held.all([source for source, _ in texts])]
     assert found.brackets == bracket_f1([tree for tree in trees if tree is not None], TREES)
     assert found.brackets.n_gold == sum(
         line.count("(") - len(tree.words) for line, tree in zip(LINES, TREES, strict=True)
