@@ -9,10 +9,14 @@ import typer
 
 
 def study(
-    name: Annotated[str | None, typer.Argument(help="gradients, ab, cost or recency; none: list them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="gradients, ab, cost, recency, exposure or zero-shot; none: list them.")
+    ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option("--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency."),
+        typer.Option(
+            "--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency, exposure."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
     settings: Annotated[
@@ -21,7 +25,7 @@ def study(
 ) -> None:
     """Show what the lectures claim: a small experiment, its figure, its numbers and one sentence.
 
-    Each takes under three minutes on two cores and writes report.html, figure.png and numbers.json.
+    Each takes a few minutes on two cores and writes report.html, figure.png and numbers.json.
 
     [bold]Examples[/bold]
 
@@ -34,6 +38,9 @@ def study(
       regard study recency --run runs/lstm --run runs/transformer
 
       regard study ab --set lengths="[10, 100, 1000]" --out ab-short
+
+      [dim]your own translations, in files train.en, train.de, train.fr and so on:[/dim]
+      regard study zero-shot --set data=FOLDER
     """
     from regard import api, terminal
 

@@ -128,8 +128,8 @@ def _lstm(config: ExposureConfig) -> dict[str, Any]:
 
 
 def _scheduled(mode: str, config: ExposureConfig) -> dict[str, Any]:
-    """Half of the words are the model's own after half of the updates, nearly all at the end."""
-    return {"n_half": max(1, config.n_steps // 2)} if mode == "scheduled" else {}
+    """From true words alone to half of them at the end."""
+    return {"n_half": config.n_steps} if mode == "scheduled" else {}
 
 
 def _measured(
@@ -368,7 +368,7 @@ def _method(config: ExposureConfig, found: Sequence[Exposure], folders: Sequence
 
 def _made(config: ExposureConfig) -> str:
     ways = listed([WAYS[mode] for mode in config.modes])
-    decay = "; scheduled sampling: own words by inverse sigmoid, half of them after half of the updates"
+    decay = "; scheduled sampling: the share of own words grows by inverse sigmoid to a half at the end"
     return (
         f"an LSTM with attention for each of {ways}, one layer each side, width {config.d_model}, {config.n_steps:,} "
         f"updates of {MAX_TOKENS:,} tokens of source and target by `regard train`, learning rate {RATE:g}, no label "
