@@ -39,9 +39,14 @@ def write_pair_card(
     lines = [f"# {folder.name}: {entry.summary}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "## Test score", "", *_score(test)]
-    example = prepared.valid.source_text(0) if len(prepared.valid) else prepared.train.source_text(0)
+    pairs = prepared.valid if len(prepared.valid) else prepared.train
     verb = "parse" if config.pairs.has_trees else "translate"
-    write_atomically(folder / "README.md", "\n".join([*lines, *_use(folder, example, verb)]).encode())
+    write_atomically(
+        folder / "README.md",
+        "\n".join(
+            [*lines, *_use(folder, pairs.source_text(0), verb, None if config.pairs.has_trees else pairs.tag(0))]
+        ).encode(),
+    )
 
 
 def source_names(pairs: PairsConfig) -> str:
@@ -76,21 +81,22 @@ def _score(test: PairEvaluation | None) -> list[str]:
     return lines
 
 
-def _use(folder: Path, example: str, verb: str) -> list[str]:
+def _use(folder: Path, example: str, verb: str, tag: str | None) -> list[str]:
     path = shlex.quote(str(folder))
+    to, named = ("", "") if tag is None else (f" --to {shlex.quote(tag)}", f", tag={json.dumps(tag)}")
     return [
         "",
         "## How to use it",
         "",
         "```sh",
-        f"echo {shlex.quote(example)} | regard {verb} {path}",
+        f"echo {shlex.quote(example)} | regard {verb} {path}{to}",
         f"regard eval {path}",
         "```",
         "",
         "```python",
         "import regard",
         f'run = regard.load("{folder}")',
-        f"run.{verb}({json.dumps(example, ensure_ascii=False)})",
+        f"run.{verb}({json.dumps(example, ensure_ascii=False)}{named})",
         "```",
         "",
         "`config.yaml` holds every setting, `model.safetensors` the weights, `tokenizer.json` loads in Hugging Face",

@@ -213,10 +213,11 @@ class PairRun:
         found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         return found
 
-    def example(self) -> str:
-        """A source of the kind that the model knows."""
+    def example(self) -> tuple[str, str | None]:
+        """A source of the kind that the model knows, and its tag."""
         prepared = prepared_pairs_again(self.folder, self.config)
-        return prepared.valid.source_text(0) if len(prepared.valid) else prepared.train.source_text(0)
+        pairs = prepared.valid if len(prepared.valid) else prepared.train
+        return pairs.source_text(0), pairs.tag(0)
 
     def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
         """Other pairs, in the form that `data.train` has, or a split of the run's own."""

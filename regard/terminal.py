@@ -150,7 +150,9 @@ def print_trained(run: Run | PairRun | CaptionRun) -> None:
                 f"{scores['n_pairs']:,} test sentences"
             )
         verb = "parse" if run.is_parser else "translate"
-        first = f"echo {shlex.quote(run.example())} | regard {verb} {folder}"
+        source, tag = run.example()
+        to = "" if tag is None else f" --to {shlex.quote(tag)}"
+        first = f"echo {shlex.quote(source)} | regard {verb} {folder}{'' if run.is_parser else to}"
     else:
         if (result := run.test_result()) is not None:
             print_evaluation(result, as_json=False)

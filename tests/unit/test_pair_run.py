@@ -12,7 +12,7 @@ import pytest
 import torch
 from tiny_pairs import TEXTS, tokenizer_of, write_pairs
 
-from regard import api, pair_run
+from regard import api, pair_run, terminal
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.pair_run import PairRun, load_pair_run, words_of_tokens
@@ -175,6 +175,17 @@ def test_a_run_with_several_tags_has_to_be_told_which(tagged: PairRun) -> None:
         tagged.translate("the red house")
     with pytest.raises(RegardError, match=r"does not know the tag <2da>. Did you mean '<2de>'\? It knows <2de>, <2en>"):
         tagged.translate("the red house", tag="<2da>")
+
+
+def test_what_the_card_says_of_a_run_with_tags_can_be_run(tagged: PairRun, capsys: pytest.CaptureFixture[str]) -> None:
+    source, tag = tagged.example()
+    assert tag in tagged.tags
+    card = (tagged.folder / "README.md").read_text()
+    assert f"echo '{source}' | regard translate {tagged.folder} --to '{tag}'" in card
+    assert f'run.translate("{source}", tag="{tag}")' in card
+    assert isinstance(tagged.translate(source, tag=tag), str)
+    terminal.print_trained(tagged)
+    assert f"--to '{tag}'" in capsys.readouterr().out
 
 
 def test_pairs_are_evaluated_with_their_own_tags(tagged: PairRun, tmp_path: Path) -> None:
