@@ -94,5 +94,5 @@ def caption_plan(config: RunConfig, progress: Drawing) -> Plan:
         task.memory(network, config.optimizer, config.runtime),
         sizes,
         tokenizer.vocab_size,
-        tuple(tokenizer.decode(row[mask]) for row, mask in zip(batch.targets, batch.mask, strict=True)),
+        tuple(tokenizer.decode(row[mask]).rstrip() for row, mask in zip(batch.targets, batch.mask, strict=True)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from regard.errors import RegardError
 from regard.mixers.config import DROPOUT, check_heads
@@ -79,7 +80,7 @@ class CaptionerConfig(Settings):
 
     def seeing(self, size: int) -> Settings:
         """The settings of the encoder, for pictures of `size` by `size` pixels."""
-        same = {"d_model": self.d_model, "size": size, "p_dropout": self.p_picture_dropout}
+        same: dict[str, Any] = {"d_model": self.d_model, "size": size, "p_dropout": self.p_picture_dropout}
         if self.encoder == "convolution":
             return ConvolutionPictureConfig(
                 d_first=self.d_first, n_halvings=self.n_halvings, n_layers=self.n_encoder_layers, **same

@@ -72,6 +72,14 @@ def test_a_run_is_trained_and_captions_in_processes_of_their_own(
         assert (text or "(nothing)").split()[0] in page
 
 
+def test_help_has_an_example_and_the_table_says_what_can_be_set(regard: Callable[..., Any]) -> None:
+    assert "regard caption runs/flickr8k photo.jpg" in regard("caption", "--help").out
+    manual = regard("models", "captioner").out
+    for key in ("encoder", "is_frozen", "captions", "smoothing", "n_batch", "min_count"):
+        assert key in manual
+    assert "captioner" in regard("models").out
+
+
 def test_the_dry_run_shows_captions(regard: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path) -> None:
     words = ["train", "--model", "captioner", "--data", pictures[0], "--data", pictures[1], "--dry-run"]
     done = regard(*words, "--set", "tokenizer.kind=word", "--set", "data.size=32")
