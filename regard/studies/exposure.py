@@ -118,8 +118,9 @@ def _taught(config: ExposureConfig, tell: Progress) -> Iterator[list[PairRun]]:
                 "teaching": {"mode": mode, "smoothing": 0.0, "max_tokens": MAX_TOKENS, **_scheduled(mode, config)},
                 "optimizer": {"lr": RATE},
             }
-            told = {"what": f"training with {WAYS[mode]}", "tell": tell}
-            made.append(brief_pair_run(folder / mode, given, n_steps=config.n_steps, seed=config.seed, **told))
+            what = f"training with {WAYS[mode]}"
+            run = brief_pair_run(folder / mode, given, n_steps=config.n_steps, seed=config.seed, what=what, tell=tell)
+            made.append(run)
         yield made
 
 
@@ -310,15 +311,18 @@ def _charts(found: Sequence[Exposure]) -> tuple[Chart, ...]:
         Line(e.model, i, points(i, "gap"), tuple((float(row[0]), row[low], row[high]) for row in places[i]))
         for i, e in enumerate(found)
     ]
+    bands = [band for line in gaps for band in line.band]
     same = [Line(e.model, i, points(i, "p_same", 100.0)) for i, e in enumerate(found)]
     return (
         Chart(
             "Loss by place", "place in the target", "nats a token", tuple(both), is_y_log=False,
+            y_limits=(0.0, 1.4 * max(y for line in both for _, y in line.points)),  # room for six names
             note="How surprising the reference's word is at each place: whole lines with the true words before it, "
             "dashed ones with the words that the model itself wrote so far.",
         ),
         Chart(
             "The gap", "place in the target", "nats a token", tuple(gaps), is_y_log=False,
+            y_limits=(min(band[1] for band in bands) - 0.1, 1.1 * max(band[2] for band in bands) + 0.1),
             note="Dashed minus whole; bands are 95% intervals over texts. While a model's words are the reference's "
             "its gap is zero. After the first other word the gap says how hard it is to come back to the reference, "
             "and not how bad the text is: a good text in other words, or with one word more, is charged at every place "

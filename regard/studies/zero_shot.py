@@ -48,6 +48,7 @@ VOCAB_SIZE, MAX_TOKENS, RATE = 2000, 1024, 5e-3  # of the small models: BPE, tok
 N_VALID = 100  # sentences of the grammar for the one score that training asks for
 N_GUESSED = 20_000  # sentences from which a language's trigrams are counted, at most
 N_EXAMPLES = 4
+MAX_RATIO = 2.0  # tokens of a translation for each of its source, and ten more: a model that learned little has no end
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _while_it_learned(
 
 
 def _translated(config: ZeroShotConfig, run: PairRun, texts: Sequence[str], language: str) -> list[str]:
-    found: list[str] = run.translate(list(texts), tag=tag_of(language), beam=config.beam)
+    found: list[str] = run.translate(list(texts), tag=tag_of(language), beam=config.beam, max_ratio=MAX_RATIO)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,8 @@ from tiny_seq2seq import VARIANTS, Pair, pairs, tiny_seq2seq
 import regard
 from regard.data.pair_batch import PairBatch
 from regard.errors import RegardError
-from regard.models.seq2seq import Seq2Seq
+from regard.models.seq2seq import Seq2Seq, own_inputs
 from regard.pair_run import PairRun
-from regard.studies.config import ExposureConfig
 from regard.studies.exposure import Exposure, by_place, exposure_sentence, losses
 from regard.studies.table import study_config
 
@@ -70,8 +70,6 @@ def test_until_the_texts_differ_both_losses_are_one_number(seed: int) -> None:
     pair = pairs(seed, [4, 2, 3], [5, 5, 5])
     encoded = model.encode(pair.source, pair.mask)
     with torch.no_grad():  # the reference is what the model writes, but for one word
-        from regard.models.seq2seq import own_inputs
-
         read = own_inputs(model, encoded, pair.inputs, torch.ones_like(pair.inputs, dtype=torch.bool))
         targets = read.roll(-1, dims=1)
         targets[:, 2] = (targets[:, 2] + 1) % 11
@@ -146,7 +144,7 @@ SMALL = ["n_steps=2", "d_model=8", "n_pairs=60", "n_texts=8"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -178,6 +176,7 @@ def run(tsv: Path, tmp_path_factory: pytest.TempPathFactory) -> PairRun:
 
 def test_every_way_of_teaching_is_measured_on_the_same_texts(tmp_path: Path) -> None:
     found = regard.study("exposure", settings=SMALL, out=tmp_path / "e")
+    assert len(found.finding.charts) == 3
     models = found.numbers["models"]
     assert [m["model"] for m in models] == ["teacher forcing", "scheduled sampling", "free running"]
     assert [m["n_texts"] for m in models] == [8, 8, 8]
@@ -252,7 +251,3 @@ def test_a_language_model_is_refused(tmp_path: Path, tsv: Path) -> None:
     text = regard.train(given, data=str(tsv), out=tmp_path / "lm", is_tested=False)
     with pytest.raises(RegardError, match="is a language model"):
         regard.study("exposure", runs=text.folder, out=tmp_path / "x")
-
-
-def test_no_setting_has_a_default_of_its_own_that_is_refused() -> None:
-    assert ExposureConfig().modes == ("teacher", "scheduled", "free")

@@ -10,7 +10,7 @@ import pytest
 import regard
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
-from regard.studies import zero_shot
+from regard.studies.brief_pairs import brief_pair_run
 from regard.studies.config import ZeroShotConfig
 from regard.studies.table import study_config
 from regard.studies.three_languages import n_lines, read_texts, tagged_parts, taught_directions, write_parts
@@ -185,13 +185,12 @@ def test_only_the_supervised_model_is_taught_the_pair_that_is_asked_for_and_a_re
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taught: dict[str, Any] = {}
-    made = zero_shot.brief_pair_run
 
     def noted(folder: Path, config: Any, **named: Any) -> Any:
         taught[folder.name] = config["data"]
-        return made(folder, config, **named)
+        return brief_pair_run(folder, config, **named)
 
-    monkeypatch.setattr(zero_shot, "brief_pair_run", noted)
+    monkeypatch.setattr("regard.studies.zero_shot.brief_pair_run", noted)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(
         "seed: 7\ntokenizer: {kind: word, vocab_size: null}\ntrain: {max_steps: 1}\n"
