@@ -22,7 +22,7 @@ Numbers = NDArray[np.int32]
 MAX_POOL = 2**22  # samples, about 20 bytes each
 MAX_WORDS = 2**20  # about 300 bytes each, 128 of them in the table
 MAX_UNITS = 2**17  # about 250 bytes each
-MAX_KEPT = 2**27  # words of texts, 4 bytes each: about two million pairs of sentences
+MAX_KEPT = 2**26  # words of the texts of one side, 4 bytes each: about two million sentences
 
 
 class Growing:
@@ -82,16 +82,16 @@ class SamplePool:
         if (samples < 0).any():
             self._make(words[samples < 0], choices[samples < 0])
             samples = self._table[words, choices]
-        return Rows(self._ids.values, self._starts.values).taken(samples)
+        starts = self._starts.values
+        begin, lengths = starts[samples], starts[samples + 1] - starts[samples]
+        return _taken(self._ids.values, begin, lengths).astype(np.int64), lengths.astype(np.int64)
 
-    @property
     def is_full(self) -> bool:
         """Whether it is time to begin again with no words; those who keep numbers of words then begin again too."""
         return len(self._words) > MAX_WORDS
 
     def _make(self, words: Numbers, choices: NDArray[np.uint8]) -> None:
-        missing = np.unique(words * np.int64(N_SAMPLES) + choices)
-        words, numbers = np.divmod(missing, N_SAMPLES)
+        words, numbers = np.divmod(np.unique(words * np.int64(N_SAMPLES) + choices), N_SAMPLES)
         asked = [(self._words[w], n) for w, n in zip(words.tolist(), numbers.tolist(), strict=True)]
         ids, lengths = self._at_once.samples(asked)
         n = len(self._starts) - 1
@@ -119,38 +119,48 @@ class KeptTexts:
         self._begin = np.full(len(texts), -1, dtype=np.int32)
         self._n_words = np.zeros(len(texts), dtype=np.int32)
 
-    @property
     def is_full(self) -> bool:
-        return self._pool.is_full or len(self._numbers) > MAX_KEPT
+        return self._pool.is_full() or len(self._numbers) > MAX_KEPT
 
     def cut(self, rows: Ids, epoch: int, side: int) -> tuple[Ids, Ids]:
         """Texts under dropout, each at the place (epoch, row, side): their ids, and how many each has."""
-        for row in rows[self._begin[rows] < 0].tolist():
-            self._keep(row)
-        begin, n_words = self._begin[rows].astype(np.int64), self._n_words[rows]
-        ends = np.cumsum(n_words)
-        shift = np.repeat(begin - (ends - n_words), n_words)
-        numbers = self._numbers.values[shift + np.arange(len(shift))]
+        self._keep(np.unique(rows[self._begin[rows] < 0]))
+        n_words = self._n_words[rows]
+        numbers = _taken(self._numbers.values, self._begin[rows], n_words)
         unit = np.cumsum(numbers & 1)  # 1 + the unit that each word is in, among those of all texts
-        n_units = np.diff(_up_to(ends, unit))
+        n_units = _sums(numbers & 1, n_words)
         choices = b"".join(
             self._pool.dropout.choices((epoch, row, side), n)
             for row, n in zip(rows.tolist(), n_units.tolist(), strict=True)
         )
         chosen = np.frombuffer(choices, dtype=np.uint8)[unit - 1] % N_SAMPLES
         ids, lengths = self._pool.gathered(numbers >> 1, chosen)
-        return ids, np.diff(_up_to(ends, np.cumsum(lengths)))
+        return ids, _sums(lengths, n_words)
 
-    def _keep(self, row: int) -> None:
-        numbers = self._pool.numbers(self._texts[row].tobytes().decode())
-        self._begin[row], self._n_words[row] = len(self._numbers), len(numbers)
-        self._numbers.add(np.array(numbers, dtype=np.int32))
+    def _keep(self, rows: Ids) -> None:
+        found: list[int] = []
+        ends = []
+        for row in rows.tolist():
+            found += self._pool.numbers(self._texts[row].tobytes().decode())
+            ends.append(len(found))
+        bounds = np.array([0, *ends])
+        self._begin[rows], self._n_words[rows] = len(self._numbers) + bounds[:-1], np.diff(bounds)
+        self._numbers.add(np.array(found, dtype=np.int32))
 
 
-def _up_to(ends: Ids, sums: Ids) -> Ids:
-    """0, and then the sum up to each end; the sum up to place k is sums[k - 1].
+def _taken(flat: Numbers, begin: Numbers, lengths: Numbers) -> Numbers:
+    """flat[begin[k] : begin[k] + lengths[k]] for all k, one after the other."""
+    shift = np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
+    return flat[shift + np.arange(len(shift))]
 
-    >>> _up_to(np.array([0, 2]), np.array([3, 7]))
-    array([0, 0, 7])
+
+def _sums(values: NDArray[Any], lengths: Numbers) -> Ids:
+    """The sum of the first lengths[0] values, of the next lengths[1], and so on.
+
+    >>> _sums(np.array([3, 7, 1]), np.array([0, 2, 1]))
+    array([ 0, 10,  1])
     """
-    return np.concatenate([[0], sums])[np.concatenate([[0], ends])]
+    up_to = np.cumsum(np.append(0, values), dtype=np.int64)  # up_to[k]: the sum of the first k
+    ends = np.cumsum(lengths)
+    sums: Ids = up_to[ends] - up_to[ends - lengths]
+    return sums

@@ -1,7 +1,7 @@
 """BPE dropout of many words at once, with the draws and so the cuts of `BpeDropout`.
 
-Words of up to 8, 16 and 32 bytes are cut together, as the rows of one array. A row that is not done merges once a round,
-so all of them lose one column a round.
+The parts of all words stand in one array, linked to their neighbours. In each round every word that is not done merges
+once, and what a round costs depends on how many merges apply.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.text.bpe_dropout import BpeDropout
+from regard.text.bpe_dropout import MAX_WORD, BpeDropout
 
 Ids = NDArray[np.int64]
 Asked = list[tuple[str, int]]  # words and the numbers of their samples
-
-WIDTHS = (8, 16, 32)  # bytes: padding costs draws, their number grows with the square; longer words go one by one
 
 
 class DropoutAtOnce:
@@ -25,8 +23,8 @@ class DropoutAtOnce:
     >>> from regard.text.config import TokenizerConfig
     >>> from regard.text.learning import train_tokenizer
     >>> tokenizer = train_tokenizer(TokenizerConfig(kind="bpe", vocab_size=259), ["the the the"])
-    >>> DropoutAtOnce(BpeDropout(tokenizer, p=0.0)).samples([("the", 0), ("he", 0)])
-    (array([258,  72,  69]), array([1, 2]))
+    >>> DropoutAtOnce(BpeDropout(tokenizer, p=0.0)).samples([("the", 0), ("eh", 0)])
+    (array([258,  69,  72]), array([1, 2]))
     """
 
     def __init__(self, dropout: BpeDropout) -> None:
@@ -47,69 +45,64 @@ class DropoutAtOnce:
 
     def samples(self, asked: Asked) -> tuple[Ids, Ids]:
         """The ids of each, one after the other, and how many each has."""
-        lengths, cuts = np.zeros(len(asked), dtype=np.int64), []
         n_bytes = np.array([len(word) for word, _ in asked], dtype=np.int64)
-        group = np.searchsorted(WIDTHS, n_bytes)
-        for g, width in enumerate(WIDTHS):
-            rows = np.flatnonzero(group == g)
-            if len(rows):
-                cuts += self._cut(rows, [asked[i] for i in rows.tolist()], n_bytes[rows], width)
-        for i in np.flatnonzero(group == len(WIDTHS)).tolist():
-            cuts.append((np.array([i]), np.array([self._dropout.ids_of(*asked[i])], dtype=np.int64)))
-        for rows, parts in cuts:
-            lengths[rows] = (parts != self._nothing).sum(axis=1)
-        starts = np.cumsum(lengths) - lengths
-        flat = np.zeros(int(lengths.sum()), dtype=np.int64)
-        for rows, parts in cuts:
-            is_real = parts != self._nothing
-            flat[(starts[rows, None] + np.arange(parts.shape[1]))[is_real]] = parts[is_real]
-        return flat, lengths
-
-    def _cut(self, rows: Ids, asked: Asked, n_bytes: Ids, width: int) -> list[tuple[Ids, Ids]]:
-        """Those rows that were done in the same round, and their parts, with `nothing` after the last."""
-        is_dropped = self._draws(asked, width) < self._dropout.p * 2**32
-        parts = np.full((len(rows), width), self._nothing)
+        if n_bytes.max() > MAX_WORD:  # too rare to be worth a way of its own
+            found = [self._dropout.ids_of(*one) for one in asked]
+            return np.array([i for ids in found for i in ids]), np.array([len(ids) for ids in found])
+        word_of = np.repeat(np.arange(len(asked)), n_bytes)
         codes = np.frombuffer("".join(word for word, _ in asked).encode("utf-16-le"), dtype="<u2")
-        parts[np.arange(width) < n_bytes[:, None]] = self._id_of_character[codes]
-        ranks = self._rank_of(parts[:, :-1], parts[:, 1:])
-        n_drawn, done = np.zeros((len(rows), 1), dtype=np.int64), []
-        while parts.shape[1] > 1:
-            applies = ranks < self._n_merges
-            place = n_drawn + np.cumsum(applies, axis=1)  # 1 + the draw of each merge that applies
-            n_drawn = place[:, -1:]
-            is_kept = applies & ~np.take_along_axis(is_dropped, np.maximum(place - 1, 0), axis=1)
-            kept = np.where(is_kept, ranks, self._n_merges)
-            i = kept.argmin(axis=1)[:, None]  # the first of the lowest: leftmost
-            rank = np.take_along_axis(kept, i, axis=1)
-            goes_on = rank[:, 0] < self._n_merges
-            done.append((rows[~goes_on], parts[~goes_on]))
-            if not goes_on.any():
-                return done
-            rows, n_drawn, is_dropped = rows[goes_on], n_drawn[goes_on], is_dropped[goes_on]
-            parts, ranks = self._merge(parts[goes_on], ranks[goes_on], i[goes_on], self._merged[rank[goes_on]])
-        return [*done, (rows, parts)]
+        parts = self._cut(self._id_of_character[codes], word_of, *self._draws(asked, n_bytes))
+        is_part = parts != self._nothing
+        return parts[is_part], np.bincount(word_of[is_part], minlength=len(asked))
 
-    def _merge(self, parts: Ids, ranks: Ids, i: Ids, merged: Ids) -> tuple[Ids, Ids]:
-        """parts i and i + 1 of every row made one, and the ranks of the merges that apply then."""
-        column = np.arange(parts.shape[1] - 1)
-        parts = np.take_along_axis(parts, column + (column > i), axis=1)
-        np.put_along_axis(parts, i, merged, axis=1)
-        if parts.shape[1] == 1:
-            return parts, ranks[:, :0]
-        ranks = np.take_along_axis(ranks, column[:-1] + (column[:-1] >= i), axis=1)
-        last = parts.shape[1] - 2
-        for left in (np.maximum(i - 1, 0), np.minimum(i, last)):  # the pairs that the new part is in
-            a, b = (np.take_along_axis(parts, at, axis=1) for at in (left, left + 1))
-            np.put_along_axis(ranks, left, self._rank_of(a, b), axis=1)
-        return parts, ranks
+    def _cut(self, parts: Ids, word_of: Ids, is_dropped: NDArray[np.bool_], n_drawn: Ids) -> Ids:
+        """The parts of all words, each at its first byte, and `nothing` at its others.
 
-    def _draws(self, asked: Asked, width: int) -> NDArray[np.uint32]:
-        """As many as the longest may need: the first of them are what a shorter word is given by itself."""
-        n_draws, start = max(width * (width - 1) // 2, 1), f"{self._dropout.seed} "
+        after[k] and before[k] are the places of the neighbours of the part at k; `end`, where there is nothing, is that
+        of every first and last part. ranks[k] is that of the merge of the parts at k and after[k].
+        """
+        end, n_words = len(parts), len(n_drawn)
+        parts = np.append(parts, self._nothing)
+        after, before = np.arange(1, end + 2), np.arange(-1, end)
+        is_first = np.diff(word_of, prepend=-1) != 0
+        before[:end][is_first], after[-1] = end, end
+        after[:end][np.append(is_first[1:], True)] = end
+        ranks = self._rank_of(parts, parts[after])
+        while len(applies := np.flatnonzero(ranks < self._n_merges)):
+            word = word_of[applies]
+            n_applies = np.bincount(word, minlength=n_words)
+            shift = n_drawn - (np.cumsum(n_applies) - n_applies)
+            is_kept = ~is_dropped[shift[word] + np.arange(len(word))]
+            n_drawn = n_drawn + n_applies
+            goes_on = np.zeros(n_words, dtype=np.bool_)
+            goes_on[word[is_kept]] = True
+            ranks[applies[~goes_on[word]]] = self._n_merges
+            kept, word = applies[is_kept], word[is_kept]
+            if not len(kept):
+                break
+            firsts = np.flatnonzero(np.diff(word, prepend=-1))
+            i = (
+                np.minimum.reduceat(ranks[kept] * end + kept, firsts) % end
+            )  # the lowest rank, and leftmost, of each word
+            j = after[i]
+            parts[i], parts[j] = self._merged[ranks[i]], self._nothing
+            after[i] = after[j]
+            before[after[i]] = i
+            ranks[j] = self._n_merges
+            left = np.concatenate([before[i], i])  # the pairs that the new parts are in
+            ranks[left] = self._rank_of(parts[left], parts[after[left]])
+        return parts[:end]
+
+    def _draws(self, asked: Asked, n_bytes: Ids) -> tuple[NDArray[np.bool_], Ids]:
+        """Whether each draw leaves out a merge, those of all words one after the other, and where a word's begin."""
+        n_draws = n_bytes * (n_bytes - 1) // 2
+        start, shake = f"{self._dropout.seed} ", hashlib.shake_128
         digests = [
-            hashlib.shake_128(f"{start}{number} {word}".encode()).digest(4 * n_draws) for word, number in asked
+            shake(f"{start}{number} {word}".encode()).digest(4 * n)
+            for (word, number), n in zip(asked, n_draws.tolist(), strict=True)
         ]
-        return np.frombuffer(b"".join(digests), dtype="<u4").reshape(len(asked), n_draws)
+        draws = np.frombuffer(b"".join(digests), dtype="<u4")
+        return draws < self._dropout.p * 2**32, np.cumsum(n_draws) - n_draws
 
     def _rank_of(self, a: Ids, b: Ids) -> Ids:
         pair = self._pair(a, b)

@@ -6,11 +6,12 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
 from regard.text.bpe_dropout import MAX_WORD, N_SAMPLES, BpeDropout
+from regard.text.bpe_dropout_at_once import DropoutAtOnce
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -97,6 +98,41 @@ def test_a_very_long_word_is_cut_as_always() -> None:
     word = "thecat" * 50
     assert len(word) > MAX_WORD
     assert BYTES.encode(f"the {word}", 0).tolist() == [*BYTES.encode("the", 0), *BPE.encode(f" {word}")]
+
+
+words = st.one_of(st.sampled_from(TEXT.split()), st.text("ĠabchteosnmÃ¤", min_size=1, max_size=30))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(words, st.integers(0, N_SAMPLES - 1)), min_size=1, max_size=20), st.floats(0, 1))
+def test_words_at_once_are_cut_as_one_by_one(asked: list[tuple[str, int]], p: float) -> None:
+    dropout = BpeDropout(BPE, p, seed=2)
+    asked = [(dropout.words(word)[0], number) for word, number in asked]
+    ids, lengths = DropoutAtOnce(dropout).samples(asked)
+    each = [dropout.ids_of(word, number) for word, number in asked]
+    assert ids.tolist() == [i for found in each for i in found]
+    assert lengths.tolist() == [len(found) for found in each]
+
+
+def test_words_at_once_by_hand() -> None:
+    tokenizer = with_merges([["b", "c"], ["a", "b"], ["a", "a"], ["aa", "a"], ["aa", "bc"]])
+    ids, lengths = DropoutAtOnce(BpeDropout(tokenizer, 0.0)).samples([(w, 0) for w in ("abc", "aaaaa", "a", "aabc")])
+    assert [tokenizer.token_text(i) for i in ids] == ["a", "bc", "aa", "aaa", "a", "aabc"]
+    assert lengths.tolist() == [2, 2, 1, 1]
+
+
+def test_without_merges_words_at_once_are_bytes() -> None:
+    tokenizer = with_merges([])
+    ids, lengths = DropoutAtOnce(BpeDropout(tokenizer, 0.5)).samples([("the", 0), ("a", 1)])
+    assert [tokenizer.token_text(i) for i in ids] == ["t", "h", "e", "a"]
+    assert lengths.tolist() == [3, 1]
+
+
+def test_a_very_long_word_among_others_is_cut_as_always() -> None:
+    dropout, word = BpeDropout(BPE, 1.0), "thecat" * 50
+    ids, lengths = DropoutAtOnce(dropout).samples([("the", 0), (word, 1)])
+    assert ids.tolist() == [*BYTES.encode("the", 0), *BPE.encode(word)]
+    assert lengths.tolist() == [3, len(BPE.encode(word))]
 
 
 def test_what_cannot_work_is_refused() -> None:
