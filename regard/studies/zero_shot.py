@@ -281,7 +281,8 @@ def _charts(config: ZeroShotConfig, found: Found) -> tuple[Chart, ...]:
     return (
         Chart(
             f"From {a} to {c} while the models learn", "updates", "BLEU", tuple(scores), is_y_log=False,
-            measured_at=steps, note=_ways_note(config.languages),
+            y_limits=(0.0, 1.1 * max(way.bleu for way in found.ways) + 1.0), measured_at=steps,
+            note=_ways_note(config.languages),
         ),
         Chart(
             "In the wrong language", "updates", "% of translations", tuple(off), is_y_log=False,
