@@ -24,7 +24,7 @@ def test_it_round_trips_through_plain_values() -> None:
         ({"p_lowest": 1.5}, r"teaching.p_lowest must be between 0 and 1, not 1.5"),
         ({"smoothing": 1.0}, r"teaching.smoothing must be between 0 and 0.9, not 1"),
         ({"max_tokens": 0}, r"teaching.max_tokens must be at least 1, not 0"),
-        ({"judged_by": "ter"}, r"teaching.judged_by must be one of loss, bleu, not 'ter'"),
+        ({"judged_by": "ter"}, r"teaching.judged_by must be one of loss, bleu, .*not 'ter'"),
         ({"smothing": 0.1}, r"Unknown key 'teaching.smothing'. Did you mean 'smoothing'\?"),
     ],
 )
