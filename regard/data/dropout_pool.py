@@ -7,6 +7,7 @@ A text is kept as the numbers of its words: 2 w, and 2 w + 1 where a unit begins
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -129,9 +130,13 @@ class KeptTexts:
         numbers = _taken(self._numbers.values, self._begin[rows], n_words)
         unit = np.cumsum(numbers & 1)  # 1 + the unit that each word is in, among those of all texts
         n_units = _sums(numbers & 1, n_words)
+        # What BpeDropout.choices gives, without a call and a tuple for each text.
+        shake, start, end = hashlib.shake_128, f"{self._pool.dropout.seed} ({epoch}, ", f", {side})"
         choices = b"".join(
-            self._pool.dropout.choices((epoch, row, side), n)
-            for row, n in zip(rows.tolist(), n_units.tolist(), strict=True)
+            [
+                shake(f"{start}{row}{end}".encode()).digest(n)
+                for row, n in zip(rows.tolist(), n_units.tolist(), strict=True)
+            ]
         )
         chosen = np.frombuffer(choices, dtype=np.uint8)[unit - 1] % N_SAMPLES
         ids, lengths = self._pool.gathered(numbers >> 1, chosen)
