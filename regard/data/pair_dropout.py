@@ -1,7 +1,7 @@
 """Both sides of pairs under BPE dropout: one by one, which is the rule, and a batch at once, which is fast.
 
-A batch of 8,192 tokens of Multi30k (250 pairs, 8,000 tokens in the vocabulary, p = 0.1) takes 93 ms one by one, and at
-once 22 ms in the first epoch, 9 in the third and 2.4 when all samples have been made; one core of a busy machine.
+CPU time of a batch of 8,192 tokens of Multi30k (250 pairs, p = 0.1) on a busy machine, one by one and at once: 145 and
+28 ms in the first epoch, 104 and 11 in the second, 75 and 9 in the sixth; 11.2 and 1.2 where all is remembered.
 """
 
 from __future__ import annotations
