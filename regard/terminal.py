@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regard.api import Plan
-    from regard.caption_run import CaptionEvaluation, CaptionRun
+    from regard.caption_run import CaptionRun
     from regard.comparison.result import Comparison
     from regard.decode.lines import LinesDone
     from regard.pair_run import PairEvaluation, PairRun
@@ -46,7 +46,7 @@ def print_models(name: str | None) -> None:
     from regard.models.table import MODEL_NAMES, model_entry
 
     if name is None:
-        table = _table("model", "what it is", "paper")
+        table = plain_table("model", "what it is", "paper")
         for key in MODEL_NAMES:
             entry = model_entry(key)
             table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
@@ -58,7 +58,7 @@ def print_models(name: str | None) -> None:
     for section, kind in {"model": entry.config, **SECTIONS_OF[entry.reads]}.items():
         if entry.kind == "count" and section not in ("model", "data", "tokenizer"):
             continue
-        table = _table(f"{section}.", "default", "kind", "meaning")
+        table = plain_table(f"{section}.", "default", "kind", "meaning")
         for line in kind.help():
             default = "required" if line.default is MISSING else _yaml(line.default)
             table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
@@ -78,11 +78,11 @@ def print_data(source: str | None) -> None:
     if source is not None:
         _print_source(source)
         return
-    table = _table("built-in", "what it is")
+    table = plain_table("built-in", "what it is")
     for name, builtin in BUILTIN.items():
         table.add_row(f"[bold]{name}[/bold]", builtin.description)
     console.print(table)
-    table = _table("your own", "what --data takes")
+    table = plain_table("your own", "what --data takes")
     for form, meaning in (
         ("my.txt", "a text file, UTF-8; also .gz, .xz, .zst"),
         ("notes/", "every file of a folder"),
@@ -103,7 +103,7 @@ def _print_source(source: str) -> None:
 
     with draw_progress() as progress:
         prepared = prepare(DataConfig(train=source), TokenizerConfig(kind="byte"), progress=progress)
-    table = _table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
+    table = plain_table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
     for name in ("train", "valid", "test"):
         stream = getattr(prepared, name)
         table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
@@ -115,7 +115,7 @@ def _print_source(source: str) -> None:
 def print_plan(plan: Plan) -> None:
     """What `--dry-run` shows."""
     console.print(Text(plan.config.to_yaml()))
-    table = _table("", "", show_header=False)
+    table = plain_table("", "", show_header=False)
     for name, value in plan.lines():
         table.add_row(f"[bold]{name}[/bold]", value)
     console.print(table)
@@ -127,15 +127,12 @@ def print_plan(plan: Plan) -> None:
 
 def print_trained(run: Run | PairRun | CaptionRun) -> None:
     from regard.caption_run import CaptionRun
+    from regard.caption_terminal import print_test_bleu
     from regard.pair_run import PairRun
 
     folder = shlex.quote(str(run.folder))
     if isinstance(run, CaptionRun):
-        if (scores := run.test_result()) is not None:
-            console.print(
-                f"[bold]{_bleu_by_order(scores['bleu']['up_to'])}[/bold], perplexity {scores['perplexity']:,.2f} on "
-                f"{scores['n_pictures']:,} test pictures"
-            )
+        print_test_bleu(run.test_result())
         first = f"regard caption {folder} {shlex.quote(run.example())}"
     elif isinstance(run, PairRun):
         scores = run.test_result()
@@ -166,7 +163,7 @@ def print_evaluation(result: Evaluation, as_json: bool) -> None:
     if as_json:
         print(json.dumps(result.to_dict()))
         return
-    table = _table("measure", "value", right=("value",))
+    table = plain_table("measure", "value", right=("value",))
     table.add_row("loss, nats a token", f"{result.nats_per_token:.4f}")
     table.add_row("perplexity a token", f"{result.perplexity:,.2f}")
     table.add_row("perplexity a word", f"{result.perplexity_per_word:,.2f}")
@@ -179,7 +176,7 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
     if as_json:
         print(json.dumps(result.to_dict()))
         return
-    table = _table("measure", "value", right=("value",))
+    table = plain_table("measure", "value", right=("value",))
     table.add_row("loss, nats a token", f"{result.nats_per_token:.4f}")
     table.add_row("perplexity a token", f"{result.perplexity:,.2f}")
     if result.chrf is not None:
@@ -199,34 +196,6 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
         console.print(f"{result.n_left_out:,} pairs are longer than the model reads and were left out.")
     if result.bleu is not None:
         console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
-
-
-def print_caption_evaluation(result: CaptionEvaluation, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(result.to_dict()))
-        return
-    table = _table("measure", "value", right=("value",))
-    table.add_row("loss, nats a token", f"{result.nats_per_token:.4f}")
-    table.add_row("perplexity a token", f"{result.perplexity:,.2f}")
-    for n, score in enumerate(result.bleu.up_to, start=1):
-        bold = "bold" if n == len(result.bleu.up_to) else "not bold"
-        table.add_row(Text(f"BLEU-{n}", bold), Text(f"{score:.2f}", bold))
-    table.add_row("pictures, captions, tokens", f"{result.n_pictures:,}, {result.n_captions:,}, {result.n_tokens:,}")
-    console.print(table)
-    console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
-
-
-def _bleu_by_order(scores: list[float]) -> str:
-    return ", ".join(f"BLEU-{n} {score:.2f}" for n, score in enumerate(scores, start=1))
-
-
-def print_drawn(page: Path) -> None:
-    errors.print(Text(f"Where each word looked: {page}, and a PNG beside it for each picture."), soft_wrap=True)
-
-
-def print_skipped(why: str) -> None:
-    """Something was left out of what is printed."""
-    errors.print(Text(f"regard: {why}"), soft_wrap=True)
 
 
 def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
@@ -283,12 +252,12 @@ def print_studies() -> None:
     """The table of studies, and everything that can be set for each."""
     from regard.studies.table import STUDIES
 
-    table = _table("study", "what it shows", "your runs")
+    table = plain_table("study", "what it shows", "your runs")
     for key, entry in STUDIES.items():
         table.add_row(f"[bold]{key}[/bold]", entry.summary, "--run RUN" if entry.takes_runs else "")
     console.print(table)
     for key, entry in STUDIES.items():
-        table = _table(f"{key}: --set", "default", "meaning")
+        table = plain_table(f"{key}: --set", "default", "meaning")
         for line in entry.config.help():
             table.add_row(f"[bold]{line.name}[/bold]", escape(_yaml(line.default)), escape(line.doc))
         console.print()
@@ -300,7 +269,7 @@ def print_study(study: Study, folder: Path) -> None:
     from regard.studies.page import cell_text
 
     summary = study.finding.summary
-    table = _table(*summary.columns, right=summary.columns[1:])
+    table = plain_table(*summary.columns, right=summary.columns[1:])
     for column in table.columns[1:]:
         column.no_wrap = True  # where there is little room, a name goes on in the next line, and no number is cut
     words = [word for name, *_ in summary.rows for word in cell_text(name).split()]
@@ -417,7 +386,7 @@ def _on_one_line(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
 
 
-def _table(*columns: str, right: tuple[str, ...] = (), show_header: bool = True) -> Table:
+def plain_table(*columns: str, right: tuple[str, ...] = (), show_header: bool = True) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="dim")
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left")

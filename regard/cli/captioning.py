@@ -43,8 +43,8 @@ def caption(
 
       regard caption runs/flickr8k 'photos/*.png' --n-best 3 --json
     """
-    from regard import terminal
     from regard.caption_run import load_caption_run, picture_files
+    from regard.caption_terminal import print_drawn, print_skipped
     from regard.decode.config import BeamConfig
 
     loaded = load_caption_run(run, precision=precision)
@@ -54,7 +54,7 @@ def caption(
     )  # fmt: skip
     files = list(picture_files(pictures))
     drawing = None if draw is None else loaded.drawing(draw)
-    for path, square, best in loaded.described(files, config, skipped=terminal.print_skipped if skip_bad else None):
+    for path, square, best in loaded.described(files, config, skipped=print_skipped if skip_bad else None):
         for found in best:
             if as_json:
                 line = {"picture": str(path), "text": found.text, "log_prob": found.log_prob, "score": found.score}
@@ -65,4 +65,4 @@ def caption(
         if drawing is not None:
             drawing.add(path, square, best[0])
     if drawing is not None:
-        terminal.print_drawn(drawing.finish())
+        print_drawn(drawing.finish())

@@ -119,11 +119,12 @@ def evaluate(
 
     loaded = api.load(run)
     if isinstance(loaded, CaptionRun):
+        from regard.caption_terminal import print_caption_evaluation
         from regard.decode.caption import MAX_LENGTH
         from regard.decode.config import BeamConfig
 
         config = BeamConfig(beam=beam, max_length=MAX_LENGTH)
-        terminal.print_caption_evaluation(loaded.evaluate(data, split=split, beam=config), as_json=as_json)
+        print_caption_evaluation(loaded.evaluate(data, split=split, beam=config), as_json=as_json)
         return
     if isinstance(loaded, PairRun):
         from regard.decode.config import BeamConfig
