@@ -105,6 +105,20 @@ def extend(cache: KeysAndValues, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, 
     return keys[:, :, :S], values[:, :, :S], (keys, values, S)
 
 
+def with_room(cache: KeysAndValues, n_more: int) -> KeysAndValues:
+    """The cache with room for `n_more` positions: itself, or one twice as long where it is full.
+
+    One that grows is never much longer than what is in it, and so cheap to reorder, which copies all of it.
+    """
+    keys, values, n = cache
+    assert isinstance(n, int), "what is replayed as a graph cannot grow"
+    capacity = keys.shape[2]
+    if n + n_more <= capacity:
+        return cache
+    n_new = max(capacity, n + n_more - capacity)
+    return functional.pad(keys, (0, 0, 0, n_new)), functional.pad(values, (0, 0, 0, n_new)), n
+
+
 def plain_attention(
     q: Float[Tensor, "B N T K"],
     k: Float[Tensor, "B N S K"],

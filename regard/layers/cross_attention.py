@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from regard.layers.masked_attention import masked_attention
 from regard.layers.record import Record
+from regard.layers.shared_rows import side_by_side
 
 SourceKeysAndValues = tuple[Tensor, Tensor]
 """Keys (B, N, S, K) of the source, and values likewise: computed once, however many steps look at them."""
@@ -31,16 +32,25 @@ class CrossAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "R T D"],
         source: SourceKeysAndValues,
         is_there: Bool[Tensor, "B S"],
         record: Record | None = None,
         wants_weights: bool = False,
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B N T S"] | None]:
-        """y, and the weights where they are wanted or recorded."""
+    ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R N T S"] | None]:
+        """y, and the weights where they are wanted or recorded.
+
+        R is B, or a multiple of it: targets R/B i ... R/B (i + 1) - 1 then all look at source i, as more queries of it.
+        """
+        R, T, _ = x.shape
+        B, S = is_there.shape
         p_dropout = self.p_dropout if self.training else 0.0
         wants_weights = wants_weights or record is not None
-        heads, A = masked_attention(self._heads(self.q(x)), *source, is_there, p_dropout, wants_weights)
+        heads, A = masked_attention(
+            self._heads(side_by_side(self.q(x), B)), *source, is_there, p_dropout, wants_weights
+        )
+        if A is not None and R > B:  # (B, N, R/B T, S)
+            A = A.view(B, self.n_heads, -1, T, S).transpose(1, 2).reshape(R, self.n_heads, T, S)
         if record is not None and A is not None:
             record.keep("cross_attention", A)
         return self.out(heads.transpose(1, 2).reshape(x.shape)), A

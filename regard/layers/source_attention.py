@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.layers.masked_attention import masked_weights
 from regard.layers.scores import score_function
+from regard.layers.shared_rows import side_by_side
 
 Looked = tuple[Tensor, Tensor, Any]
 """The source's states (B, S, D), which of them are there (B, S), and what the score needs of them: computed once, ()
@@ -31,14 +32,16 @@ class SourceAttention(nn.Module):
         return states, mask, () if keys is states else keys
 
     def forward(
-        self, h: Float[Tensor, "B T D"], looked: Looked
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T S"]]:
-        """h̃ and the weights a."""
+        self, h: Float[Tensor, "R T D"], looked: Looked
+    ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R T S"]]:
+        """h̃ and the weights a. R is B, or a multiple of it: R/B targets then look at each source."""
         states, is_there, keys = looked
-        scores = self.score.against(h, keys if isinstance(keys, Tensor) else states)
-        a = masked_weights(scores, is_there[:, None])  # (B, T, S)
-        c = a.to(states.dtype) @ states
-        return torch.tanh(self.out(torch.cat([c.to(h.dtype), h], dim=-1))), a
+        B, S, _ = states.shape
+        R, T, D = h.shape
+        scores = self.score.against(side_by_side(h, B), keys if isinstance(keys, Tensor) else states)
+        a = masked_weights(scores, is_there[:, None])  # (B, R/B T, S)
+        c = (a.to(states.dtype) @ states).view(R, T, D)
+        return torch.tanh(self.out(torch.cat([c.to(h.dtype), h], dim=-1))), a.view(R, T, S)
 
     def flops(self, n_source: int, n_target: int) -> int:
         D = self.d_model

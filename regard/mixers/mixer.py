@@ -6,9 +6,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.layers.record import Record
+from regard.layers.shared_rows import Shared
 
 State = Any
-"""Nested tuples of tensors with B first, and whole numbers: what a mixer remembers of the past."""
+"""Nested tuples of tensors with B first, or of what rows share, and whole numbers: what a mixer remembers."""
 
 
 @runtime_checkable
@@ -41,6 +42,8 @@ def reorder(state: State, rows: Tensor) -> State:
     """The state whose batch is `rows` of this one's."""
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
+    if isinstance(state, Shared):
+        return state.rows(rows)
     return tuple(reorder(part, rows) for part in state) if isinstance(state, tuple) else state
 
 

@@ -10,12 +10,14 @@ from torch.nn import functional
 from regard.layers.bidirectional import LAYERS
 from regard.layers.elman import Elman
 from regard.layers.record import Record
+from regard.layers.shared_rows import Shared
 from regard.layers.source_attention import Looked, SourceAttention
 from regard.mixers.decoder import Weights
 from regard.mixers.recurrent import LayerStates, Recurrent
 
 Writing = tuple[LayerStates, Any, Any]
-"""The layers' states; the last h̃ (B, D) where it is fed, else (); what is looked at (`SourceAttention`), else ()."""
+"""The layers' states; the last h̃ (B, D) where it is fed, else (); what is looked at (`SourceAttention`), shared by
+all targets of a source, else ()."""
 
 
 class RecurrentDecoder(nn.Module):
@@ -46,10 +48,11 @@ class RecurrentDecoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], state: Writing, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], Weights | None, Writing]:
-        states, fed, looked = state
+        states, fed, shared = state
         if self.attention is None:
             y, states = self.recurrent(x, states, record)
-            return self.dropout(y), None, (states, fed, looked)
+            return self.dropout(y), None, (states, fed, shared)
+        looked = shared.entries
         if self.feeds_input:
             if record is None:
                 y, a, states, fed = self._fed(x, states, fed, looked, self.attention)
@@ -60,7 +63,7 @@ class RecurrentDecoder(nn.Module):
             y, a = self.attention(h, looked)
         if record is not None:
             record.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
-        return self.dropout(y), a, (states, fed, looked)
+        return self.dropout(y), a, (states, fed, shared)
 
     def _fed(
         self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention
@@ -112,7 +115,8 @@ class RecurrentDecoder(nn.Module):
         layers = start if start else self.recurrent.start(B, 0, like)
         if self.attention is None:
             return layers, (), ()
-        return layers, states.new_zeros(B, D) if self.feeds_input else (), self.attention.start(states, mask)
+        looked = Shared(self.attention.start(states, mask))
+        return layers, states.new_zeros(B, D) if self.feeds_input else (), looked
 
     def flops(self, n_source: int, n_target: int) -> int:
         layers = n_target * self.recurrent.flops_per_token(n_target)

@@ -6,18 +6,21 @@ from typing import Any
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.layers.attention import KeysAndValues, MultiHeadAttention
+from regard.layers.attention import KeysAndValues, MultiHeadAttention, with_room
 from regard.layers.cross_attention import CrossAttention, SourceKeysAndValues
 from regard.layers.feed_forward import FeedForward
 from regard.layers.low_precision import lowered
 from regard.layers.positions import positions
 from regard.layers.record import Record
+from regard.layers.shared_rows import Shared
 from regard.mixers.config import TransformerConfig
 from regard.mixers.decoder import Weights
 
-Caches = tuple[int, tuple[KeysAndValues | None, ...], tuple[SourceKeysAndValues, ...], Tensor]
-"""How many positions came before; every layer's keys and values of these (None: there will be no later call); every
-layer's keys and values of the source; which of the source's positions are there."""
+Caches = tuple[int, tuple[KeysAndValues | None, ...], Shared]
+"""How many positions came before; every layer's keys and values of these (None: there will be no later call); what all
+targets of a source share: every layer's keys and values of the source, and which of its positions are there."""
+FIRST_CAPACITY = 16
+"""Positions that a cache has room for before it grows."""
 
 
 class DecoderBlock(nn.Module):
@@ -41,13 +44,13 @@ class DecoderBlock(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "R T D"],
         cache: KeysAndValues | None,
         source: SourceKeysAndValues,
         mask: Bool[Tensor, "B S"],
         record: Record | None = None,
         wants_weights: bool = False,
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B N T S"] | None, KeysAndValues | None]:
+    ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R N T S"] | None, KeysAndValues | None]:
         if self.is_pre_norm:
             y, cache = self.attention(self.norm_attention(x), cache, record)
             x = x + self.dropout(y)
@@ -85,29 +88,34 @@ class TransformerDecoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], state: Caches, record: Record | None = None
     ) -> tuple[Float[Tensor, "B T D"], Weights | None, Caches]:
-        n_before, caches, sources, mask = state
+        n_before, caches, shared = state
+        sources, mask = shared.entries
         T, A = x.shape[1], None
         x = lowered(self.dropout(self.positions(x, n_before)))
         after: list[KeysAndValues | None] = []
         for index, block in enumerate(self.layers):
             scope = None if record is None else record.scope(f"layers.{index}")
             wants_weights = self.gives_weights and index == len(self.layers) - 1
-            x, A, cache = block(x, caches[index], sources[index], mask, scope, wants_weights)
+            before = caches[index]
+            room = None if before is None else with_room(before, T)
+            x, A, cache = block(x, room, sources[index], mask, scope, wants_weights)
             if scope is not None:
                 scope.keep("hidden", x)
             after.append(cache)
         weights = A.mean(dim=1) if self.gives_weights and A is not None else None
-        return lowered(self.norm(x)), weights, (n_before + T, tuple(after), sources, mask)
+        return lowered(self.norm(x)), weights, (n_before + T, tuple(after), shared)
 
     def start(
         self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], start: Any, capacity: int | None
     ) -> Caches:
         sources = tuple(block.cross_attention.keys_and_values(states) for block in self.layers)
         caches = tuple(
-            None if capacity is None else block.attention.start(len(states), capacity, sources[0][0])
+            None
+            if capacity is None
+            else block.attention.start(len(states), min(capacity, FIRST_CAPACITY), sources[0][0])
             for block in self.layers
         )
-        return 0, caches, sources, mask
+        return 0, caches, Shared((sources, mask))
 
     def flops(self, n_source: int, n_target: int) -> int:
         return sum(block.flops(n_source, n_target) for block in self.layers)
