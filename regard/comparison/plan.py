@@ -197,6 +197,10 @@ def _contender(name: str, section: Any, given: Mapping[str, Any]) -> Contender:
     model = section.get("model")
     model = {"name": model} if isinstance(model, str) else _mapping(model, f"{where}.model")
     model_name = str(model.pop("name", name))
+    if (reads := model_entry(model_name).reads) != "text":
+        raise RegardError(
+            f"{where}: {model_name} reads {reads} and predicts no text: only language models are compared."
+        )
     checked = model_config(model_name, model, f"{where}.model").to_dict()  # refused now, not after an hour
 
     def merged(key: str) -> dict[str, Any]:

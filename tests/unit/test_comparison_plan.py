@@ -139,3 +139,10 @@ def test_a_mistake_in_a_plan_is_told_before_anything_is_trained(given: dict[str,
 def test_names_and_a_yaml_do_not_mix() -> None:
     with pytest.raises(RegardError, match=r"Give model names or one YAML file, not both: lstm a\.yaml"):
         comparison_plan(["lstm", "a.yaml"], data="x")
+
+
+def test_a_model_that_reads_pairs_is_no_contender() -> None:
+    with pytest.raises(
+        RegardError, match="seq2seq reads pairs and predicts no text: only language models are compared"
+    ):
+        comparison_plan(["lstm", "seq2seq"], data="my.txt")
