@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 NOTE = """\
 # A translator for CTranslate2
 
-{name}, {n_parameters:,} parameters, trained and written by Regard. {what} This program translates lines from its
-standard input; it needs `pip install ctranslate2 tokenizers` and nothing else.
+{name}, {n_parameters:,} parameters, trained and written by Regard. {what}
+
+This program translates the lines of its standard input; it needs `pip install ctranslate2 tokenizers` and nothing else.
 
 ```python
 import sys
@@ -199,7 +200,7 @@ def _note(run: PairRun, max_context: int) -> str:
     pairs = run.config.pairs
     has_one = run.target_tokenizer.hash == run.source_tokenizer.hash
     tags = sorted({part.tag for part in pairs.parts("train") if part.tag is not None})
-    what = "It puts one vocabulary's tokens in and out." if has_one else "Its two sides have a vocabulary each."
+    what = "Both sides share one vocabulary." if has_one else "Each side has a vocabulary of its own."
     if tags:
         what += f" Every source begins with a tag, one of {', '.join(tags)}: change the one in the program."
     if run.is_parser:
