@@ -88,8 +88,8 @@ def resolve(
 
 def _data_of(given: Mapping[str, Any], named: list[str]) -> dict[str, Any]:
     """The data section with other sources: what `data.train` takes, or for pictures a folder and their captions."""
-    name = mapping(given, "model").get("name")
     kept = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
+    name = mapping(given, "model").get("name")
     if name not in PICTURE_MODELS:
         return kept | {"train": named[0] if len(named) == 1 else named}
     if len(named) != 2:

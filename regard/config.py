@@ -100,6 +100,8 @@ class RunConfig:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
         start_from = start_of(given)
+        for key in KEYS[2:]:
+            mapping(given, key)  # a section that is none is refused before what it would hold
         model = dict(mapping(given, "model"))
         model_name = model.pop("name", None)
         if not isinstance(model_name, str):
