@@ -42,6 +42,7 @@ def test_readme_commands_work_in_the_order_they_are_shown(
         words = shlex.split(command)[1:]
         quick = QUICK.get(words[0], []) if "--resume" not in words else []
         quick = quick[:2] if "--from" in words else quick  # its model and tokenizer are given
+        quick = [*quick, "--data", "grammar:en-de:200"] if "recipes/grammar.yaml" in words else quick
         if ">" in words:  # in this process there is no shell: the file to read is named, and what is printed is written
             *words, _, source, _, written = words
             done = regard(*words, source)
