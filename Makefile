@@ -33,8 +33,9 @@ demo: $(CORE)  ## n-gram, RNN, LSTM and Transformer on built-in text, side by si
 	@$(BIN)/regard compare recipes/demo.yaml --out $(DEMO)
 
 test: $(DEV)  ## the whole suite; under 10 minutes on 2 cores
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; \
+	wait $$types && exit $$tests
 
 check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -13,11 +13,15 @@ from tiny_training import lasting_metrics
 SCRIPT = Path(__file__).parents[1] / "tiny_training.py"
 
 
-def train(folder: Path, model: str, backend: str | None) -> list[dict[str, float]]:
-    sections = {"runtime": {"is_compiled": backend is not None}}
-    jobs = [{"folder": str(folder), "model": model, "sections": sections, "backend": backend}]
+def trained(folder: Path, model: str, backend: str) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
+    """What the plain model and the compiled one measured, one after the other in one process."""
+    jobs = [
+        {"folder": str(folder / name), "model": model, "sections": {"runtime": {"is_compiled": used is not None}},
+         "backend": used}
+        for name, used in (("plain", None), ("compiled", backend))
+    ]  # fmt: skip
     subprocess.run([sys.executable, SCRIPT, json.dumps(jobs)], check=True, capture_output=True, timeout=300)
-    return lasting_metrics(folder)
+    return lasting_metrics(folder / "plain"), lasting_metrics(folder / "compiled")
 
 
 @pytest.mark.slow
@@ -34,7 +38,7 @@ def train(folder: Path, model: str, backend: str | None) -> list[dict[str, float
     ],
 )
 def test_a_compiled_model_learns_what_the_plain_one_learns(model: str, backend: str, tmp_path: Path) -> None:
-    plain, compiled = train(tmp_path / "plain", model, None), train(tmp_path / "compiled", model, backend)
+    plain, compiled = trained(tmp_path, model, backend)
     assert len(plain) == len(compiled) == 9
     for a, b in zip(plain, compiled, strict=True):
         assert a["nats_per_token"] == pytest.approx(b["nats_per_token"], abs=1e-4)
