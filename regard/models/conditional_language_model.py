@@ -30,8 +30,10 @@ class ConditionalLanguageModel(nn.Module):
 
     where a are the decoder's weights on the source and p is the softmax above. Words are told apart by their ids, and a
     word of the source need not be in the vocabulary to be copied: ids from V on are read as <unk> and copied as
-    themselves. A target outside the vocabulary that is not in the source either counts as <unk>. The paper's gate also
-    reads the step's input and its context; here these are heard through h_t.
+    themselves. A target outside the vocabulary that is not in the source either counts as <unk>. A position that stands
+    for no word, such as a tag, cannot be copied: what looks there counts for the vocabulary, whose share is then
+    g + (1-g) Σ_{i: no word} a_i. The paper's gate also reads the step's input and its context; here these are heard
+    through h_t.
     """
 
     def __init__(
@@ -110,9 +112,11 @@ class ConditionalLanguageModel(nn.Module):
         a = at_least_float32(a)
         odds = gate(h).squeeze(-1).to(a.dtype)  # (B, T)
         log_g, log_rest = functional.logsigmoid(odds), functional.logsigmoid(-odds)
-        has_words = (source.words >= 0).any(dim=-1, keepdim=True)  # (B, 1); where there are none nothing is copied
-        log_g = log_g.where(has_words, 0.0)
-        log_a = log_rest[..., None] + a.clamp_min(torch.finfo(a.dtype).tiny).log()
+        is_word, tiny = source.words >= 0, torch.finfo(a.dtype).tiny  # (B, S)
+        elsewhere = a.masked_fill(is_word[:, None], 0.0).sum(dim=-1)  # (B, T)
+        log_g = torch.logaddexp(log_g, log_rest + elsewhere.clamp_min(tiny).log())
+        log_g = log_g.where(is_word.any(dim=-1, keepdim=True), 0.0)  # where there are no words nothing is copied
+        log_a = log_rest[..., None] + a.clamp_min(tiny).log()
         if record is not None:
             record.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
         return Pointed(h, log_g, log_a, source.words[:, None].expand(log_a.shape))

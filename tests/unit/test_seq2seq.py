@@ -111,6 +111,19 @@ def test_copying_shares_probability_between_vocabulary_and_source() -> None:
             assert log_probs[0, t, w].exp().item() == pytest.approx(expected, abs=1e-12)
 
 
+def test_what_looks_at_no_word_such_as_a_tag_is_made_from_the_vocabulary() -> None:
+    """g p(w) and a share a_0 of the rest, which nothing can be copied from: probabilities still sum to one."""
+    model = tiny_seq2seq(encoder="gru", decoder="gru", attention="dot", copies=True)
+    source, mask, inputs = torch.tensor([[1, 2, 3]]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([[0, 4]])
+    all_words, tagged = Record(), Record()
+    model(source, mask, inputs, torch.tensor([[6, 5, 12]]), all_words)
+    log_probs = model(source, mask, inputs, torch.tensor([[-1, 5, 12]]), tagged)
+    torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(1, 2, dtype=torch.float64), **EXACT)
+    g, a = all_words["gates.vocabulary"][0, :, 0], all_words["layers.1.cross_attention"][0, 0]
+    torch.testing.assert_close(tagged["gates.vocabulary"][0, :, 0], g + (1 - g) * a[:, 0], **EXACT)
+    torch.testing.assert_close(log_probs[0, :, 12].exp(), (1 - g) * a[:, 2], **EXACT)  # copied as before
+
+
 def test_a_word_outside_the_vocabulary_is_read_as_unknown() -> None:
     model = tiny_seq2seq(copies=True)
     batch = pairs(0, [3], [2], copies=True)
