@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from regard.decode.beam import beam_search
 from regard.decode.config import BeamConfig
+from regard.layers.any_shape import attention_of_any_shape
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
@@ -107,6 +108,7 @@ def train(size: dict[str, int], device: torch.device, is_tiny: bool) -> None:
     index = iter(range(10**9))
     pending: list[Launched] = []
 
+    @attention_of_any_shape()  # as in the training loop; theirs is left to torch's choice
     def step() -> None:
         pending.append(learner.launch(next(index), 1e-4))
         if len(pending) > 1:

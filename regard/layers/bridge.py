@@ -33,7 +33,7 @@ class Bridge(nn.Module):
             end = ends[max(0, index + self.n_ends - self.n_layers)]
             # A state that goes on over many steps is kept in full precision, whatever autocast multiplied in.
             h, *cell = each(end).to(each.weight.dtype).chunk(self.n_parts, dim=-1)
-            states.append((torch.tanh(h), *cell))
+            states.append((torch.tanh(h), *(c.contiguous() for c in cell)))  # cuDNN takes no other
         return tuple(states)
 
     def flops(self) -> int:

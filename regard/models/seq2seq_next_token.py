@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.on_device import on_device
 from regard.layers.record import Record
 from regard.mixers import mixer as mixers
@@ -55,14 +56,14 @@ class Translating:
         `capacity` is the most tokens a target will have.
         """
         assert isinstance(self.model, Seq2Seq), "what is no text is encoded by who made it: `begin_from`"
-        with on_device(self._device):
+        with on_device(self._device), attention_of_any_shape():
             here = [None if x is None else x.to(self._device) for x in (source_ids, source_mask, words)]
             return self.begin_from(self.model.encode(*here), capacity)  # type: ignore[arg-type]
 
     @torch.inference_mode()
     def begin_from(self, source: Source, capacity: int) -> tuple[Float[Tensor, "B W"], Written]:
         """The same from sources that are encoded already."""
-        with on_device(self._device):
+        with on_device(self._device), attention_of_any_shape():
             decoder = self.model.start(source, capacity)
             slim = source._replace(states=source.states[:, :0], start=())
             first = torch.full((len(source.mask),), self.eos, device=self._device)
@@ -74,7 +75,7 @@ class Translating:
 
         The state is used up.
         """
-        with on_device(self._device):
+        with on_device(self._device), attention_of_any_shape():
             return self._step(tokens.to(self._device), state)
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:

@@ -61,6 +61,7 @@ class CaptionTask:
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.
         self.flops_per_token = model.flops_per_caption(self.n_target) // self.n_target
         self.bytes_per_token: float | None = n_bytes(prepared.data.train) / sum(lengths)
+        self.has_one_shape = False
         self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:

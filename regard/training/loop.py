@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.on_device import on_device
 from regard.training import checkpoint as checkpoints
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
@@ -64,7 +65,8 @@ def train_task(
     if latest is not None and not resume:
         raise RegardError(f"{folder} already holds a run, saved at {latest.name}. Resume it or choose another folder.")
     device = pick_device(runtime.device)
-    with on_device(device), session(runtime, seed), Interrupt() as interrupt:
+    shapes = nullcontext() if task.has_one_shape else attention_of_any_shape()
+    with on_device(device), shapes, session(runtime, seed), Interrupt() as interrupt:
         check_memory(task.memory(model, optimizer, runtime), runtime, device)
         checkpoints.clean_run_folder(folder)
         learner = Learner(model.to(device), task.lesson, train=train, optimizer=optimizer, runtime=runtime)

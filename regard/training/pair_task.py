@@ -14,6 +14,7 @@ from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Translator
+from regard.layers.any_shape import attention_of_any_shape
 from regard.models.seq2seq import Seq2Seq
 from regard.parsing import Parser, brackets_of
 from regard.score.translation import bleu
@@ -64,6 +65,7 @@ class PairTask:
         self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
         n_tokens = int(pairs.target_lengths.sum()) + len(pairs)
         self.bytes_per_token: float | None = pairs.n_bytes / n_tokens if n_tokens else None
+        self.has_one_shape = False
         self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:
@@ -121,6 +123,7 @@ def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
 
 
 @torch.inference_mode()
+@attention_of_any_shape()
 def summed_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]:
     """Σ -log P(target | source) over all pairs, ends included, and the number of tokens. The model is left as it is."""
     model.eval()

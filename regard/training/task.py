@@ -32,6 +32,8 @@ class Task(Protocol):
     flops_per_token: int
     """Forward, for each token that the loss is a mean of."""
     bytes_per_token: float | None
+    has_one_shape: bool
+    """Whether one batch is as large as the next."""
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a run is resumed, by names that an error can show."""

@@ -28,6 +28,7 @@ class TextTask:
         self.fingerprint = prepared.fingerprint
         self.flops_per_token = model.flops_per_token(self.batches.n_context)
         self.bytes_per_token: float | None = prepared.train.bytes_per_token
+        self.has_one_shape = True
         self.carries_state = model.mixer.carries_state
 
     def identity(self) -> dict[str, Any]:
