@@ -33,12 +33,12 @@ def bleu(
     from regard.score.translation import bleu as bleu_of
     from regard.score.translation import chrf as chrf_of
 
-    texts = terminal.whole_lines(system)
-    references = [list(several) for several in zip(*terminal.same_length([system, *reference])[1:], strict=True)]
+    texts, *rest = terminal.same_length([system, *reference, *([] if other is None else [other])])
+    references = [list(several) for several in zip(*rest[: len(reference)], strict=True)]
     found = bleu_of(texts, references, tokenizer=tokenizer), chrf_of(texts, references)
     versus = None
     if other is not None:
-        versus = paired_bootstrap(terminal.same_length([system, other])[1], texts, references)
+        versus = paired_bootstrap(rest[-1], texts, references, tokenizer=tokenizer)
     if as_json:
         both = {"bleu": found[0].to_dict(), "chrf": found[1].to_dict()}
         typer.echo(json.dumps(both | ({} if versus is None else {"versus": versus.to_dict()})))
@@ -73,14 +73,16 @@ def align(
     """
     from regard import terminal
     from regard.pair_run import load_pair_run
-    from regard.score.alignment import alignment_error_rate, read_alignments
+    from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
 
-    loaded = load_pair_run(run)
     sources, targets = terminal.same_length([source, target])
     wanted = None if gold is None else read_alignments(gold)
-    found = [loaded.aligned(s, t, to) for s, t in zip(sources, targets, strict=True)]
-    if wanted is None:
-        for links in found:
-            print(links)
+    if wanted is not None:
+        same_sentences(len(sources), len(wanted))  # before any work is done
+    loaded = load_pair_run(run)
+    found = (loaded.aligned(s, t, to) for s, t in zip(sources, targets, strict=True))
+    if wanted is not None:
+        print(alignment_error_rate(list(found), wanted))
         return
-    print(alignment_error_rate(found, wanted))
+    for links in found:
+        print(links)

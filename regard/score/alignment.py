@@ -215,13 +215,7 @@ class AlignmentScore:
 
 def alignment_error_rate(found: Sequence[Alignment], gold: Sequence[Alignment]) -> AlignmentScore:
     """Score alignments, all of whose links count as claimed, against gold ones of the same sentences."""
-    if len(found) != len(gold):
-        raise RegardError(
-            f"{len(found):,} sentences are aligned, but {len(gold):,} have gold links: give the same ones."
-        )
-
-    if not gold:
-        raise RegardError("There is nothing to score: no alignment was given. Give at least one sentence.")
+    same_sentences(len(found), len(gold))
     pairs = [(a.possible, g) for a, g in zip(found, gold, strict=True)]
     return AlignmentScore(
         n_links=sum(len(links) for links, _ in pairs),
@@ -230,6 +224,14 @@ def alignment_error_rate(found: Sequence[Alignment], gold: Sequence[Alignment]) 
         n_right_possible=sum(len(links & g.possible) for links, g in pairs),
         n_sentences=len(gold),
     )
+
+
+def same_sentences(n_found: int, n_gold: int) -> None:
+    """Refuse to score alignments of other sentences than the gold ones are of."""
+    if n_found != n_gold:
+        raise RegardError(f"{n_found:,} sentences are aligned, but {n_gold:,} have gold links: give the same ones.")
+    if not n_gold:
+        raise RegardError("There is nothing to score: no alignment was given. Give at least one sentence.")
 
 
 def _belongs(words: Sequence[int | None]) -> Float[np.ndarray, "W T"]:

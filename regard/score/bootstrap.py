@@ -75,15 +75,16 @@ def paired_bootstrap(
     references: References,
     *,
     metric: str = "bleu",
+    tokenizer: str = "13a",
     n_draws: int = 1000,
     seed: int = SEED,
 ) -> PairedBootstrap:
-    """Compare two systems' hypotheses for the same references, by `bleu` or `chrf`."""
+    """Compare two systems' hypotheses for the same references, by `bleu`, whose `tokenizer` it is, or `chrf`."""
     if metric not in ("bleu", "chrf"):
         raise RegardError(f"The metric must be bleu or chrf, not '{metric}'.")
     if n_draws < 100:
         raise RegardError(f"{n_draws} draws are too few for an interval of 95%: give n_draws of at least 100.")
-    scorer: Metric = bleu_metric() if metric == "bleu" else chrf_metric()
+    scorer: Metric = bleu_metric(tokenizer=tokenizer) if metric == "bleu" else chrf_metric()
     sides = [_statistics(scorer, hypotheses, references) for hypotheses in (first, second)]
     scores = [_score(scorer, side.sum(axis=0)) for side in sides]
     drawn = _scores_of_draws(scorer, sides, n_draws, seed)  # (R, 2)

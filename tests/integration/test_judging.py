@@ -1,6 +1,8 @@
 """`regard bleu` and `regard align`, as a user runs them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,24 @@ def test_scores_are_sacrebleus_and_two_systems_are_told_apart(files: dict[str, P
     assert f"BLEU against {files['bad']}" in said
 
 
+def test_two_systems_are_compared_by_the_tokenizer_that_was_asked_for(files: dict[str, Path]) -> None:
+    words = ["bleu", str(files["good"]), "-r", str(files["reference"]), "--other", str(files["bad"]), "--json"]
+    output = CliRunner().invoke(app, [*words, "--tokenizer", "char"], catch_exceptions=False).output
+    lines = {name: files[name].read_text().splitlines() for name in ("good", "bad", "reference")}
+    good, bad = (
+        sacrebleu.corpus_bleu(lines[name], [lines["reference"]], tokenize="char").score for name in ("good", "bad")
+    )
+    assert json.loads(output)["versus"]["difference"]["score"] == pytest.approx(good - bad, abs=1e-9)
+
+
+def test_every_file_is_read_once_so_that_each_may_be_a_pipe(files: dict[str, Path]) -> None:
+    system, reference, other = (f"<(cat {files[name]})" for name in ("good", "reference", "bad"))
+    command = f"{sys.executable} -m regard bleu {system} -r {reference} --other {other}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "BLEU against" in done.stdout
+
+
 def test_files_of_unequal_length_are_refused(files: dict[str, Path]) -> None:
     with pytest.raises(RegardError, match=r"'.*short' has 1 lines and '.*reference' 3: line i of one must belong"):
         CliRunner().invoke(app, ["bleu", str(files["short"]), "-r", str(files["reference"])], catch_exceptions=False)
@@ -57,3 +77,19 @@ def test_a_model_that_copies_word_by_word_aligns_each_with_itself(tmp_path: Path
     assert [len(line.split()) for line in found] == [3, 3]
     scored = CliRunner().invoke(app, [*words, "--gold", str(tmp_path / "gold")], catch_exceptions=False).output
     assert scored.startswith("alignment error rate 0.")
+    (tmp_path / "gold").write_text("0-0 1-1 2-2\n")
+    with pytest.raises(RegardError, match="2 sentences are aligned, but 1 have gold links"):
+        CliRunner().invoke(app, [*words[:1], str(tmp_path / "no run"), *words[2:], "--gold", str(tmp_path / "gold")],
+                           catch_exceptions=False)  # fmt: skip
+
+
+def test_lines_that_are_aligned_are_printed_before_one_that_cannot_be(tmp_path: Path) -> None:
+    settings = ["train.max_steps=2", "teaching.max_tokens=400", "model.d_model=16", "model.n_layers=1",
+                "model.max_context=8", "tokenizer.kind=word"]  # fmt: skip
+    (tmp_path / "pairs.tsv").write_text("".join(f"a {i}\tb {i}\n" for i in range(60)))
+    api.train(model="seq2seq", data=str(tmp_path / "pairs.tsv"), settings=settings, out=tmp_path / "run")
+    (tmp_path / "text").write_text("a 1\n" + "a " * 20 + "\n")
+    words = ["align", str(tmp_path / "run"), str(tmp_path / "text"), str(tmp_path / "text")]
+    done = CliRunner().invoke(app, words)
+    assert "given a source of 20 tokens and reads at most 8" in str(done.exception)
+    assert len(done.output.splitlines()) == 1
