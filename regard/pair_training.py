@@ -25,7 +25,7 @@ from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.loop import train_task
 from regard.training.memory import check_memory
-from regard.training.pair_task import PairTask
+from regard.training.pair_task import PairTask, readable_pairs
 from regard.training.progress import Reporter
 
 if TYPE_CHECKING:
@@ -89,8 +89,9 @@ def _rehearsed(config: RunConfig, prepared: PreparedPairs, reporter: Reporter) -
     task = task_of(config, network, prepared)
     if task.batches.n_left_out:
         reporter.note(f"{task.batches.n_left_out:,} training pairs are longer than the model reads and are left out.")
-    if n_long := len(prepared.valid) - len(task.valid):
-        reporter.note(f"{n_long:,} validation pairs are longer than the model reads and are left out.")
+    for name, pairs in (("validation", prepared.valid), ("test", prepared.test)):
+        if n_long := len(pairs) - len(readable_pairs(network, pairs)):
+            reporter.note(f"{n_long:,} {name} pairs are longer than the model reads and are left out.")
     needed = task.memory(network, config.optimizer, config.runtime)
     check_memory(needed, config.runtime, pick_device(config.runtime.device), sizes="teaching.max_tokens")
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
@@ -137,8 +138,9 @@ def _finished(config: RunConfig, prepared: PreparedPairs, folder: Path, is_teste
     """The run, loaded, with its test score and its card written."""
     run = load_pair_run(folder)
     test: PairEvaluation | None = None
-    if is_tested and len(prepared.test):
-        test = run.evaluate_pairs(prepared.test.first(MAX_TEST_PAIRS), BeamConfig(beam=1, max_ratio=2.0))
+    some = prepared.test.first(MAX_TEST_PAIRS)
+    if is_tested and len(readable_pairs(run.model, some)):
+        test = run.evaluate_pairs(some, BeamConfig(beam=1, max_ratio=2.0))
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
     write_pair_card(folder, config, run.facts, prepared, test)
     return run

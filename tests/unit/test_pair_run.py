@@ -158,6 +158,29 @@ def test_two_vocabularies_are_kept_and_are_not_tied(tmp_path: Path) -> None:
     assert not (tmp_path / "tied" / "run").exists()
 
 
+def test_one_vocabulary_that_both_sides_name_is_found_again_without_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer_of("word", None).save(tmp_path / "words.json")
+    named = {"kind": "word", "vocab_size": None, "path": str(tmp_path / "words.json")}
+    run = trained(tmp_path / "both", tokenizer=named, target_tokenizer=named)
+    assert run.facts.target_tokenizer is None
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "another cache"))
+    assert run.evaluate(is_translated=False).n_pairs > 0
+
+
+def test_a_run_whose_test_pairs_are_all_too_long_ends_with_no_test_score(tmp_path: Path) -> None:
+    given = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 8}
+    (tmp_path / "files").mkdir()
+    splits = {"train": TEXTS, "valid": TEXTS[:3], "test": [LONG]}
+    data = {name: [str(p) for p in write_pairs(tmp_path / "files", pairs, name)] for name, pairs in splits.items()}
+    notes = Notes()
+    run = trained(tmp_path / "long", reporter=notes, model=given, data=data)
+    assert run.test_result() is None
+    assert "None was taken" in (run.folder / "README.md").read_text(encoding="utf-8")
+    assert any("1 test pairs are longer than the model reads and are left out." in note for note in notes.told)
+
+
 def test_runs_of_other_vocabularies_do_not_translate_together(run: PairRun, tagged: PairRun) -> None:
     with pytest.raises(RegardError, match="have different vocabularies of the source: only runs that share them"):
         run.translator(others=[tagged])
