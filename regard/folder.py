@@ -209,8 +209,9 @@ def prepared_pairs_again(folder: Path, config: RunConfig, progress: Progress | N
     if found is not None:
         return found
     tokenizer, target = config.tokenizer.replace(path=str(folder / "tokenizer.json")), config.target_tokenizer
-    if target is not None:
-        target = target.replace(path=str(folder / TARGET_TOKENIZER))
+    if target is not None:  # both sides may name one vocabulary, which is then kept once
+        name = "tokenizer.json" if facts.target_tokenizer is None else TARGET_TOKENIZER
+        target = target.replace(path=str(folder / name))
     prepared = prepare_pairs(config.pairs, tokenizer, target, progress=progress)
     if prepared.fingerprint != facts.data:
         raise RegardError(
