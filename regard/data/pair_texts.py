@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -76,10 +76,12 @@ class PairTexts:
 class PairTextFiles:
     """The files behind a PairsConfig; `key` stands for their content and how they are read and split."""
 
-    def __init__(self, data: PairsConfig, spool: Path, cache: Path) -> None:
+    def __init__(self, data: PairsConfig, spool: Path, cache: Path, only: Sequence[str] = NAMES) -> None:
+        """`only` these splits are looked at, of those that `data` names."""
         self._data = data
         self._parts: dict[int, list[PairFiles]] = {}
-        for number, name in enumerate(NAMES):
+        for name in only:
+            number = NAMES.index(name)
             folder = spool / name
             folder.mkdir()
             if parts := data.parts(name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from regard.data.pair_tags import tag_ids, with_tags
 from regard.data.pair_texts import PairCounts, PairTextFiles, PairTexts, open_texts
 from regard.data.pairs import Pairs, Side
 from regard.data.pairs_config import PairsConfig
-from regard.data.split import TEST, TRAIN, VALID
+from regard.data.split import NAMES, TEST, TRAIN, VALID
 from regard.errors import RegardError
 from regard.files import remove_folder, write_folder_atomically
 from regard.text.config import TokenizerConfig
@@ -90,7 +90,8 @@ def encode_pairs_with(
 ) -> Pairs:
     """All of `data.train` under tokenizers that are there already; to score other pairs, say."""
     cache, tell = cache or cache_root(), progress or _silent
-    texts = _texts(data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0), cache, tell)
+    whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
+    texts = _texts(whole, cache, tell, only=("train",))  # the built-in grammar would hold out more by itself
     return _encoded(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes).train
 
 
@@ -100,9 +101,9 @@ def open_prepared_pairs(fingerprint: str, cache: Path | None = None) -> Prepared
     return _open_ids(cache / "pairs" / fingerprint, cache)
 
 
-def _texts(data: PairsConfig, cache: Path, tell: Progress) -> PairTexts:
+def _texts(data: PairsConfig, cache: Path, tell: Progress, only: Sequence[str] = NAMES) -> PairTexts:
     with spool_folder(cache) as spool:
-        files = PairTextFiles(data, spool, cache)
+        files = PairTextFiles(data, spool, cache, only)
         folder = cache / "pair-texts" / files.key
         return _found_or_made(folder, open_texts, lambda aside: files.write(aside, tell))
 

@@ -6,7 +6,7 @@ import pytest
 
 from regard.data.pair_grammar import of_split, write_pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.prepared_pairs import prepare_pairs
+from regard.data.prepared_pairs import encode_pairs_with, prepare_pairs
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -24,6 +24,15 @@ def test_what_is_held_out_is_the_grammars_own_affair(tmp_path: Path) -> None:
     write_pairs("grammar:en-de:5@test", tmp_path / "again" / "five.tsv")
     lines = (tmp_path / "again" / "five.tsv").read_text(encoding="utf-8").splitlines()
     assert lines == [f"{prepared.test.source_text(i)}\t{prepared.test.target_text(i)}" for i in range(5)]
+
+
+def test_a_run_is_scored_on_the_test_pairs_by_name(tmp_path: Path) -> None:
+    """To whom scores other pairs they are all there is: they are not held against test pairs of their own."""
+    learned = prepare_pairs(PairsConfig(train="grammar:en-de:60"), WORDS, WORDS, cache=tmp_path)
+    tokenizers = learned.source_tokenizer, learned.target_tokenizer
+    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de@test"), cache=tmp_path)
+    assert len(pairs) == len(learned.test) == 1000
+    assert pairs.source_text(0) == learned.test.source_text(0)
 
 
 def test_parts_of_the_grammar_keep_their_tags() -> None:
