@@ -22,16 +22,30 @@ Writes a table, compare.json, overview.png and report.html. After an interruptio
 
   [dim]contenders, data and budget from a file:[/dim]
   regard compare recipes/demo.yaml
+
+[bold]Finished runs[/bold] of models that translate, parse or describe pictures are given by their folders; nothing """
+    """is trained. All are tested on the same data: intervals, paired bootstraps, what each cost, their outputs side """
+    """by side. Outputs are kept in --out, so that a second call is quick.
+
+  regard compare runs/lstm-plain runs/lstm runs/transformer --out compare/multi30k
+
+  regard compare runs/lstm runs/transformer --data test.en --data test.de --beam 5 --reach 30
 """
 )
 
 
 def compare(
     contenders: Annotated[
-        list[str], typer.Argument(help="Model names (`regard models`), or one YAML file that describes the comparison.")
+        list[str],
+        typer.Argument(
+            help="Model names (`regard models`), one YAML file that describes the comparison, or run folders."
+        ),
     ],
     data: Annotated[
-        list[str] | None, typer.Option("--data", "-d", help="The text, as for `regard train` (repeatable).")
+        list[str] | None,
+        typer.Option(
+            "--data", "-d", help="The text, as for `regard train` (repeatable); of runs: other test data than theirs."
+        ),
     ] = None,
     budget: Annotated[
         str | None, typer.Option("--budget", "-b", help="For each contender and seed: 2min, 5Mtokens, 1e14flops.")
@@ -42,16 +56,42 @@ def compare(
         str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
     ] = None,
     prompt: Annotated[str | None, typer.Option("--prompt", help="What every model continues in the report.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA).")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA, or compare/RUNS).")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Runs: train, valid or test of their own data (default: test).")
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", min=1, help="Runs: width of the beam search; 1 is greedy (default: 5).")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Runs: tokens of a batch (default: 4096).")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Runs: auto, cpu, cuda or cuda:N (default: auto).")
+    ] = None,
+    reach: Annotated[
+        list[float] | None,
+        typer.Option("--reach", help="Runs: tell what this validation score costs (repeatable; default: round ones)."),
+    ] = None,
 ) -> None:
     """Train models of every generation under one budget and show which is better, by how much, at what cost."""
     from regard import terminal
+    from regard.cli.comparing_runs import compare_finished, given_runs, refuse_options
     from regard.comparison.plan import comparison_plan
     from regard.comparison.runner import run_comparison
     from regard.comparison.table import comparison_table
     from regard.errors import naming_recipe
     from regard.training.progress import reporter
 
+    training = {"budget": budget, "params": params, "seeds": seeds, "tokenizer": tokenizer, "prompt": prompt}
+    testing = {"split": split, "beam": beam, "max-tokens": max_tokens, "device": device, "reach": reach}
+    if given_runs(contenders):
+        refuse_options(training, "is for models that are trained to be compared, and these runs are finished")
+        compare_finished(contenders, data, out, testing)
+        return
+    refuse_options(testing, "is for finished runs, and these are to be trained")
     plan = comparison_plan(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
     )

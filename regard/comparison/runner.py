@@ -92,7 +92,12 @@ def draw_again(folder: Path, note: Callable[[str], None] | None = None) -> Path:
     A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
     """
     from regard.lens.report import write_report
+    from regard.systems.result import SystemsComparison, holds_systems
 
+    if holds_systems(folder):
+        from regard.systems.comparing import draw_systems
+
+        return draw_systems(SystemsComparison.load(folder), folder, note)
     comparison = Comparison.load(folder)
     path = write_report(folder)
     try:

@@ -90,8 +90,13 @@ def bar(score: Score, low: float, high: float, colour: str, width: int) -> Text:
     >>> bar(score, 1.0, 3.0, "", width=9).plain
     '  ━━●━━  '
     """
+    return interval_bar((score.low, score.bits_per_byte, score.high), low, high, colour, width)
+
+
+def interval_bar(values: tuple[float, float, float], low: float, high: float, colour: str, width: int) -> Text:
+    """The same for any low end, middle and high end."""
     span = max(high - low, 1e-9)
-    a, m, b = (round((v - low) / span * (width - 1)) for v in (score.low, score.bits_per_byte, score.high))
+    a, m, b = (round((v - low) / span * (width - 1)) for v in values)
     cells = "".join("●" if i == m else "━" if a <= i <= b else " " for i in range(width))
     return Text(cells, style=colour)
 

@@ -17,7 +17,7 @@ made here; the statistics of a sentence, and the score of their sums, are sacreB
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,9 @@ SEED = 12345  # sacreBLEU's
 BLOCK = 2**20  # sentences drawn at a time: memory stays at some megabytes however many there are
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+ScoreOfSum = Callable[[Counts], float]
+"""The score of sentences whose counts were added up, (k,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +88,29 @@ def paired_bootstrap(
     if n_draws < 100:
         raise RegardError(f"{n_draws} draws are too few for an interval of 95%: give n_draws of at least 100.")
     scorer: Metric = bleu_metric(tokenizer=tokenizer) if metric == "bleu" else chrf_metric()
-    sides = [_statistics(scorer, hypotheses, references) for hypotheses in (first, second)]
-    scores = [_score(scorer, side.sum(axis=0)) for side in sides]
-    drawn = _scores_of_draws(scorer, sides, n_draws, seed)  # (R, 2)
+    sides = [statistics_of(scorer, hypotheses, references) for hypotheses in (first, second)]
+    signature = str(scorer.get_signature())
+    return bootstrap_of(*sides, score_by(scorer), metric=metric, signature=signature, n_draws=n_draws, seed=seed)
+
+
+def bootstrap_of(
+    first: Counts,
+    second: Counts,
+    score: ScoreOfSum,
+    *,
+    metric: str,
+    signature: str,
+    n_draws: int = 1000,
+    seed: int = SEED,
+) -> PairedBootstrap:
+    """The same for any score of sums: `first` and `second` are what is counted in each sentence, (n, k)."""
+    sides = [first, second]
+    scores = [score(side.sum(axis=0)) for side in sides]
+    drawn = _scores_of_draws(score, sides, n_draws, seed)  # (R, 2)
     gaps = drawn[:, 1] - drawn[:, 0]
     return PairedBootstrap(
         metric=metric,
-        signature=str(scorer.get_signature()),
+        signature=signature,
         first=_drawn(scores[0], drawn[:, 0]),
         second=_drawn(scores[1], drawn[:, 1]),
         difference=_drawn(scores[1] - scores[0], gaps),
@@ -115,17 +134,18 @@ def p_value(gaps: Floats, difference: float) -> float:
     return float((1 + int((sizes - sizes.mean() >= abs(difference)).sum())) / (len(gaps) + 1))
 
 
-def _statistics(scorer: Metric, hypotheses: Sequence[str], references: References) -> NDArray[np.int64]:
+def statistics_of(scorer: Metric, hypotheses: Sequence[str], references: References) -> Counts:
     """What sacreBLEU counts in each sentence, so that the score of any set of sentences is that of a sum: (n, k)."""
     counted = scorer._extract_corpus_statistics(list(hypotheses), streams(hypotheses, references))
     return np.array(counted, dtype=np.int64)
 
 
-def _score(scorer: Metric, summed: NDArray[np.int64]) -> float:
-    return float(scorer._compute_score_from_stats(summed.tolist()).score)
+def score_by(scorer: Metric) -> ScoreOfSum:
+    """sacreBLEU's score of what it counted."""
+    return lambda summed: float(scorer._compute_score_from_stats(summed.tolist()).score)
 
 
-def _scores_of_draws(scorer: Metric, sides: list[NDArray[np.int64]], n_draws: int, seed: int) -> Floats:
+def _scores_of_draws(score: ScoreOfSum, sides: list[Counts], n_draws: int, seed: int) -> Floats:
     draws = np.random.default_rng(seed)
     n = len(sides[0])
     scores = np.empty((n_draws, len(sides)))
@@ -134,7 +154,7 @@ def _scores_of_draws(scorer: Metric, sides: list[NDArray[np.int64]], n_draws: in
         rows = draws.choice(n, size=(min(per_block, n_draws - start), n), replace=True)
         times = np.stack([np.bincount(row, minlength=n) for row in rows])  # (r, n), how often each sentence came
         for i, side in enumerate(sides):
-            scores[start : start + len(rows), i] = [_score(scorer, summed) for summed in times @ side]
+            scores[start : start + len(rows), i] = [score(summed) for summed in times @ side]
     return scores
 
 

@@ -1,0 +1,1 @@
+"""Finished runs of models that translate, parse or describe pictures, compared on one test set."""

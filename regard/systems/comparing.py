@@ -1,0 +1,331 @@
+"""The comparison itself: the same test data for all, what each makes of them, who is better, at what cost.
+
+OUT/outputs/            what every system wrote; what is there is not made again
+OUT/compare.json, overview.png, report.html
+"""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard import __version__
+from regard.comparison.machine import hardware, versions
+from regard.comparison.result import to_json
+from regard.errors import RegardError
+from regard.files import write_atomically
+from regard.score.bootstrap import Counts, PairedBootstrap, bootstrap_of
+from regard.systems.examples import examples_of
+from regard.systems.finished import FinishedRun, finished_runs, watched_by_all
+from regard.systems.judge import Judge, judge_of
+from regard.systems.keep import OUTPUTS, keep_outputs, kept_outputs
+from regard.systems.material import Material, check_same, digest, file_digest, material_of, outputs_of
+from regard.systems.reach import reached
+from regard.systems.result import (
+    KIND,
+    LOSS,
+    SCHEMA,
+    Duel,
+    Setup,
+    System,
+    SystemsComparison,
+    Watched,
+    holds_systems,
+)
+from regard.systems.words import headline
+from regard.text.learning import Progress
+from regard.training.device import pick_device
+from regard.training.progress import Reporter, Silent
+
+MAX_TOKENS = 4096
+N_DRAWS = 1000
+WRITTEN = ("compare.json", "overview.png", "report.html", OUTPUTS)
+
+Drawing = Callable[[], AbstractContextManager["Progress | None"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How every system is asked for its outputs."""
+
+    beam: int = 5
+    device: str = "auto"
+    max_tokens: int = MAX_TOKENS
+
+    @property
+    def words(self) -> str:
+        return "greedy" if self.beam == 1 else f"beam search of width {self.beam}"
+
+
+def compare_runs(
+    folders: Sequence[str | Path],
+    *,
+    data: Sequence[str] | None = None,
+    split: str = "test",
+    decoding: Decoding | None = None,
+    levels: Sequence[float] = (),
+    out: str | Path | None = None,
+    progress: Drawing | None = None,
+    reporter: Reporter | None = None,
+) -> SystemsComparison:
+    """Compare finished runs of models that translate, parse or describe pictures, and write the report into `out`.
+
+    `data` are other test data than the runs' own, in the form that `regard eval --data` takes; `levels` are validation
+    scores whose cost is told.
+    """
+    decoding, reporter = decoding or Decoding(), reporter or Silent()
+    pick_device(decoding.device, "--device")
+    runs = finished_runs([Path(folder) for folder in folders])
+    place = default_out(runs) if out is None else Path(out)
+    check_place(place)
+    with (progress or nullcontext)() as draw:
+        tell = draw or _silent
+        materials = [_read(run, data, split, tell) for run in runs]
+        check_same(runs, materials)
+        chosen = np.flatnonzero(np.all([material.fits for material in materials], axis=0)).tolist()
+        if not chosen:
+            raise RegardError(
+                "No test sentence is short enough for all of these models. Name shorter ones with --data."
+            )
+        outputs = [
+            _outputs(run, material, chosen, decoding, place, tell, reporter)
+            for run, material in zip(runs, materials, strict=True)
+        ]
+        tell("resampling", 0, None)
+        comparison = _compared(runs, materials, chosen, outputs, levels, decoding.words, {
+            "data": _data_words(runs[0], data, split),
+            "command": _command(folders, data, split, decoding, levels, place),
+        })  # fmt: skip
+    write_atomically(place / "compare.json", to_json(comparison))
+    draw_systems(comparison, place, reporter.note)
+    return comparison
+
+
+def _read(run: FinishedRun, data: Sequence[str] | None, split: str, tell: Progress) -> Material:
+    tell(f"{run.name}: reading", 0, None)
+    return material_of(run, data, split)
+
+
+def _outputs(
+    run: FinishedRun,
+    material: Material,
+    chosen: list[int],
+    decoding: Decoding,
+    out: Path,
+    tell: Progress,
+    reporter: Reporter,
+) -> list[str]:
+    """What was kept, or what the system writes now, which is kept."""
+    made_by = {
+        "regard": __version__,
+        "weights": file_digest(run.folder / "model.safetensors"),
+        "sources": digest(material.sources[i] for i in chosen),
+        "beam": decoding.beam,
+    }
+    if (found := kept_outputs(out, run.name, made_by)) is not None:
+        reporter.note(f"{run.name}: {len(found):,} outputs are kept in {out / OUTPUTS}.")
+        return found
+    began = datetime.datetime.now()
+    found = outputs_of(run, material, chosen, decoding.beam, decoding.device, decoding.max_tokens, tell)
+    seconds = (datetime.datetime.now() - began).total_seconds()
+    keep_outputs(out, run.name, made_by, found)
+    reporter.note(f"{run.name}: {len(found):,} outputs in {seconds:.0f} s.")
+    return found
+
+
+def _compared(
+    runs: Sequence[FinishedRun],
+    materials: Sequence[Material],
+    chosen: list[int],
+    outputs: Sequence[Sequence[str]],
+    levels: Sequence[float],
+    decoding: str,
+    words: dict[str, str],
+) -> SystemsComparison:
+    references = [materials[0].references[i] for i in chosen]
+    judge = judge_of(runs[0].task, references, materials[0].has_tags)
+    counts = [judge.counts(lines) for lines in outputs]
+    watched, notes = watched_by_all(runs)
+    systems = _systems(runs, judge, counts, outputs, watched)
+    order = sorted(range(len(runs)), key=lambda i: -systems[i].score)
+    duels = _duels(judge, systems, counts, order)
+    if len({material.watched for material in materials}) > 1:
+        notes += ("The runs were watched on different validation data: their curves do not compare with each other.",)
+    if len({material.sources for material in materials}) > 1:
+        notes += (f"The systems read different sources of the same targets; shown are those of {runs[0].name}.",)
+    chrf = judge.chrf(outputs[0])
+    setup = Setup(
+        task=runs[0].task,
+        metric=judge.name,
+        signature=judge.signature,
+        chrf_signature="" if chrf is None else chrf.signature,
+        watched=watched,
+        data_hash=digest(text for given in references for text in given),
+        n_tested=len(chosen),
+        n_left_out=len(materials[0].sources) - len(chosen),
+        decoding=decoding,
+        n_draws=N_DRAWS,
+        notes=notes,
+        versions=versions(),
+        hardware=hardware(),
+        date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        **words,
+    )
+    found = reached([system.curve for system in systems], levels, is_upwards=setup.is_watched_upwards)
+    ranked = [systems[i] for i in order]
+    return SystemsComparison(
+        kind=KIND,
+        schema=SCHEMA,
+        headline=headline(ranked, duels, setup, found, systems),
+        setup=setup,
+        systems=tuple(systems),
+        ranking=tuple(system.name for system in ranked),
+        duels=tuple(duels),
+        reached=found,
+        examples=examples_of(materials[0], chosen, outputs),
+    )
+
+
+def _systems(
+    runs: Sequence[FinishedRun],
+    judge: Judge,
+    counts: Sequence[Counts],
+    outputs: Sequence[Sequence[str]],
+    watched: str,
+) -> list[System]:
+    systems = []
+    for run, counted, lines in zip(runs, counts, outputs, strict=True):
+        drawn = _bootstrap(judge, counted, counted).first
+        chrf, curve = judge.chrf(lines), run.curve(watched)
+        systems.append(
+            System(
+                name=run.name,
+                run=str(run.folder),
+                about=run.about(),
+                config=_plain(run.config.to_dict()),
+                n_parameters=run.facts.n_parameters,
+                tokens=round(run.spent("tokens")),
+                flops=run.spent("flops"),
+                seconds=run.spent("seconds"),
+                valid=_best(curve, watched),
+                score=drawn.score,
+                low=drawn.low,
+                high=drawn.high,
+                chrf=None if chrf is None else chrf.score,
+                curve=curve,
+            )
+        )
+    return systems
+
+
+def _best(curve: Sequence[Watched], watched: str) -> float | None:
+    scores = [point.score for point in curve]
+    return (min if watched == LOSS else max)(scores, default=None)
+
+
+def _duels(judge: Judge, systems: Sequence[System], counts: Sequence[Counts], order: Sequence[int]) -> list[Duel]:
+    """Each system but the best, against the next better one and against the best."""
+    found = []
+    for place, worse in enumerate(order[1:]):
+        for better in dict.fromkeys((order[place], order[0])):
+            test = _bootstrap(judge, counts[worse], counts[better])
+            found.append(
+                Duel(
+                    better=systems[better].name,
+                    worse=systems[worse].name,
+                    difference=test.difference.score,
+                    low=test.difference.low,
+                    high=test.difference.high,
+                    p=test.p,
+                    wins=test.wins,
+                    is_clear=test.is_clear,
+                )
+            )
+    return found
+
+
+def _bootstrap(judge: Judge, first: Counts, second: Counts) -> PairedBootstrap:
+    return bootstrap_of(first, second, judge.score, metric=judge.name, signature=judge.signature, n_draws=N_DRAWS)
+
+
+def _plain(value: Any) -> Any:
+    """Lists for tuples, as JSON gives them back."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _data_words(run: FinishedRun, data: Sequence[str] | None, split: str) -> str:
+    if data is not None:
+        return ", ".join(data)
+    given: Any = run.config.data.to_dict()
+    named = given.get(split)
+    if named is None:
+        source = given.get("train") if run.task != "captions" else [given["pictures"], given["captions"]]
+        return f"the {split} split of {_joined(source)}"
+    return _joined(named)
+
+
+def _joined(names: Any) -> str:
+    return names if isinstance(names, str) else ", ".join(_joined(name) for name in names)
+
+
+def default_out(runs: Sequence[FinishedRun]) -> Path:
+    """Where the report goes if nothing else is said."""
+    return Path("compare") / "-".join(run.name for run in runs)[:100]
+
+
+def check_place(out: Path) -> None:
+    """Refuse a folder that holds anything but an earlier comparison of runs."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise RegardError(f"'{out}' is a file; give --out a folder.")
+    strangers = sorted(p.name for p in out.iterdir() if p.name not in WRITTEN and not p.name.startswith("."))
+    if strangers or ((out / "compare.json").exists() and not holds_systems(out)):
+        what = strangers[0] if strangers else "the comparison of language models"
+        raise RegardError(f"'{out}' is not empty (it holds {what}); choose another --out.")
+
+
+def draw_systems(comparison: SystemsComparison, out: Path, note: Callable[[str], None] | None = None) -> Path:
+    """Draw report.html, whose path is returned, and overview.png."""
+    from regard.systems.page import render_systems
+    from regard.systems.picture import write_overview
+
+    path = out / "report.html"
+    write_atomically(path, render_systems(comparison).encode("utf-8"))
+    try:
+        write_atomically(out / "overview.png", lambda aside: write_overview(comparison, aside))
+    except ImportError as error:
+        if note is not None:
+            note(f"overview.png was not drawn ({error}).")
+    return path
+
+
+def _command(
+    folders: Sequence[str | Path],
+    data: Sequence[str] | None,
+    split: str,
+    decoding: Decoding,
+    levels: Sequence[float],
+    out: Path,
+) -> str:
+    words = ["regard", "compare", *map(str, folders)]
+    for source in data or ():
+        words += ["--data", source]
+    if split != "test":
+        words += ["--split", split]
+    for level in levels:
+        words += ["--reach", f"{level:g}"]
+    return shlex.join([*words, "--beam", str(decoding.beam), "--out", str(out)])
+
+
+def _silent(what: str, done: int, total: int | None) -> None:
+    """No progress is shown."""

@@ -1,0 +1,75 @@
+"""A comparison of runs in plain language, computed from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from regard.comparison.words import p_text
+from regard.systems.result import Duel, Reached, Setup, System
+
+LEAST_FACTOR = 1.25
+"""Costs that lie closer are not worth a sentence."""
+
+
+def headline(
+    ranked: Sequence[System], duels: Sequence[Duel], setup: Setup, found: Sequence[Reached], systems: Sequence[System]
+) -> tuple[str, ...]:
+    """Who is best and by how much; which neighbours are not told apart; who gets there for less."""
+    best, second = ranked[:2]
+    lead = _duel(duels, best, second)
+    start = f"{best.name} is best at {setup.metric} {best.score:.1f}"
+    if lead.is_clear:
+        first = (
+            f"{start}, {lead.difference:.1f} ahead of {second.name} (95% interval {lead.low:.1f} to {lead.high:.1f})."
+        )
+    else:
+        first = f"{start}, but its lead of {lead.difference:.1f} over {second.name} is not settled ({p_text(lead.p)})."
+    open_pairs = [f"{a.name} and {b.name}" for a, b in pairwise(ranked[1:]) if not _duel(duels, a, b).is_clear]
+    sentences = [first]
+    if open_pairs:
+        sentences.append(f"Not told apart by these {setup.n_tested:,} test items: {', '.join(open_pairs)}.")
+    if sentence := _cheaper(setup, found, systems):
+        sentences.append(sentence)
+    return tuple(sentences)
+
+
+def _duel(duels: Sequence[Duel], better: System, worse: System) -> Duel:
+    return next(d for d in duels if (d.better, d.worse) == (better.name, worse.name))
+
+
+def level_text(setup: Setup, level: float) -> str:
+    """A validation score as it is said.
+
+    >>> from types import SimpleNamespace
+    >>> level_text(SimpleNamespace(watched="BLEU", is_watched_upwards=True), 30.0)
+    'BLEU 30'
+    >>> level_text(SimpleNamespace(watched="bits per byte", is_watched_upwards=False), 0.75)
+    '0.75 bits per byte'
+    """
+    return f"{setup.watched} {level:g}" if setup.is_watched_upwards else f"{level:g} {setup.watched}"
+
+
+def flops_text(flops: float) -> str:
+    """
+    >>> flops_text(3.14e15), flops_text(0.0)
+    ('3.1e15', '0')
+    """
+    return f"{flops:.1e}".replace("e+", "e") if flops else "0"
+
+
+def _cheaper(setup: Setup, found: Sequence[Reached], systems: Sequence[System]) -> str:
+    """Of the hardest score that at least two reached: who needed least, and how much more the next one did."""
+    for row in reversed(found):
+        costs = sorted((flops, system.name) for flops, system in zip(row.flops, systems, strict=True) if flops)
+        if len(costs) < 2:
+            continue
+        (least, name), (more, other) = costs[:2]
+        if more < LEAST_FACTOR * least:
+            return ""
+        what = level_text(setup, row.level)
+        return (
+            f"To {what} on the validation data, {name} needs {flops_text(least)} training FLOPs, {other} "
+            f"{more / least:.1f} times as many."
+        )
+    return ""
