@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 from regard.errors import RegardError, nearest
 from regard.studies.config import ZeroShotConfig
@@ -53,10 +54,7 @@ def write_parts(data: Path, folder: Path, config: ZeroShotConfig) -> dict[str, i
             start = i * n if split == train and not config.shares_sentences else 0
             for language in (x, y):
                 path = _part(folder, split, (x, y), language)
-                with (
-                    open(data / f"{split}.{language}", encoding="utf-8") as whole,
-                    open(path, "w", encoding="utf-8") as part,
-                ):
+                with _opened(data, split, language) as whole, open(path, "w", encoding="utf-8", newline="\n") as part:
                     part.writelines(islice(whole, start, start + n))
     return n_of
 
@@ -101,9 +99,14 @@ def read_texts(data: Path, split: str, languages: Sequence[str], n: int) -> Text
     """The first n sentences of a split in each language."""
     texts: Texts = {}
     for language in languages:
-        with open(data / f"{split}.{language}", encoding="utf-8") as file:
+        with _opened(data, split, language) as file:
             texts[language] = [line.strip() for line in islice(file, n)]
     return texts
+
+
+def _opened(data: Path, split: str, language: str) -> TextIO:
+    """Of line ends only \\n is one, as where files of pairs are read: a lone \\r is a part of its sentence."""
+    return open(data / f"{split}.{language}", encoding="utf-8", newline="\n")
 
 
 def _missing(path: Path) -> str:

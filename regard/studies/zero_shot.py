@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.config import read_yaml
+from regard.decode.config import BeamConfig
 from regard.pair_run import PairRun
 from regard.score.bootstrap import PairedBootstrap, paired_bootstrap
 from regard.score.language import LanguageGuesser
@@ -96,7 +97,7 @@ def study_zero_shot(config: ZeroShotConfig, tell: Progress) -> Finding:
             run = _taught(config, given, folder, model, learned, tell)
             asked = ("zero-shot", "pivot") if model == "zero-shot" else ("supervised",)
             ways += _while_it_learned(config, run, asked, test, guesser, tell)
-            taught += [(model, (x, y), _bleu(_translated(config, run, test[x], y), test[y])) for x, y in learned]
+            taught += [(model, (x, y), _bleu(translated(config, run, test[x], y), test[y])) for x, y in learned]
         recognised = {language: guesser.shares(texts)[language] for language, texts in test.items()}
         return _finding(config, Found(tuple(ways), tuple(taught), recognised, test, n_of[config.splits[0]]))
 
@@ -169,16 +170,17 @@ def _while_it_learned(
         load_weights(run.model, read_tensors(point / "model.safetensors"))
         step = int(point.name.removeprefix("step-"))
         for name in names:
-            sources = _translated(config, run, test[a], b) if name == "pivot" else test[a]
-            texts = _translated(config, run, sources, c)
+            sources = translated(config, run, test[a], b) if name == "pivot" else test[a]
+            texts = translated(config, run, sources, c)
             ways.append(Way(name, step, tuple(texts), _bleu(texts, test[c]), guesser.shares(texts)))
     tell(f"translating: {', '.join(names)}", len(points), len(points))
     return ways
 
 
-def _translated(config: ZeroShotConfig, run: PairRun, texts: Sequence[str], language: str) -> list[str]:
-    found: list[str] = run.translate(list(texts), tag=tag_of(language), beam=config.beam, max_ratio=MAX_RATIO)
-    return found
+def translated(config: ZeroShotConfig, run: PairRun, texts: Sequence[str], language: str) -> list[str]:
+    """One text for each; what is longer than the model reads, as a pivot's can be, is not translated, and empty."""
+    translator = run.translator(BeamConfig(beam=config.beam, max_ratio=MAX_RATIO), tag=tag_of(language))
+    return [best[0].text for best in translator.lines(texts, skips_long=True)]
 
 
 def _bleu(texts: Sequence[str], references: Sequence[str]) -> float:
@@ -202,7 +204,7 @@ def _finding(config: ZeroShotConfig, found: Found) -> Finding:
             f"From {a} to {c}: BLEU, and how many of the translations are in each language",
             ("way", "BLEU", "95% interval", *(f"in {language}" for language in config.languages)),
             tuple(rows),
-            note="A text that is empty is in no language.",
+            note="A text that is empty is in no language; that of a source longer than the model reads is empty.",
         ),
         tables=(_taught_table(found), _recognised_table(found), _examples(config.languages, found, last)),
         method=_method(config, found),

@@ -14,7 +14,7 @@ from regard.studies.brief_pairs import brief_pair_run
 from regard.studies.config import ZeroShotConfig
 from regard.studies.table import study_config
 from regard.studies.three_languages import n_lines, read_texts, tagged_parts, taught_directions, write_parts
-from regard.studies.zero_shot import Way, intervals, zero_shot_sentence
+from regard.studies.zero_shot import Way, intervals, translated, zero_shot_sentence
 
 LANGUAGES = ("en", "de", "fr")
 DIRECTIONS = taught_directions(LANGUAGES)
@@ -63,6 +63,38 @@ def test_no_sentence_is_in_two_pairs_of_languages_and_lines_stay_aligned(tmp_pat
     for (x, y), (source, target, _), start in zip((*DIRECTIONS, ("en", "fr")), parts, (0, 0, 12, 12, 24), strict=True):
         assert lines_of(source) == whole[x][start : start + 12]
         assert lines_of(target) == whole[y][start : start + 12]
+
+
+def test_a_carriage_return_within_a_sentence_ends_no_line(tmp_path: Path) -> None:
+    """Found in collections of the web: were it an end, all lines after it would stand beside the wrong ones."""
+    data = write_numbers(tmp_path / "data")
+    lines = (data / "train.en").read_bytes().split(b"\n")
+    lines[1] = b"one\rtwo"
+    (data / "train.en").write_bytes(b"\n".join(lines))
+    (tmp_path / "parts").mkdir()
+    write_parts(data, tmp_path / "parts", ZeroShotConfig(data=str(data), n_pairs=None))
+    source, target, _ = tagged_parts(tmp_path / "parts", "train", DIRECTIONS)[0]
+    assert [len(Path(path).read_bytes().split(b"\n")) for path in (source, target)] == [13, 13]
+    assert Path(source).read_bytes().split(b"\n")[2] == b"one three"
+    assert read_texts(data, "train", LANGUAGES, 3)["en"] == ["one one", "one\rtwo", "one three"]
+
+
+def test_what_is_longer_than_a_model_reads_is_not_translated_and_ends_nothing(tmp_path: Path) -> None:
+    data = write_numbers(tmp_path / "data")
+    (tmp_path / "parts").mkdir()
+    config = ZeroShotConfig(data=str(data), n_pairs=None)
+    write_parts(data, tmp_path / "parts", config)
+    given = {
+        "data": {split: tagged_parts(tmp_path / "parts", split, DIRECTIONS) for split in ("train", "valid")},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "model": {"name": "seq2seq", "d_model": 8, "n_heads": 2, "n_layers": 1, "max_context": 5},
+        "teaching": {"max_tokens": 100},
+        "runtime": {"device": "cpu", "n_threads": 1},
+    }
+    run = brief_pair_run(tmp_path / "run", given, n_steps=2, seed=0, what="", tell=lambda *_: None)
+    short = "one two three four"
+    found = translated(config, run, [f"{short} five", short], "de")
+    assert found == ["", run.translate(short, tag="<2de>", beam=1, max_ratio=2.0)]
 
 
 def test_sentences_are_shared_where_that_is_asked_for(tmp_path: Path) -> None:
