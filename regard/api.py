@@ -15,10 +15,11 @@ from torch import Tensor
 from regard import __version__
 from regard import folder as run_folder
 from regard.card import write_card
-from regard.config import RunConfig, check_unknown_words, load_config, mapping, read_yaml, start_of, with_settings
+from regard.config import RunConfig, check_unknown_words, folder_of, load_config, mapping, read_yaml, with_settings
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
+from regard.decoder_start import in_its_vocabulary
 from regard.errors import InterruptedRunError, RegardError, naming_recipe
 from regard.files import write_atomically
 from regard.lens.trace import trace
@@ -28,7 +29,7 @@ from regard.plan import Drawing, Plan, caption_plan, pair_plan
 from regard.run import Run
 from regard.run import load as load_text_run
 from regard.score.evaluate import evaluate
-from regard.start import Start, start_at, started_at, starting_from
+from regard.start import Start, first_weights_of, start_at, started_at, starting_from
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.count import check_end_mark, train_count
 from regard.training.device import pick_device
@@ -80,10 +81,10 @@ def resolve(
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    if (path := start_of(given)) is not None:
+    if (path := folder_of(given, "start_from")) is not None:
         is_begun = begun is not None and load_config(begun / "config.yaml").start_from == path
         given = starting_from(given, started_at(begun) if begun is not None and is_begun else start_at(Path(path)))
-    return RunConfig.from_dict(given)
+    return RunConfig.from_dict(in_its_vocabulary(given, begun))
 
 
 def _data_of(given: Mapping[str, Any], named: list[str]) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _train_text(
     progress: Drawing,
     reporter: Reporter,
 ) -> Run:
-    start = _start_of(folder, config)
+    start = first_weights_of(config.start_from, folder)
     for note in [*([start.note] if start is not None and start.note else []), *config.notes()]:
         reporter.note(note)
     is_begun = (folder / "config.yaml").exists()
@@ -201,21 +202,6 @@ def _finished(config: RunConfig, prepared: Prepared, folder: Path, is_tested: bo
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
     write_card(folder, config, run.facts, prepared, test)
     return run
-
-
-def _start_of(folder: Path, config: RunConfig) -> Start | None:
-    """What the run's first weights are read from; None: they are random, or a saved state has come after them."""
-    if config.start_from is None or latest_checkpoint(folder) is not None:
-        return None
-    start = start_at(Path(config.start_from))
-    if (folder / "config.yaml").exists():
-        before = run_folder.open_folder(folder)[1].started_weights
-        if before != start.sha256:
-            raise RegardError(
-                f"The weights in '{start.path}' are not those that '{folder}' was begun with (sha256 "
-                f"{start.sha256[:12]}, then {str(before)[:12]}). Restore the old ones, or train a new run."
-            )
-    return start
 
 
 def _fit(

@@ -18,12 +18,14 @@ from regard.config import RunConfig
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, prepare_captions
 from regard.decode.caption import MAX_LENGTH
 from regard.decode.config import BeamConfig
-from regard.errors import InterruptedRunError, RegardError
+from regard.decoder_start import begin_decoder, check_decoder
+from regard.errors import InterruptedRunError
 from regard.files import write_atomically
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.picture_encoder import EfficientNetPictures
 from regard.models.table import build_picture_model
+from regard.start import Start, first_weights_of
 from regard.training.caption_task import CaptionTask, Features
 from regard.training.checkpoint import MODEL, latest_checkpoint
 from regard.training.device import pick_device
@@ -48,8 +50,6 @@ def train_captions(
     config: RunConfig, folder: Path, *, resume: bool, is_tested: bool, progress: Drawing, reporter: Reporter
 ) -> CaptionRun:
     """Train into `folder`, which was checked to be free or to hold this very run."""
-    if config.start_from is not None:
-        raise RegardError("'start_from' is for language models; a model of pictures starts from its encoder's weights.")
     is_begun = (folder / "config.yaml").exists()
     with progress() as draw:
         if is_begun:
@@ -58,11 +58,12 @@ def train_captions(
             prepared = prepare_captions(config.captions, config.tokenizer, progress=draw)
     for note in (*config.notes(), *_notes_on_seeing(config), f"{prepared.told()}."):
         reporter.note(note)
-    facts = _rehearsed(config, prepared)
+    start = first_weights_of(config.decoder_from, folder)
+    facts = _rehearsed(config, prepared, start)
     with run_folder.alone_in(folder):
         if not is_begun:
             run_folder.begin(folder, config, prepared.tokenizer, facts)
-        features = _fit(config, prepared, folder, resume, progress, reporter)
+        features = _fit(config, prepared, folder, resume, start, progress, reporter)
         return _finished(config, prepared, folder, is_tested, features)
 
 
@@ -99,9 +100,11 @@ def build(config: RunConfig, prepared: PreparedCaptions) -> Captioner:
     return build_picture_model(config.model_name, config.model, prepared.tokenizer.vocab_size, config.captions.size)
 
 
-def _rehearsed(config: RunConfig, prepared: PreparedCaptions) -> run_folder.RunFacts:
+def _rehearsed(config: RunConfig, prepared: PreparedCaptions, start: Start | None) -> run_folder.RunFacts:
     """All that can be refused is refused here, with no weights allocated and before anything is written."""
     network = outline(config, prepared)
+    if start is not None:
+        check_decoder(network, prepared.tokenizer, start)
     if isinstance(network.encoder, EfficientNetPictures):
         find_published()
     task = task_of(config, network, prepared)
@@ -116,15 +119,25 @@ def _rehearsed(config: RunConfig, prepared: PreparedCaptions) -> run_folder.RunF
         data=prepared.fingerprint,
         n_parameters=network.n_parameters,
         flops_per_token=task.flops_per_token,
+        started_from=None if start is None else str(start.path),
+        started_weights=None if start is None else start.sha256,
     )
 
 
 def _fit(
-    config: RunConfig, prepared: PreparedCaptions, folder: Path, resume: bool, progress: Drawing, reporter: Reporter
+    config: RunConfig,
+    prepared: PreparedCaptions,
+    folder: Path,
+    resume: bool,
+    start: Start | None,
+    progress: Drawing,
+    reporter: Reporter,
 ) -> Features | None:
     """Train; what a frozen encoder saw of all pictures comes back, if it was kept."""
     torch.manual_seed(config.seed)
     network = build(config, prepared)
+    if start is not None:
+        begin_decoder(network, start)
     before = latest_checkpoint(folder)
     if before is not None:
         load_weights(network, read_tensors(before / MODEL), before / MODEL)

@@ -7,13 +7,14 @@
     model: {name: lstm, d_model: 256, n_layers: 2}
     optimizer: ...   schedule: ...   train: ...   runtime: ...   checkpoint: ...
 
-Models that read pairs have other data, and two sections more:
+Models that read pairs have other data, and three keys more:
 
+    decoder_from: null        # or a folder: a run, or a Hugging Face GPT-2, that the decoder begins as
     data: {train: [train.en, train.de]}
     target_tokenizer: null    # null: source and target share one vocabulary; brackets of trees have their own
     teaching: {smoothing: 0.1}
 
-Models that describe pictures have the latter of these, and
+Models that describe pictures have the first and the last of these, and
 
     data: {pictures: photos/, captions: captions.txt, size: 160}
 
@@ -64,11 +65,17 @@ PICTURE_SECTIONS: dict[str, type[Settings]] = SECTIONS | {"data": CaptionConfig,
 
 SECTIONS_OF = {"text": SECTIONS, "pairs": PAIR_SECTIONS, "pictures": PICTURE_SECTIONS}
 
+FOLDERS = ("start_from", "decoder_from")
 KEYS = (
-    "seed", "start_from", "data", "tokenizer", "target_tokenizer", "model", "teaching", "optimizer", "schedule",
-    "train", "runtime", "checkpoint",
+    "seed", *FOLDERS, "data", "tokenizer", "target_tokenizer", "model", "teaching", "optimizer", "schedule", "train",
+    "runtime", "checkpoint",
 )  # fmt: skip
-FOR_PAIRS = ("target_tokenizer", "teaching")
+FOR_PAIRS = ("decoder_from", "target_tokenizer", "teaching")
+KEYS_OF = {
+    reads: tuple(key for key in KEYS if key not in missing)
+    for reads, missing in {"text": FOR_PAIRS, "pairs": (), "pictures": ("target_tokenizer",)}.items()
+}
+"""What a config may hold, by what its model reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +95,7 @@ class RunConfig:
     checkpoint: CheckpointConfig
     target_tokenizer: TokenizerConfig | None = None
     teaching: TeachingConfig | None = None
+    decoder_from: str | None = None
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -99,8 +107,8 @@ class RunConfig:
         seed = given.get("seed", 0)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
-        start_from = start_of(given)
-        for key in KEYS[2:]:
+        folders = {key: folder_of(given, key) for key in FOLDERS}
+        for key in KEYS[3:]:
             mapping(given, key)  # a section that is none is refused before what it would hold
         model = dict(mapping(given, "model"))
         model_name = model.pop("name", None)
@@ -111,7 +119,7 @@ class RunConfig:
         if reads == "pairs" and given.get("target_tokenizer") is None:
             del kinds["target_tokenizer"]  # one vocabulary for both sides, unless the targets are trees
         for key in FOR_PAIRS:
-            if key not in SECTIONS_OF[reads] and given.get(key) is not None:
+            if key not in KEYS_OF[reads] and given.get(key) is not None:
                 raise RegardError(
                     f"'{key}' is for models that read pairs, and {model_name} reads {reads}: leave it out."
                 )
@@ -127,17 +135,15 @@ class RunConfig:
         assert isinstance(tokenizer, TokenizerConfig)
         if tokenizer.path is None:  # what a file holds is checked once it is read
             check_unknown_words(chosen, tokenizer.kind)
-        return cls(seed=seed, start_from=start_from, model_name=model_name, model=chosen, **sections)  # type: ignore[arg-type]
+        return cls(seed=seed, **folders, model_name=model_name, model=chosen, **sections)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order a reader would want them, every default written out."""
-        whole: dict[str, Any] = {"seed": self.seed, "start_from": self.start_from}
-        for key in KEYS[2:]:
-            section: Settings | None = getattr(self, key)
-            if section is not None:
-                whole[key] = ({"name": self.model_name} if key == "model" else {}) | section.to_dict()
-            elif self.reads_pairs:
-                whole[key] = None
+        whole: dict[str, Any] = {}
+        for key in KEYS_OF[model_entry(self.model_name).reads]:
+            value = getattr(self, key)
+            whole[key] = value.to_dict() if isinstance(value, Settings) else value
+        whole["model"] = {"name": self.model_name, **whole["model"]}
         return whole
 
     @property
@@ -188,14 +194,12 @@ def _is_changed(section: Settings | None, name: str) -> bool:
     return section is not None and getattr(section, name) != section.help_of(name).default
 
 
-def start_of(given: Mapping[str, Any]) -> str | None:
-    """The folder that a plain config starts from."""
-    start_from = given.get("start_from")
-    if start_from is not None and (not isinstance(start_from, str) or not start_from):
-        raise RegardError(
-            f"'start_from' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {start_from!r}."
-        )
-    return start_from
+def folder_of(given: Mapping[str, Any], key: str) -> str | None:
+    """The folder that a plain config starts from (`start_from`), or whose model its decoder begins as."""
+    folder = given.get(key)
+    if folder is not None and (not isinstance(folder, str) or not folder):
+        raise RegardError(f"'{key}' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {folder!r}.")
+    return folder
 
 
 def tokenizer_of_trees(given: Settings | None) -> TokenizerConfig:

@@ -54,7 +54,7 @@ class RunFacts:
     n_parameters: int
     flops_per_token: int
     started_from: str | None = None
-    """The folder its first weights came from, and the sha256 of these; None: from random numbers."""
+    """The folder its first weights, or its decoder's, came from, and the sha256 of these; None: from random numbers."""
     started_weights: str | None = None
     target_vocab_size: int | None = None
     """Of a run that reads pairs with two vocabularies: the target's, whose hash is `target_tokenizer`."""

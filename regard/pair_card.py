@@ -36,6 +36,8 @@ def write_pair_card(
         ("seed", str(config.seed)),
         ("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}"),
     ]
+    if facts.started_from is not None:
+        rows.insert(1, ("its decoder began as", f"{facts.started_from}; weights sha256 {facts.started_weights}"))
     lines = [f"# {folder.name}: {entry.summary}", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in rows]
     lines += ["", "## Test score", "", *_score(test)]

@@ -15,12 +15,14 @@ from regard import folder as run_folder
 from regard.config import RunConfig
 from regard.data.prepared_pairs import PreparedPairs, prepare_pairs
 from regard.decode.config import BeamConfig
+from regard.decoder_start import begin_decoder, check_decoder
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_pair_model
 from regard.pair_card import write_pair_card
 from regard.pair_run import PairEvaluation, PairRun, load_pair_run
+from regard.start import Start, first_weights_of
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.loop import train_task
@@ -41,8 +43,6 @@ def train_pairs(
     config: RunConfig, folder: Path, *, resume: bool, is_tested: bool, progress: Drawing, reporter: Reporter
 ) -> PairRun:
     """Train into `folder`, which was checked to be free or to hold this very run."""
-    if config.start_from is not None:
-        raise RegardError("'start_from' is for language models; a model that reads pairs starts from random weights.")
     is_begun = (folder / "config.yaml").exists()
     with progress() as draw:
         if is_begun:
@@ -51,12 +51,13 @@ def train_pairs(
             prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
     for note in (*config.notes(), f"{prepared.counts}."):
         reporter.note(note)
-    facts = _rehearsed(config, prepared, reporter)
+    start = first_weights_of(config.decoder_from, folder)
+    facts = _rehearsed(config, prepared, start, reporter)
     with run_folder.alone_in(folder):
         if not is_begun:
             target = None if prepared.has_one_vocabulary else prepared.target_tokenizer
             run_folder.begin(folder, config, prepared.source_tokenizer, facts, target)
-        _fit(config, prepared, folder, resume, reporter)
+        _fit(config, prepared, folder, resume, start, reporter)
         return _finished(config, prepared, folder, is_tested)
 
 
@@ -76,16 +77,25 @@ def outline(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
 def build(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
     n_source = None if prepared.has_one_vocabulary else prepared.source_tokenizer.vocab_size
     if n_source is not None and config.model.to_dict().get("tying") == "all":
+        share = (
+            "Leave out target_tokenizer"
+            if config.decoder_from is None
+            else f"Set tokenizer.path to {config.decoder_from}"
+        )
         raise RegardError(
             "model.tying is all, and source and target have vocabularies of their own, whose words are not each "
-            "other's. Leave out target_tokenizer, or set model.tying to target."
+            f"other's. {share}, or set model.tying to target."
         )
     return build_pair_model(config.model_name, config.model, prepared.target_tokenizer.vocab_size, n_source)
 
 
-def _rehearsed(config: RunConfig, prepared: PreparedPairs, reporter: Reporter) -> run_folder.RunFacts:
+def _rehearsed(
+    config: RunConfig, prepared: PreparedPairs, start: Start | None, reporter: Reporter
+) -> run_folder.RunFacts:
     """All that can be refused is refused here, with no weights allocated and before anything is written."""
     network = outline(config, prepared)
+    if start is not None:
+        check_decoder(network, prepared.target_tokenizer, start)
     task = task_of(config, network, prepared)
     if task.batches.n_left_out:
         reporter.note(f"{task.batches.n_left_out:,} training pairs are longer than the model reads and are left out.")
@@ -104,14 +114,20 @@ def _rehearsed(config: RunConfig, prepared: PreparedPairs, reporter: Reporter) -
         data=prepared.fingerprint,
         n_parameters=network.n_parameters,
         flops_per_token=task.flops_per_token,
+        started_from=None if start is None else str(start.path),
+        started_weights=None if start is None else start.sha256,
         target_vocab_size=None if prepared.has_one_vocabulary else target.vocab_size,
         target_tokenizer=None if prepared.has_one_vocabulary else target.hash,
     )
 
 
-def _fit(config: RunConfig, prepared: PreparedPairs, folder: Path, resume: bool, reporter: Reporter) -> None:
+def _fit(
+    config: RunConfig, prepared: PreparedPairs, folder: Path, resume: bool, start: Start | None, reporter: Reporter
+) -> None:
     torch.manual_seed(config.seed)
     network = build(config, prepared)
+    if start is not None:
+        begin_decoder(network, start)
     before = latest_checkpoint(folder)
     result = train_task(
         network,

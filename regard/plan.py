@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.config import RunConfig
-from regard.start import Start
+from regard.start import Start, start_at
 from regard.training.memory import MemoryEstimate
 
 if TYPE_CHECKING:
+    from regard.models.captioner import Captioner
+    from regard.models.seq2seq import Seq2Seq
     from regard.text.learning import Progress
+    from regard.text.tokenizer import Tokenizer
 
 Drawing = Callable[[], AbstractContextManager["Progress | None"]]
 """Makes a context in which reading and encoding are drawn; None draws nothing."""
@@ -34,7 +38,8 @@ class Plan:
     def lines(self) -> list[tuple[str, str]]:
         """Name and value of everything worth knowing, in words."""
         sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
-        lines = [("starts from", str(self.start))] if self.start is not None else []
+        begins = "starts from" if self.config.decoder_from is None else "decoder begins as"
+        lines = [(begins, str(self.start))] if self.start is not None else []
         lines += [("note", note) for note in self.config.notes()]
         lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
         if self.n_parameters is not None and self.flops_per_token is not None:
@@ -60,6 +65,7 @@ def pair_plan(config: RunConfig, progress: Drawing) -> Plan:
     with progress() as draw:
         prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
     network = outline(config, prepared)
+    start = _decoder_start(config, network, prepared.target_tokenizer)
     task = task_of(config, network, prepared)
     sizes = {name: int(getattr(prepared, name).target_lengths.sum()) for name in ("train", "valid", "test")}
     first = task.batches.pairs.only(task.batches.indices(0))
@@ -71,6 +77,7 @@ def pair_plan(config: RunConfig, progress: Drawing) -> Plan:
         sizes,
         prepared.target_tokenizer.vocab_size,
         tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first))),
+        start,
     )
 
 
@@ -81,6 +88,7 @@ def caption_plan(config: RunConfig, progress: Drawing) -> Plan:
     with progress() as draw:
         prepared = prepare_captions(config.captions, config.tokenizer, progress=draw)
     network, tokenizer = outline(config, prepared), prepared.tokenizer
+    start = _decoder_start(config, network, tokenizer)
     task = task_of(config, network, prepared)
     sizes = {
         name: sum(len(tokenizer.encode(text)) for text in texts_of(getattr(prepared.data, name)))
@@ -95,4 +103,15 @@ def caption_plan(config: RunConfig, progress: Drawing) -> Plan:
         sizes,
         tokenizer.vocab_size,
         tuple(tokenizer.decode(row[mask]).rstrip() for row, mask in zip(batch.targets, batch.mask, strict=True)),
+        start,
     )
+
+
+def _decoder_start(config: RunConfig, network: Seq2Seq | Captioner, tokenizer: Tokenizer) -> Start | None:
+    from regard.decoder_start import check_decoder
+
+    if config.decoder_from is None:
+        return None
+    start = start_at(Path(config.decoder_from))
+    check_decoder(network, tokenizer, start)
+    return start

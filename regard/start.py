@@ -19,7 +19,7 @@ from regard.card import write_imported_card
 from regard.config import RunConfig, mapping
 from regard.errors import RegardError
 from regard.models.gpt2_config import GPT2Config
-from regard.models.table import model_entry
+from regard.models.table import PAIR_MODELS, PICTURE_MODELS, model_entry
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
 from regard.text.tokenizer import Tokenizer
@@ -100,6 +100,11 @@ def start_at(path: Path) -> Start:
         settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
         return Start(path, False, "gpt2", config, tokenizer, settings.to_dict(), {}, note=note)
     run, facts, tokenizer = run_folder.open_folder(path)
+    if (reads := model_entry(run.model_name).reads) != "text":
+        raise RegardError(
+            f"'{path}' is a run of {run.model_name}, which reads {reads} and is no language model. Give a run of a "
+            "language model, or a Hugging Face GPT-2 folder."
+        )
     if model_entry(run.model_name).kind == "count":
         raise RegardError(
             f"'{path}' is a run of {run.model_name}: counts are no weights to start from. Give a run of another model, "
@@ -121,6 +126,23 @@ def started_at(folder: Path) -> Start:
     return Start(path, True, config.model_name, config.model, tokenizer, settings, _trained(config), True)
 
 
+def first_weights_of(path: str | None, folder: Path) -> Start | None:
+    """What the run in `folder` takes its first weights from; None: random ones, or a saved state has come after."""
+    from regard.training.checkpoint import latest_checkpoint
+
+    if path is None or latest_checkpoint(folder) is not None:
+        return None
+    start = start_at(Path(path))
+    if (folder / "config.yaml").exists():
+        before = run_folder.open_folder(folder)[1].started_weights
+        if before != start.sha256:
+            raise RegardError(
+                f"The weights in '{start.path}' are not those that '{folder}' was begun with (sha256 "
+                f"{start.sha256[:12]}, then {str(before)[:12]}). Restore the old ones, or train a new run."
+            )
+    return start
+
+
 def _trained(run: RunConfig) -> dict[str, dict[str, Any]]:
     own = run.train.to_dict()
     return {
@@ -134,6 +156,11 @@ def starting_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
     """A plain config that starts from `start`: complete in its model and tokenizer, or refused where it contradicts."""
     model = {"name": start.model_name, **start.model.to_dict()}
     own_model = mapping(given, "model")
+    if own_model.get("name") in (*PAIR_MODELS, *PICTURE_MODELS):
+        raise RegardError(
+            f"'start_from' is for language models, and {own_model['name']} is none. To let its decoder begin as "
+            f"'{start.path}', set decoder_from instead."
+        )
     _check_agree("model", own_model, model, start, "Only model.p_dropout may differ.")
     tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
     _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")

@@ -63,6 +63,8 @@ def print_models(name: str | None) -> None:
             default = "required" if line.default is MISSING else _yaml(line.default)
             table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
         console.print(table)
+    if entry.reads != "text":
+        console.print("[bold]decoder_from[/bold]  null  [dim]a run or a GPT-2 folder that the decoder begins as[/dim]")
     data = {
         "text": "--data my.txt",
         "pairs": "--data train.en --data train.de",

@@ -22,6 +22,9 @@ EXAMPLES = """
   [dim]fine-tune GPT-2, from a Hugging Face folder, or any run:[/dim]
   regard train --from gpt2 --data my.txt --out runs/mine
 
+  [dim]a translator whose decoder begins as a language model that you have trained:[/dim]
+  regard train --model seq2seq --data train.en --data train.de --set decoder_from=runs/lm
+
   [dim]go on where it stopped, by Ctrl-C or kill -9:[/dim]
   regard train --resume --out runs/lstm
 

@@ -1,11 +1,12 @@
 """A decoder that begins as a trained language model: it can write already, and has to learn what about."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.layers.attention import MultiHeadAttention
-from regard.layers.feed_forward import FeedForward
+from regard.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from regard.mixers.attention import AttentionStack
 from regard.mixers.recurrent import Recurrent
 from regard.mixers.recurrent_decoder import RecurrentDecoder
@@ -21,60 +22,80 @@ OF_SOURCE = (".cross_attention.", ".norm_cross.")
 Pairs = dict[str, tuple[Tensor, Tensor]]
 """By name: a parameter of the decoder, and what it becomes."""
 
+POSITIONS: dict[type[nn.Module], str] = {
+    LearnedPositions: "learned",
+    SinusoidalPositions: "sinusoidal",
+    NoPositions: "none",
+}
+
 
 @torch.no_grad()
 def initialise_from(model: Seq2Seq | ConditionalLanguageModel, language_model: LanguageModel) -> list[str]:
     """Copy a language model's embedding, layers and head into the decoder; the names of what was copied.
 
-    What looks at the source is left as it is. Nothing is copied unless all of it fits.
+    What looks at the source is left as it is. Nothing is copied unless all of it fits. On the "meta" device, where
+    there is nothing to copy, this only tells whether it would.
     """
     target = model.target if isinstance(model, Seq2Seq) else model
-    for what, ours, theirs in _facts(target, language_model):
-        if ours != theirs:
-            raise _unfit(what, ours, theirs)
+    facts = _facts(target, language_model)
+    if unfit := [fact for fact in facts if fact.ours != fact.theirs]:
+        raise _unfit(unfit)
     pairs = _pairs(target, language_model)
-    for name, (into, out_of) in pairs.items():
-        if into.shape != out_of.shape:
-            raise _unfit(name, _size(into), _size(out_of))
+    shapes = [Fact(name, _size(into), _size(out_of)) for name, (into, out_of) in pairs.items()]
+    if unfit := [fact for fact in shapes if fact.ours != fact.theirs]:
+        raise _unfit(unfit[:1])  # of a wrong width every layer would tell
     for into, out_of in pairs.values():
         into.copy_(out_of)
     return list(pairs)
 
 
-def _facts(target: ConditionalLanguageModel, language_model: LanguageModel) -> list[tuple[str, object, object]]:
-    """What shapes do not show: (name, the decoder's, the language model's)."""
-    facts: list[tuple[str, object, object]] = []
-    if target.head is None and language_model.head is not None:
-        facts.append(("tie_embeddings", True, False))
+class Fact(NamedTuple):
+    """Something that must be the same in the decoder and in the language model, by the name of its setting."""
+
+    name: str
+    ours: object
+    theirs: object
+
+
+def _facts(target: ConditionalLanguageModel, language_model: LanguageModel) -> list[Fact]:
     decoder, mixer = target.decoder, language_model.mixer
-    lowest: object = mixer.layers[0] if isinstance(mixer, AttentionStack) else None
-    if isinstance(decoder, RecurrentDecoder) and isinstance(mixer, Recurrent):
-        facts.append(("the kind of layer", decoder.recurrent.layers[0].fused, mixer.layers[0].fused))
-        facts.append(("the number of layers", len(decoder.recurrent.layers), len(mixer.layers)))
-    elif (
-        isinstance(decoder, TransformerDecoder)
-        and isinstance(mixer, AttentionStack)
-        and isinstance(lowest, TransformerBlock)
-    ):
-        facts.append(("the number of layers", len(decoder.layers), len(mixer.layers)))
-        facts.append(("positions", type(decoder.positions).__name__, type(mixer.positions).__name__))
-        facts += _facts_of_blocks(decoder.layers[0], lowest)
-    else:
-        facts.append(("the kind of mixer", type(decoder).__name__, type(mixer).__name__))
+    facts = [Fact("the kind of layer", _kind(decoder), _kind(mixer))]
+    if facts[0].ours != facts[0].theirs:
+        return facts  # what else there is to compare depends on it
+    assert isinstance(decoder, RecurrentDecoder | TransformerDecoder)
+    assert isinstance(mixer, Recurrent | AttentionStack)
+    layers = decoder.recurrent.layers if isinstance(decoder, RecurrentDecoder) else decoder.layers
+    facts.append(Fact("n_layers", len(layers), len(mixer.layers)))
+    facts.append(Fact("d_model", target.d_model, language_model.d_model))
+    if isinstance(decoder, TransformerDecoder) and isinstance(mixer, AttentionStack):
+        lowest = mixer.layers[0]
+        assert isinstance(lowest, TransformerBlock), "its kind was told"
+        ours, theirs = _of_block(decoder.layers[0], decoder.positions), _of_block(lowest, mixer.positions)
+        facts += [Fact(name, ours[name], theirs[name]) for name in ours]
+        if isinstance(decoder.positions, LearnedPositions) and isinstance(mixer.positions, LearnedPositions):
+            facts.append(Fact("max_context", decoder.max_context, mixer.max_context))
+    if target.head is None and language_model.head is not None:
+        facts.append(Fact("the head", "tied (tying: target)", "a matrix of its own (tying: none)"))
     return facts
 
 
-def _facts_of_blocks(ours: DecoderBlock, theirs: TransformerBlock) -> list[tuple[str, object, object]]:
-    def of(norm_is_first: bool, attention: MultiHeadAttention, feed_forward: FeedForward) -> dict[str, object]:
-        return {
-            "norm": "pre" if norm_is_first else "post",
-            "n_heads": attention.n_heads,
-            "activation": feed_forward.activation,
-        }
+def _kind(mixer: object) -> str:
+    if isinstance(mixer, RecurrentDecoder):
+        mixer = mixer.recurrent
+    if isinstance(mixer, Recurrent):
+        return mixer.layers[0].fused
+    is_stack = isinstance(mixer, AttentionStack) and isinstance(mixer.layers[0], TransformerBlock)
+    return "transformer" if is_stack or isinstance(mixer, TransformerDecoder) else type(mixer).__name__
 
-    mine = of(ours.is_pre_norm, ours.attention, ours.feed_forward)
-    yours = of(theirs.is_pre_norm, theirs.attention, theirs.feed_forward)
-    return [(name, mine[name], yours[name]) for name in mine]
+
+def _of_block(block: DecoderBlock | TransformerBlock, positions: nn.Module) -> dict[str, object]:
+    return {
+        "n_heads": block.attention.n_heads,
+        "d_ff": block.feed_forward.up.out_features,
+        "norm": "pre" if block.is_pre_norm else "post",
+        "positions": POSITIONS[type(positions)],
+        "activation": block.feed_forward.activation,
+    }
 
 
 def _pairs(target: ConditionalLanguageModel, language_model: LanguageModel) -> Pairs:
@@ -99,9 +120,11 @@ def _size(tensor: Tensor) -> str:
     return " x ".join(map(str, tensor.shape))
 
 
-def _unfit(name: str, ours: object, theirs: object) -> RegardError:
+def _unfit(facts: list[Fact]) -> RegardError:
+    told = ", ".join(
+        f"{name} is {ours} in the decoder and {theirs} in the language model" for name, ours, theirs in facts
+    )
     return RegardError(
-        f"The decoder cannot begin as this language model: {name} is {ours} in the decoder and {theirs} in the "
-        "language model. Use one tokenizer for both and the same settings, without input_feeding; a decoder can begin "
-        "as an rnn, gru, lstm, transformer or gpt2."
+        f"The decoder cannot begin as this language model: {told}. Use one tokenizer for both and the same settings, "
+        "without input_feeding; a decoder can begin as an rnn, gru, lstm, transformer or gpt2."
     )

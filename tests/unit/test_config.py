@@ -22,7 +22,10 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"modle": {}}, r"Unknown key 'modle'. Did you mean 'model'\? Allowed here: seed, start_from, data"),
+        (
+            {"modle": {}},
+            r"Unknown key 'modle'. Did you mean 'model'\? Allowed here: seed, start_from, decoder_from, data",
+        ),
         ({"model": {}}, r"'model.name' is required: one of ngram, bag"),
         ({"model": {"name": "lsmt"}}, r"There is no model 'lsmt'. Did you mean 'lstm'\?"),
         ({"model": {"name": "lstm", "d_mdel": 1}}, r"Unknown key 'model.d_mdel'. Did you mean 'd_model'\?"),
