@@ -46,6 +46,7 @@ def parse(
     from regard import terminal
     from regard.data.tree_lines import bracketed
     from regard.decode.config import BeamConfig
+    from regard.errors import RegardError
     from regard.files import write_atomically
     from regard.lens.tree_picture import tree_svg, tree_text
     from regard.pair_run import load_pair_run
@@ -54,7 +55,10 @@ def parse(
     config = BeamConfig(beam=beam)
     parser = loaded.parser(config, others=[load_pair_run(other, precision=precision) for other in others or ()])
     if svg is not None:
-        svg.mkdir(parents=True, exist_ok=True)
+        try:
+            svg.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RegardError(f"The folder '{svg}' cannot be made: {error.strerror}. Give --svg another.") from None
     is_typed = file is None and sys.stdin.isatty()
     with terminal.source_lines(file) as lines, terminal.lines_progress() as progress:
         found = parser.lines(

@@ -156,6 +156,15 @@ def test_what_cannot_be_parsed_is_said(memorised: PairRun, tmp_path: Path, regar
     assert (missing.code, missing.err) == (2, f"regard: There is no file '{tmp_path / 'none.txt'}'.\n")
 
 
+def test_a_folder_for_pictures_that_cannot_be_made_is_one_sentence(
+    memorised: PairRun, tmp_path: Path, regard: Regard
+) -> None:
+    (tmp_path / "file").touch()
+    refused = regard("parse", memorised.folder, tmp_path / "file", "--svg", tmp_path / "file")
+    told = f"regard: The folder '{tmp_path / 'file'}' cannot be made: File exists. Give --svg another.\n"
+    assert (refused.code, refused.err) == (2, told)
+
+
 def test_the_best_weights_can_be_those_of_the_highest_f1(bank: Path, tmp_path: Path) -> None:
     data = {"train": str(bank), "valid": str(tmp_path / "valid.mrg"), "p_test": 0, "tree_words": "tag"}
     (tmp_path / "valid.mrg").write_text(LINES[0].replace("dog", "cat") + "\n" + LINES[1].replace("cat", "dog") + "\n")
