@@ -1,9 +1,10 @@
 """Scaled dot-product attention, one head and many, with a cache of keys and values."""
 
 import math
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -11,11 +12,24 @@ from regard.layers.causal_attention import blocked_causal_attention, is_for_bloc
 from regard.layers.record import Record
 from regard.layers.step_attention import step_attention
 
-KeysAndValues = tuple[Tensor, Tensor, int | Tensor]
+
+class Followed(NamedTuple):
+    """How much of a cache is filled, and whose row each position lies in: `step_attention` says what for."""
+
+    n: Int[Tensor, " one"]
+    where: Int[Tensor, "R C"]
+
+    def own_rows(self) -> Int[Tensor, "R C"]:
+        """The table of rows that each lie where they are."""
+        R = torch.arange(len(self.where), dtype=self.where.dtype, device=self.where.device)
+        return R[:, None].expand_as(self.where)
+
+
+KeysAndValues = tuple[Tensor, Tensor, int | Tensor | Followed]
 """Keys (B, N, capacity, K), values likewise, and how many of the positions are filled. Written in place, but where
 gradients are kept: a step uses up the cache it is handed and returns the one to go on with. The number may be a tensor
-(1,) on the device, for steps of one position that are replayed as a CUDA graph (`step_attention`); whoever replays them
-counts."""
+(1,) on the device, alone or with a table of rows, for steps of one position that are replayed as a CUDA graph
+(`step_attention`); whoever replays them counts."""
 
 
 def attention_weights(
@@ -58,7 +72,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
         B, T, D = x.shape
         qkv = self.qkv(x)  # (B, T, 3 D)
-        if cache is not None and isinstance(cache[2], Tensor):
+        if cache is not None and not isinstance(cache[2], int):
             return self.out(self.step(qkv[:, 0], cache))[:, None], cache
         q, k, v = self.heads(qkv)
         if cache is not None:
@@ -76,8 +90,9 @@ class MultiHeadAttention(nn.Module):
         """[head_1; ...; head_N] of one new position, over a cache that counts on the device."""
         q, k, v = self.heads(qkv[:, None])
         keys, values, n = cache
-        assert isinstance(n, Tensor), "a number of Python's goes to `forward`"
-        return step_attention(q, k, v, keys, values, n).reshape(len(qkv), -1)
+        assert not isinstance(n, int), "a number of Python's goes to `forward`"
+        count, where = n if isinstance(n, Followed) else (n, None)
+        return step_attention(q, k, v, keys, values, count, where).reshape(len(qkv), -1)
 
     def start(self, B: int, capacity: int, like: Tensor) -> KeysAndValues:
         """An empty cache for `capacity` positions."""

@@ -1,8 +1,9 @@
 """Cross-attention: queries from the decoder, keys and values from the encoder."""
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.layers.look_attention import look_attention
 from regard.layers.masked_attention import masked_attention
 from regard.layers.record import Record
 from regard.layers.shared_rows import side_by_side
@@ -37,12 +38,17 @@ class CrossAttention(nn.Module):
         is_there: Bool[Tensor, "B S"],
         record: Record | None = None,
         wants_weights: bool = False,
+        of: Int[Tensor, " R"] | None = None,
     ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R N T S"] | None]:
         """y, and the weights where they are wanted or recorded.
 
         R is B, or a multiple of it: targets R/B i ... R/B (i + 1) - 1 then all look at source i, as more queries of it.
+        With `of`, for one position, target r looks at source of[r].
         """
         R, T, _ = x.shape
+        if of is not None:
+            assert T == 1 and record is None and not wants_weights, "a step that is replayed shows no weights"  # noqa: PT018
+            return self.out(look_attention(self._heads(self.q(x)), *source, is_there, of).reshape(x.shape)), None
         B, S = is_there.shape
         p_dropout = self.p_dropout if self.training else 0.0
         wants_weights = wants_weights or record is not None

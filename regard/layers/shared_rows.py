@@ -33,6 +33,13 @@ class Shared(NamedTuple):
         return Shared(self.entries if is_same else selected(self.entries, groups), n_each)
 
 
+class Pointing(NamedTuple):
+    """The same for memory that stays where it is: row r of a batch looks at entry of[r]."""
+
+    entries: Any
+    of: Int[Tensor, " R"]
+
+
 def selected(tree: Any, rows: Int[Tensor, " R"]) -> Any:
     """`rows` of every tensor in nested tuples."""
     if isinstance(tree, Tensor):

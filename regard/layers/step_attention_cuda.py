@@ -17,19 +17,27 @@ FEW_PROGRAMS = 132  # as many as an H200 has processors: each then works with mo
 @triton.jit
 def _step(
     q_ptr, k_ptr, v_ptr, q_row, q_head, keys_ptr, values_ptr, cache_row, cache_head, n_ptr, y_ptr, scale,
-    n_heads: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr, IS_EARLY: tl.constexpr,
+    where_ptr, where_row,
+    n_heads: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr, IS_EARLY: tl.constexpr, HAS_TABLE: tl.constexpr,
 ):  # fmt: skip
     """Softmax as it goes (Milakov & Gimelshein 2018), in BLOCK lanes that meet only at the end.
 
     `top` is a lane's largest score so far, `total` its Σ exp(score - top). The first block of the past is asked for
-    before waiting for q, k and v: it was written by earlier steps.
+    before waiting for q, k and v: it was written by earlier steps. A table of rows is written in this one, but two
+    kernels earlier, of which the second began when the first was over.
     """
     row, head = tl.program_id(0) // n_heads, tl.program_id(0) % n_heads
     here = row.to(tl.int64) * q_row + head * q_head
     there = row.to(tl.int64) * cache_row + head.to(tl.int64) * cache_head
     channels, lanes = tl.arange(0, K), tl.arange(0, BLOCK)
-    where = there + lanes[:, None] * K + channels[None, :]
     n = tl.load(n_ptr)
+    if HAS_TABLE:
+        table = where_ptr + row.to(tl.int64) * where_row
+        rows = tl.load(table + lanes, mask=lanes < n, other=0).to(tl.int64)
+        first = rows * cache_row + head.to(tl.int64) * cache_head
+        where = first[:, None] + lanes[:, None] * K + channels[None, :]
+    else:
+        where = there + lanes[:, None] * K + channels[None, :]
     keys = tl.load(keys_ptr + where, mask=(lanes < n)[:, None], other=0.0)
     values = tl.load(values_ptr + where, mask=(lanes < n)[:, None], other=0.0)
     if IS_EARLY:
@@ -48,6 +56,10 @@ def _step(
     y = total[:, None] * values.to(tl.float32)
     for start in range(BLOCK, n, BLOCK):
         is_past = start + lanes < n
+        if HAS_TABLE:
+            rows = tl.load(table + start + lanes, mask=is_past, other=0).to(tl.int64)
+            first = rows * cache_row + head.to(tl.int64) * cache_head
+            where = first[:, None] + lanes[:, None] * K + channels[None, :]
         keys = tl.load(keys_ptr + where + start * K, mask=is_past[:, None], other=0.0)
         values = tl.load(values_ptr + where + start * K, mask=is_past[:, None], other=0.0)
         scores = tl.where(is_past, tl.sum(keys.to(tl.float32) * q[None, :], 1), -float("inf"))
@@ -64,7 +76,9 @@ def _step(
     tl.store(y_ptr + tl.program_id(0).to(tl.int64) * K + channels, (y / total).to(y_ptr.dtype.element_ty))
 
 
-def fused_step_attention(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, n: Tensor) -> Tensor:
+def fused_step_attention(
+    q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, n: Tensor, where: Tensor | None = None
+) -> Tensor:
     B, N, _, K = q.shape
     assert q.stride() == k.stride() == v.stride(), "q, k and v are thirds of one product"
     assert keys.is_contiguous(), "the cache is laid out head by head"
@@ -74,7 +88,8 @@ def fused_step_attention(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: 
     n_warps, block = shape(B * N, K)
     _step[(B * N,)](
         q, k, v, q.stride(0), q.stride(1), keys, values, keys.stride(0), keys.stride(1), n, y, 1 / math.sqrt(K),
-        n_heads=N, K=K, BLOCK=block, IS_EARLY=is_early, num_warps=n_warps,
+        where, 0 if where is None else where.stride(0),
+        n_heads=N, K=K, BLOCK=block, IS_EARLY=is_early, HAS_TABLE=where is not None, num_warps=n_warps,
         **({"launch_pdl": True} if is_early else {}),
     )  # fmt: skip
     return y

@@ -15,6 +15,7 @@ from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.source import Source
+from regard.models.still_decoding import Borrowed, room_for
 
 
 class Written(NamedTuple):
@@ -25,8 +26,16 @@ class Written(NamedTuple):
     decoder: State
     n_words: int
     """W, of which every step gives log-probabilities."""
+    capacity: int
+    """The most tokens a target will have."""
     attention: Float[Tensor, "R S"] | None = None
     """The weights with which the last step looked at the source, where they are kept."""
+    rows: Int[Tensor, " R"] | None = None
+    """What is still to be reordered, where the next step does that too."""
+    tried: bool = False
+    """Whether replaying was thought of and left."""
+    still: Borrowed | None = None
+    """Where the step is replayed as a CUDA graph, which then holds the decoder's state."""
 
 
 class Translating:
@@ -34,12 +43,20 @@ class Translating:
 
     `eos` is the token that every target begins after. With `keeps_attention` a state holds the weights on the source
     with which its last log-probabilities were found: the mean over the heads of the last layer that looks.
+
+    On a GPU a step is replayed as a CUDA graph where that is possible; `is_still` decides it otherwise.
     """
 
     def __init__(
-        self, model: Seq2Seq | ConditionalLanguageModel, *, eos: int = EOS, keeps_attention: bool = False
+        self,
+        model: Seq2Seq | ConditionalLanguageModel,
+        *,
+        eos: int = EOS,
+        keeps_attention: bool = False,
+        is_still: bool | None = None,
     ) -> None:
         self.model = model.eval()
+        self.is_still = (model.embedding.is_cuda if is_still is None else is_still) and not keeps_attention
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
         self.eos, self.keeps_attention = eos, keeps_attention
 
@@ -67,7 +84,7 @@ class Translating:
             decoder = self.model.start(source, capacity)
             slim = source._replace(states=source.states[:, :0], start=())
             first = torch.full((len(source.mask),), self.eos, device=self._device)
-            return self._step(first, Written(slim, decoder, self.model.n_words(source.words)))
+            return self._step(first, Written(slim, decoder, self.model.n_words(source.words), capacity))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
@@ -76,7 +93,22 @@ class Translating:
         The state is used up.
         """
         with on_device(self._device), attention_of_any_shape():
-            return self._step(tokens.to(self._device), state)
+            tokens = tokens.to(self._device)
+            if state.still is None and self.is_still:
+                state = self._in_its_place(state, len(tokens))
+            if state.still is not None:
+                return state.still.decoding.step(tokens, state.rows), state._replace(rows=None)
+            return self._step(tokens, state)
+
+    def _in_its_place(self, state: Written, n_rows: int) -> Written:
+        """The state where steps are replayed from now on; where that does not pay, as it was, but in order."""
+        target = self.model.target if isinstance(self.model, Seq2Seq) else self.model
+        room = None if state.tried else room_for(target, state.decoder, state.source, n_rows, state.capacity)
+        if room is not None:
+            return state._replace(decoder=None, still=Borrowed(target, state.decoder, state.source, room))
+        rows = state.rows
+        state = state._replace(tried=True, rows=None)
+        return state if rows is None else self._reordered(state, rows)
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
         record = Record() if self.keeps_attention else None
@@ -90,8 +122,15 @@ class Translating:
     def reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         """The state whose targets are `rows` of this one's (a row may come twice)."""
         rows = rows.to(self._device)
-        attention = mixers.reorder(state.attention, rows)
-        return Written(state.source.rows(rows), mixers.reorder(state.decoder, rows), state.n_words, attention)
+        if state.still is not None or (self.is_still and not state.tried):
+            return state._replace(rows=rows if state.rows is None else state.rows[rows])
+        return self._reordered(state, rows)
+
+    def _reordered(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
+        source, decoder, attention = (
+            mixers.reorder(part, rows) for part in (state.source, state.decoder, state.attention)
+        )
+        return state._replace(source=Source(*source), decoder=decoder, attention=attention)
 
     @property
     def _device(self) -> torch.device:

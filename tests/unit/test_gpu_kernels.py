@@ -4,15 +4,20 @@ import pytest
 import torch
 from torch import nn
 
-from regard.decode.config import SamplingConfig
+from regard.decode.beam import beam_search
+from regard.decode.config import BeamConfig, SamplingConfig
 from regard.decode.generate import generate_all
 from regard.layers.cross_entropy import chunked_cross_entropy, plain_cross_entropy
 from regard.layers.likeliest import likeliest
+from regard.layers.look_attention import look_attention, plain_look_attention
 from regard.layers.step_attention import plain_step_attention, step_attention
 from regard.layers.step_linear import plain_step_linear, step_linear
 from regard.layers.step_norm import plain_step_norm, step_norm
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
+from regard.models.seq2seq_assemblies import seq2seq
+from regard.models.seq2seq_config import Seq2SeqConfig
+from regard.models.seq2seq_next_token import Translating
 from regard.models.table import build_language_model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -95,3 +100,64 @@ def test_a_captured_step_writes_the_same_texts(name: str, temperature: float) ->
     on_cpu = [generate_all(GradientNextToken(model), prompt, sampling) for prompt in prompts]
     on_gpu = GradientNextToken(model.to(GPU))
     assert [generate_all(on_gpu, prompt, sampling) for prompt in prompts] == on_cpu
+
+
+@pytest.mark.parametrize("n", [0, 1, 17, 128, 200])
+def test_attention_to_a_past_in_other_rows_equals_the_plain_one(n: int) -> None:
+    torch.manual_seed(0)
+    R = 5
+    q, k, v = (part.view(R, 1, 3, 64).transpose(1, 2) for part in torch.randn(R, 1, 576, device=GPU).chunk(3, dim=-1))
+    keys, values = (torch.randn(R, 3, 256, 64, device=GPU) for _ in range(2))
+    where = torch.randint(R, (R, 256), dtype=torch.int32, device=GPU)
+    where[:, n] = torch.arange(R)
+    count, there = torch.tensor([n], device=GPU), (keys.clone(), values.clone())
+    ours = step_attention(q, k, v, keys, values, count, where)
+    torch.testing.assert_close(ours, plain_step_attention(q, k, v, *there, count, where), rtol=0, atol=1e-5)
+    assert torch.equal(keys, there[0])
+    assert torch.equal(values, there[1])
+
+
+@pytest.mark.parametrize("S", [1, 16, 33, 100])
+def test_attention_to_entries_equals_the_plain_one(S: int) -> None:
+    torch.manual_seed(0)
+    B, R, N, K = 4, 7, 2, 32
+    k, v = (part.view(B, S, N, K).transpose(1, 2) for part in torch.randn(B, S, 2 * N * K, device=GPU).chunk(2, dim=-1))
+    q = torch.randn(R, 1, N, K, device=GPU).transpose(1, 2)
+    is_there = torch.arange(S, device=GPU) < torch.randint(1, S + 1, (B, 1), device=GPU)
+    of = torch.randint(B, (R,), device=GPU)
+    plain = plain_look_attention(q, k, v, is_there, of)
+    torch.testing.assert_close(look_attention(q, k, v, is_there, of), plain, rtol=0, atol=1e-5)
+    whole = look_attention(q, k.contiguous(), v.contiguous(), is_there, of)
+    torch.testing.assert_close(whole, plain, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"norm": "post", "positions": "learned"},
+        {"encoder": "lstm", "decoder": "lstm", "attention": "mlp", "input_feeding": True},
+        {"encoder": "gru", "decoder": "gru", "attention": "dot", "n_layers": 2},
+        {"encoder": "lstm", "decoder": "lstm", "attention": "none"},
+    ],
+)
+def test_replayed_translations_are_the_usual_ones(changes: dict[str, object]) -> None:
+    torch.manual_seed(0)
+    config = Seq2SeqConfig.from_dict(
+        {"d_model": 64, "n_heads": 2, "n_layers": 2, "tying": "all", "p_dropout": 0.0} | changes
+    )
+    model = seq2seq(config, 50).to(GPU)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    for B, S in ((3, 5), (8, 20), (3, 7)):
+        source = torch.randint(1, 50, (B, S), device=GPU)
+        mask = torch.arange(S, device=GPU) < torch.randint(1, S + 1, (B, 1), device=GPU)
+        found = []
+        for is_still in (False, True):
+            writer = Translating(model, is_still=is_still)
+            log_probs, state = writer.begin(source, mask, None, 40)
+            limits = [40 - 3 * i for i in range(B)]
+            found.append(beam_search(writer, log_probs, state, BeamConfig(beam=4), max_lengths=limits, stop=0))
+        for plain, replayed in zip(*found, strict=True):
+            assert plain[0].tokens == replayed[0].tokens
+            assert abs(plain[0].log_prob - replayed[0].log_prob) < 2e-3

@@ -1,0 +1,142 @@
+"""Writing in memory that stays in its place equals writing that copies its state about."""
+
+from typing import Any
+
+import pytest
+import torch
+from tiny_seq2seq import VARIANTS, pairs, tiny_seq2seq
+
+from regard.decode.beam import beam_search
+from regard.decode.config import BeamConfig, SamplingConfig
+from regard.decode.decode_all import decode_all
+from regard.layers.look_attention import plain_look_attention
+from regard.layers.masked_attention import masked_attention
+from regard.layers.step_attention import plain_step_attention
+from regard.models import still_decoding
+from regard.models.seq2seq_next_token import Translating
+from regard.models.still_decoding import rounded
+
+STEPS = 20
+EACH = pytest.mark.parametrize("changes", VARIANTS, ids=lambda changes: "-".join(map(str, changes.values())) or "base")
+
+
+def found(model: Any, lengths: list[int], is_still: bool, beam: int = 3, seed: int = 0, copies: bool = False) -> Any:
+    batch = pairs(seed, lengths, copies=copies)
+    writer = Translating(model, is_still=is_still)
+    log_probs, state = writer.begin(batch.source, batch.mask, batch.words, STEPS)
+    limits = [STEPS - 2 * i for i in range(len(lengths))]  # so that sources end one after another
+    config = BeamConfig(beam=beam, n_best=2)
+    return beam_search(writer, log_probs, state, config, max_lengths=limits, stop=0)
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for first, second in zip(one, other, strict=True):
+        assert [h.tokens for h in first] == [h.tokens for h in second]
+        assert [h.log_prob for h in first] == pytest.approx([h.log_prob for h in second], rel=0, abs=1e-10)
+
+
+@EACH
+def test_a_search_finds_the_same(changes: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_seq2seq(**changes | {"max_context": 24})
+    filled = []
+    fill = still_decoding.StillDecoding.fill
+    monkeypatch.setattr(still_decoding.StillDecoding, "fill", lambda *given: (filled.append(1), fill(*given)))
+    copies = bool(changes.get("copies"))
+    for seed, lengths in enumerate([[5, 2, 4], [3, 3, 1, 6, 2], [4, 1, 2]]):
+        usual = found(model, lengths, is_still=False, seed=seed, copies=copies)
+        assert not filled
+        assert_same(found(model, lengths, is_still=True, seed=seed, copies=copies), usual)
+        assert len(filled) == (0 if copies else 1)  # what copies needs its weights on the source each step
+        filled.clear()
+
+
+def test_batches_that_fit_share_their_memory_and_leave_nothing_in_it() -> None:
+    model = tiny_seq2seq(max_context=24)
+    usual = [
+        found(model, lengths, is_still=False, seed=i) for i, lengths in enumerate([[9, 8, 7], [2, 1, 2], [9, 3, 8]])
+    ]
+    made = []
+    original = still_decoding.StillDecoding.__init__
+
+    def counted(self: Any, *given: Any) -> None:
+        made.append(self)
+        original(self, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(still_decoding.StillDecoding, "__init__", counted)
+        for i, lengths in enumerate([[9, 8, 7], [2, 1, 2], [9, 3, 8]]):
+            assert_same(found(model, lengths, is_still=True, seed=i), usual[i])
+    assert len(made) == 1
+
+
+def test_one_text_each_is_the_same_too() -> None:
+    for changes in ({}, {"encoder": "lstm", "decoder": "lstm", "attention": "mlp"}):
+        model = tiny_seq2seq(**changes | {"max_context": 24})
+        batch = pairs(1, [5, 2, 4, 3])
+        texts = []
+        for is_still in (False, True):
+            writer = Translating(model, is_still=is_still)
+            begun = writer.begin(batch.source, batch.mask, None, STEPS)
+            config = SamplingConfig(temperature=0.0)
+            texts.append(decode_all(writer, *begun, config, max_lengths=[20, 4, 9, 13], stop=0))
+        assert texts[0] == texts[1]
+
+
+def test_short_targets_and_large_memory_go_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(still_decoding, "StillDecoding", None)  # nothing may be made
+    model, batch = tiny_seq2seq(max_context=24), pairs(0, [3, 2])
+    writer = Translating(model, is_still=True)
+    _, state = writer.begin(batch.source, batch.mask, None, still_decoding.MIN_STEPS - 1)
+    state = writer.reorder(state, torch.tensor([1, 1, 0]))
+    log_probs, state = writer.step(torch.tensor([1, 2, 3]), state)
+    assert len(log_probs) == 3
+    assert state.still is None
+    monkeypatch.setattr(still_decoding, "MAX_BYTES", 1)
+    found(model, [3, 2], is_still=True)
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_seq2seq(max_context=24)
+    for n in (1, 3, 5):
+        found(model, [2] * n, is_still=True)
+    kept = still_decoding._OF_MODELS[model.target]._kept
+    assert [key[0].n_sources for key in kept] == [1, 3, 5]
+    largest = max(each.n_bytes for each in kept.values())
+    monkeypatch.setattr(still_decoding, "MAX_BYTES", largest)
+    found(model, [2] * 3, is_still=True)
+    assert [key[0].n_sources for key in kept] == [3]
+
+
+def test_sizes_are_rounded_up_by_a_quarter_at_most() -> None:
+    for n in range(1, 2000):
+        assert n <= rounded(n) <= max(n, 1.25 * n)
+    assert len({rounded(n) for n in range(1, 1025)}) < 45
+
+
+def test_a_past_that_lies_in_other_rows() -> None:
+    """Row 0 came from row 1 after the first position; its past is put together by hand."""
+    draws = torch.Generator().manual_seed(0)
+    keys, values = (torch.randn(2, 1, 4, 3, generator=draws, dtype=torch.float64) for _ in range(2))
+    q, k, v = (torch.randn(2, 1, 1, 3, generator=draws, dtype=torch.float64) for _ in range(3))
+    where = torch.tensor([[0, 1, 0, 7], [1, 1, 1, 7]], dtype=torch.int32)
+    where[:, 3] = 0  # beyond the past, never read
+    y = plain_step_attention(q, k, v, keys, values, torch.tensor([2]), where)
+    for row, past in enumerate([[(0, 0), (1, 1)], [(1, 0), (1, 1)]]):
+        own_k = torch.stack([keys[r, 0, t] for r, t in past] + [k[row, 0, 0]])
+        own_v = torch.stack([values[r, 0, t] for r, t in past] + [v[row, 0, 0]])
+        weights = (own_k @ q[row, 0, 0] / 3**0.5).softmax(dim=0)
+        torch.testing.assert_close(y[row, 0, 0], weights @ own_v, rtol=0, atol=1e-12)
+
+
+def test_rows_look_at_the_entries_they_are_told() -> None:
+    draws = torch.Generator().manual_seed(1)
+    k, v = (torch.randn(2, 2, 5, 4, generator=draws, dtype=torch.float64) for _ in range(2))
+    q = torch.randn(3, 2, 1, 4, generator=draws, dtype=torch.float64)
+    is_there = torch.arange(5) < torch.tensor([[5], [2]])
+    y = plain_look_attention(q, k, v, is_there, torch.tensor([1, 0, 1]))
+    for row, entry in enumerate([1, 0, 1]):
+        n = int(is_there[entry].sum())
+        own = masked_attention(
+            q[row : row + 1], k[entry : entry + 1, :, :n], v[entry : entry + 1, :, :n], is_there[entry : entry + 1, :n]
+        )[0]
+        torch.testing.assert_close(y[row : row + 1], own, rtol=0, atol=1e-12)
