@@ -131,28 +131,37 @@ class ConditionalLanguageModel(nn.Module):
         return log_probs
 
     def nats_of(
-        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Nats summed over the real tokens (mask True), and how many these are.
+        """Nats summed over the real tokens (mask True), and how many these are."""
+        _, nats = self.goal_of(h, targets, mask)
+        return nats, mask.sum()
+
+    def goal_of(
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """What training makes small, and the nats that are in it, each summed over the real tokens (mask True).
 
         With `smoothing` ε: (1-ε) (-log P(y)) + ε mean over the vocabulary of -log p (regard/layers/label_smoothing.py).
+        The nats come with it at no cost.
         """
         W, b = self.output_weight, self.bias
         if isinstance(h, Pointed):
             nats, of_vocabulary = self._nats_of_mixture(h, targets)
+            goal = nats
             if smoothing:
                 rows, answers = h.h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
                 uniform = of_vocabulary + above_mean_logit(rows, W, b, answers).view(targets.shape)
-                nats = (1 - smoothing) * nats + smoothing * uniform
-            return nats.where(mask, 0.0).sum(), mask.sum()
+                goal = (1 - smoothing) * nats + smoothing * uniform
+            return goal.where(mask, 0.0).sum(), nats.where(mask, 0.0).sum()
         rows, answers = h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
         is_real = mask.reshape(-1)
         if rows.device.type == "cpu":  # padding costs as much as words do; a GPU would have to wait to know how many
             rows, answers, is_real = rows[is_real], answers[is_real], is_real[is_real]
-        total, count = chunked_cross_entropy(rows, W, b, answers, is_real)
-        if smoothing:
-            total = total + smoothing * above_mean_logit(rows, W, b, answers).where(is_real, 0.0).sum()
-        return total, count
+        nats, _ = chunked_cross_entropy(rows, W, b, answers, is_real)
+        if not smoothing:
+            return nats, nats
+        return nats + smoothing * above_mean_logit(rows, W, b, answers).where(is_real, 0.0).sum(), nats
 
     def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target; few logits are held at a time. For scoring."""

@@ -68,7 +68,7 @@ def _facts(target: ConditionalLanguageModel, language_model: LanguageModel) -> l
     facts.append(Fact("n_layers", len(layers), len(mixer.layers)))
     facts.append(Fact("d_model", target.d_model, language_model.d_model))
     if isinstance(decoder, TransformerDecoder) and isinstance(mixer, AttentionStack):
-        lowest = mixer.layers[0]
+        lowest: object = mixer.layers[0]
         assert isinstance(lowest, TransformerBlock), "its kind was told"
         ours, theirs = _of_block(decoder.layers[0], decoder.positions), _of_block(lowest, mixer.positions)
         facts += [Fact(name, ours[name], theirs[name]) for name in ours]

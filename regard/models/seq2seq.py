@@ -86,10 +86,16 @@ class Seq2Seq(nn.Module):
         return self.target(inputs, self.encode(source, source_mask, words, record), record)  # type: ignore[no-any-return]
 
     def nats_of(
-        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Nats summed over the real tokens, with labels smoothed by `smoothing`; and how many these are."""
-        return self.target.nats_of(h, targets, mask, smoothing)
+        """Nats summed over the real tokens, and how many these are."""
+        return self.target.nats_of(h, targets, mask)
+
+    def goal_of(
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """The nats with labels smoothed, which training makes small; and without."""
+        return self.target.goal_of(h, targets, mask, smoothing)
 
     def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target."""

@@ -60,5 +60,4 @@ class CaptionLesson:
         else:
             is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
             h = rolled_out(model.target, model.encode(seen), inputs, is_own)
-        nats, _ = model.target.nats_of(h, targets, mask, self.teaching.smoothing)
-        return PartLoss(nats, nats, None)
+        return PartLoss(*model.target.goal_of(h, targets, mask, self.teaching.smoothing), None)

@@ -3,6 +3,9 @@
     {"kind": "train" | "valid", "step", "tokens", "flops", "seconds", "nats_per_token", "bits_per_byte",
      "lr", "grad_norm", "tokens_per_second"}
 
+`nats_per_token` is -log P of the true tokens, of both kinds: what training adds to it, label smoothing or a penalty, is
+left out. On a line of kind "train" it is measured while parts of the model are dropped.
+
 `seconds` and `tokens_per_second` are wall-clock; every other number is the same in a run that was killed and resumed.
 """
 

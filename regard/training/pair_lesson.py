@@ -54,5 +54,4 @@ class PairLesson:
         else:
             is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
             h = rolled_out(model, model.encode(source, source_mask, words), inputs, is_own)
-        nats, _ = model.nats_of(h, targets, mask, self.teaching.smoothing)
-        return PartLoss(nats, nats, None)
+        return PartLoss(*model.goal_of(h, targets, mask, self.teaching.smoothing), None)

@@ -39,10 +39,11 @@ def test_padding_and_batch_mates_change_nothing(
         alone = model.target(batch.inputs[one, :T], source)
         n = min(W, alone.shape[-1])
         torch.testing.assert_close(together[one, :T, :n], alone[..., :n], **EXACT)
-        parts = model.nats_of(h, batch.targets[one, :T], batch.target_mask[one, :T], 0.1)
-        nats, count = nats + parts[0].item(), count + int(parts[1])
+        own = batch.targets[one, :T], batch.target_mask[one, :T]
+        nats, count = nats + model.goal_of(h, *own, 0.1)[0].item(), count + int(model.nats_of(h, *own)[1])
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
-    total, n_real = model.nats_of(h, batch.targets, batch.target_mask, 0.1)
+    total, _ = model.goal_of(h, batch.targets, batch.target_mask, 0.1)
+    _, n_real = model.nats_of(h, batch.targets, batch.target_mask)
     assert total.item() == pytest.approx(nats, abs=1e-10)
     assert int(n_real) == count == sum(lengths)
 

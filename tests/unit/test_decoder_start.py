@@ -76,8 +76,10 @@ def test_the_first_weights_of_the_decoder_are_the_language_models(files: list[st
     before = api.load(lm)
     assert isinstance(before.model, LanguageModel)
     assert torch.equal(run.model.target.embedding, before.model.embedding)
-    ours, theirs = run.model.target.decoder.recurrent.state_dict(), before.model.mixer.state_dict()
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    ours, theirs = run.model.state_dict(), before.model.state_dict()
+    layers = {name.removeprefix("mixer."): value for name, value in theirs.items() if name.startswith("mixer.")}
+    assert len(layers) == 4
+    assert all(torch.equal(ours[f"target.decoder.recurrent.{name}"], value) for name, value in layers.items())
     assert run.target_tokenizer.hash == before.tokenizer.hash
     assert run.source_tokenizer.hash != before.tokenizer.hash
 

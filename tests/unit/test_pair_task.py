@@ -68,13 +68,15 @@ def test_smoothed_labels_by_hand(variant: str) -> None:
     log_P = model(source, source_mask, inputs, rest[0] if rest else None)
     true = -log_P.gather(2, targets[..., None])[..., 0]
     expected = (0.7 * true + 0.3 * -log_p.mean(dim=-1))[mask].sum()
-    found = lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal
-    assert abs(found - expected) < 1e-10 * expected
+    found = lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0)
+    assert abs(found.goal - expected) < 1e-10 * expected
+    assert abs(found.nats - true[mask].sum()) < 1e-10 * expected
 
 
-def test_a_lesson_without_smoothing_is_the_sum_that_is_evaluated() -> None:
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_nats_of_lessons_are_the_sum_that_is_evaluated(smoothing: float) -> None:
     model, prepared = built("lstm to gru")
-    task = tiny_task(model.double().eval(), prepared, smoothing=0.0)
+    task = tiny_task(model.double().eval(), prepared, smoothing=smoothing)
     lesson = task.lesson
     total = sum(
         lesson.loss(model, lesson.body(model), lesson.at(i).tensors, None, i).nats.item()

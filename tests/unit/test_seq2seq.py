@@ -28,7 +28,7 @@ def test_every_parameter_gets_a_gradient(changes: dict[str, object]) -> None:
     model = seq2seq(config, V, V_SOURCE)  # as it starts, and not with weights made large
     batch = pairs(0, [5, 2, 4], [3, 6, 4], config.copies)
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
-    model.nats_of(h, batch.targets, batch.target_mask, 0.1)[0].backward()
+    model.goal_of(h, batch.targets, batch.target_mask, 0.1)[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -79,11 +79,14 @@ def test_smoothed_nats_are_those_of_a_smoothed_target(smoothing: float, copies: 
     model = tiny_seq2seq(copies=copies, tying="none", decoder="gru", encoder="gru")
     batch = pairs(1, [3, 4], [4, 2], copies)
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
-    nats, count = model.nats_of(h, batch.targets, batch.target_mask, smoothing)
+    goal, nats = model.goal_of(h, batch.targets, batch.target_mask, smoothing)
     log_p = model.target._logits(h.h if isinstance(h, Pointed) else h).log_softmax(dim=-1)
     expected = (1 - smoothing) * model.nats_each(h, batch.targets) - smoothing * log_p.mean(dim=-1)
-    torch.testing.assert_close(nats, expected[batch.target_mask].sum(), **EXACT)
+    torch.testing.assert_close(goal, expected[batch.target_mask].sum(), **EXACT)
+    plain, count = model.nats_of(h, batch.targets, batch.target_mask)
     assert int(count) == 6
+    for each in (nats, plain):
+        torch.testing.assert_close(each, model.nats_each(h, batch.targets)[batch.target_mask].sum(), **EXACT)
 
 
 def test_a_target_above_the_mean_logit_by_hand() -> None:
@@ -240,7 +243,7 @@ def test_low_precision_changes_the_loss_by_little(changes: dict[str, object]) ->
         model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=is_low):
             h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
-            nats, _ = model.nats_of(h, batch.targets, batch.target_mask, 0.1)
+            nats, _ = model.goal_of(h, batch.targets, batch.target_mask, 0.1)
         nats.backward()
         found.append(nats.item())
     assert found[1] == pytest.approx(found[0], rel=0.05)
