@@ -19,6 +19,7 @@ import regard.models.seq2seq_config
 
 if torch.cuda.is_available():  # Triton reads the source of its kernels, which the hook would wrap
     import regard.layers.cross_entropy_cuda
+    import regard.layers.look_attention_cuda
     import regard.layers.step_attention_cuda
     import regard.layers.step_linear_cuda  # noqa: F401
 
