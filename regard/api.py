@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from regard import __version__
 from regard import folder as run_folder
-from regard.card import write_card
-from regard.config import RunConfig, check_unknown_words, folder_of, load_config, mapping, read_yaml, with_settings
-from regard.count.config import NgramConfig
-from regard.count.ngram import NgramModel
-from regard.data.encode import Prepared, prepare
+from regard.config import RunConfig, folder_of, load_config, mapping, read_yaml, with_settings
 from regard.decoder_start import in_its_vocabulary
-from regard.errors import InterruptedRunError, RegardError, naming_recipe
-from regard.files import write_atomically
+from regard.errors import RegardError, naming_recipe
 from regard.lens.trace import trace
-from regard.models.gradient_model import GradientModel
-from regard.models.table import PICTURE_MODELS, build_language_model, model_entry
-from regard.plan import Drawing, Plan, caption_plan, pair_plan
+from regard.models.table import PICTURE_MODELS
+from regard.plan import Drawing, Plan, caption_plan, pair_plan, text_plan
 from regard.run import Run
 from regard.run import load as load_text_run
-from regard.score.evaluate import evaluate
-from regard.start import Start, first_weights_of, start_at, started_at, starting_from
-from regard.training.checkpoint import latest_checkpoint
-from regard.training.count import check_end_mark, train_count
-from regard.training.device import pick_device
-from regard.training.evaluation import first_tokens
-from regard.training.loop import train_task
-from regard.training.memory import check_memory
-from regard.training.memory import estimate as estimate_memory
+from regard.start import start_at, started_at, starting_from
+from regard.text_training import train_text
 from regard.training.progress import Reporter, Silent
-from regard.training.reading import batches_for, context_of
-from regard.training.text_task import TextTask
-from regard.training.weights import load_weights
 
 if TYPE_CHECKING:
     from regard.comparison.result import Comparison
@@ -48,9 +26,6 @@ if TYPE_CHECKING:
     from regard.text.learning import Progress
 
 __all__ = ["Plan", "Run", "compare", "load", "plan", "report", "study", "trace", "train"]
-
-MAX_TEST_TOKENS = 200_000
-"""A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
 
 
 def resolve(
@@ -130,47 +105,17 @@ def train(
         run_folder.check_resumable(Path(out))
     folder, config = _place(recipe, asked, out=out, resume=resume)
     reporter, progress = reporter or Silent(), progress or _drawing_nothing
-    named = recipe if data is None else None
-    if config.reads_pairs:
-        from regard.pair_training import train_pairs
+    how: dict[str, Any] = {"resume": resume, "is_tested": is_tested, "progress": progress, "reporter": reporter}
+    with naming_recipe(recipe if data is None else None):
+        if config.reads_pairs:
+            from regard.pair_training import train_pairs
 
-        with naming_recipe(named):
-            return train_pairs(config, folder, resume=resume, is_tested=is_tested, progress=progress, reporter=reporter)
-    if config.reads_pictures:
-        from regard.caption_training import train_captions
+            return train_pairs(config, folder, **how)
+        if config.reads_pictures:
+            from regard.caption_training import train_captions
 
-        with naming_recipe(named):
-            return train_captions(
-                config, folder, resume=resume, is_tested=is_tested, progress=progress, reporter=reporter
-            )
-    return _train_text(config, folder, named, resume, is_tested, progress, reporter)
-
-
-def _train_text(
-    config: RunConfig,
-    folder: Path,
-    recipe: Any,
-    resume: bool,
-    is_tested: bool,
-    progress: Drawing,
-    reporter: Reporter,
-) -> Run:
-    start = first_weights_of(config.start_from, folder)
-    for note in [*([start.note] if start is not None and start.note else []), *config.notes()]:
-        reporter.note(note)
-    is_begun = (folder / "config.yaml").exists()
-    with progress() as draw, naming_recipe(recipe):
-        if is_begun:
-            prepared = run_folder.prepared_again(folder, config, progress=draw)
-        else:
-            prepared = prepare(config.text, config.tokenizer, progress=draw)
-    facts = _rehearsed(config, prepared, start)
-    first_weights = None if start is None else start.weights()
-    with run_folder.alone_in(folder):
-        if not is_begun:
-            run_folder.begin(folder, config, prepared.tokenizer, facts)
-        _fit(config, prepared, folder, resume, reporter, first_weights)
-        return _finished(config, prepared, folder, is_tested)
+            return train_captions(config, folder, **how)
+        return train_text(config, folder, **how)
 
 
 def load(folder: str | Path, device: str = "auto", precision: str = "float32") -> Any:
@@ -188,59 +133,6 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32") -
 
         return load_pair_run(folder, device, precision)
     return load_text_run(folder, device, precision)
-
-
-def _finished(config: RunConfig, prepared: Prepared, folder: Path, is_tested: bool) -> Run:
-    """The run, loaded, with its test score and its card written."""
-    run = load_text_run(folder)
-    if isinstance(run.model, NgramModel):  # how many n-grams a text has is known once they are counted
-        run.facts = replace(run.facts, n_parameters=sum(run.model.n_ngrams))
-        run_folder.write_facts(folder, run.facts)
-    test = None
-    if is_tested and len(prepared.test):
-        test = evaluate(run.next_token, first_tokens(prepared.test, MAX_TEST_TOKENS))
-        write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
-    write_card(folder, config, run.facts, prepared, test)
-    return run
-
-
-def _fit(
-    config: RunConfig,
-    prepared: Prepared,
-    folder: Path,
-    resume: bool,
-    reporter: Reporter,
-    first_weights: dict[str, Tensor] | None,
-) -> None:
-    """Count or descend, whichever the model does."""
-    if isinstance(config.model, NgramConfig):
-        train_count(config.model, prepared, folder, train=config.train, reporter=reporter)
-        return
-    torch.manual_seed(config.seed)
-    network = build_language_model(config.model_name, config.model, prepared.tokenizer.vocab_size)
-    if first_weights is not None:
-        load_weights(network, first_weights)
-        first_weights.clear()  # so much memory is not needed twice
-    before = latest_checkpoint(folder)
-    result = train_task(
-        network,
-        TextTask(network, prepared, config.train, config.seed),
-        folder,
-        train=config.train,
-        optimizer=config.optimizer,
-        schedule=config.schedule,
-        runtime=config.runtime,
-        checkpoint=config.checkpoint,
-        seed=config.seed,
-        resume=resume,
-        reporter=reporter,
-    )
-    if not result.is_finished:
-        raise InterruptedRunError(
-            f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
-        )
-    if before is not None and before == latest_checkpoint(folder):
-        reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
 
 
 def _place(
@@ -279,35 +171,9 @@ def plan(
 ) -> Plan:
     """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
     config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
-    if config.reads_pairs:
-        with naming_recipe(recipe if data is None else None):
-            return pair_plan(config, progress or _drawing_nothing)
-    if config.reads_pictures:
-        with naming_recipe(recipe if data is None else None):
-            return caption_plan(config, progress or _drawing_nothing)
-    start = None if config.start_from is None else start_at(Path(config.start_from))
-    with (progress or _drawing_nothing)() as draw, naming_recipe(recipe if data is None else None):
-        prepared = prepare(config.text, config.tokenizer, progress=draw)
-    sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
-    tokenizer = prepared.tokenizer
-    check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
-    if model_entry(config.model_name).kind == "count":
-        check_end_mark(tokenizer)
-        beginning = tokenizer.decode(prepared.train[:256])
-        return Plan(config, None, None, None, sizes, tokenizer.vocab_size, (beginning,))
-    network = _outline(config, tokenizer.vocab_size)
-    memory = estimate_memory(network, train=config.train, optimizer=config.optimizer, runtime=config.runtime)
-    batches = batches_for(network, prepared.train, config.train, config.seed)
-    return Plan(
-        config,
-        network.n_parameters,
-        network.flops_per_token(context_of(network, config.train)),
-        memory,
-        sizes,
-        tokenizer.vocab_size,
-        tuple(tokenizer.decode(row) for row in batches.at(0).inputs),
-        start,
-    )
+    planned = pair_plan if config.reads_pairs else caption_plan if config.reads_pictures else text_plan
+    with naming_recipe(recipe if data is None else None):
+        return planned(config, progress or _drawing_nothing)
 
 
 def compare(
@@ -361,38 +227,6 @@ def study(
 def study_folder(name: str) -> Path:
     """Where the page of a study goes if nothing else is said."""
     return Path("study") / name
-
-
-def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> run_folder.RunFacts:
-    """All that can be refused is refused here, with no weights allocated and before anything is written."""
-    tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
-    check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
-    if model_entry(config.model_name).kind == "count":
-        check_end_mark(tokenizer)
-    if model_entry(config.model_name).kind == "gradient":
-        network = _outline(config, tokenizer.vocab_size)
-        batches_for(network, prepared.train, config.train, config.seed)
-        needed = estimate_memory(network, train=config.train, optimizer=config.optimizer, runtime=config.runtime)
-        check_memory(needed, config.runtime, pick_device(config.runtime.device))
-        n_parameters, flops = network.n_parameters, network.flops_per_token(context_of(network, config.train))
-    return run_folder.RunFacts(
-        format=run_folder.FORMAT,
-        regard=__version__,
-        model=config.model_name,
-        vocab_size=tokenizer.vocab_size,
-        tokenizer=tokenizer.hash,
-        data=prepared.fingerprint,
-        n_parameters=n_parameters,
-        flops_per_token=flops,
-        started_from=None if start is None else str(start.path),
-        started_weights=None if start is None else start.sha256,
-    )
-
-
-def _outline(config: RunConfig, vocab_size: int) -> GradientModel:
-    """The model with shapes and no memory."""
-    with torch.device("meta"):
-        return build_language_model(config.model_name, config.model, vocab_size)
 
 
 def _drawing_nothing() -> AbstractContextManager[None]:

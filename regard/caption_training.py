@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,31 +16,26 @@ from regard.data.prepared_captions import PreparedCaptions, first_pictures, prep
 from regard.decode.caption import MAX_LENGTH
 from regard.decode.config import BeamConfig
 from regard.decoder_start import begin_decoder, check_decoder
-from regard.errors import InterruptedRunError
 from regard.files import write_atomically
+from regard.fitting import fit
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.picture_encoder import EfficientNetPictures
 from regard.models.table import build_picture_model
+from regard.plan import Drawing
 from regard.start import Start, first_weights_of
 from regard.training.caption_task import CaptionTask, Features
 from regard.training.checkpoint import MODEL, latest_checkpoint
 from regard.training.device import pick_device
-from regard.training.loop import train_task
 from regard.training.memory import check_memory
 from regard.training.picture_features import picture_features
 from regard.training.progress import Reporter
 from regard.training.weights import load_weights, read_tensors
 from regard.weights.efficientnet_lite import find_published, load_published
 
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
-
 MAX_TEST_PICTURES = 1000
 """A run is scored on so many of its test pictures when it ends; `regard eval` takes them all."""
 SEEING = "looking at pictures"
-
-Drawing = Callable[[], AbstractContextManager["Progress | None"]]
 
 
 def train_captions(
@@ -144,25 +136,7 @@ def _fit(
     elif isinstance(network.encoder, EfficientNetPictures):
         load_published(network.encoder.network)
     features = features_of(config, network, prepared, progress) if keeps_features(config) else None
-    result = train_task(
-        network,
-        task_of(config, network, prepared, features),
-        folder,
-        train=config.train,
-        optimizer=config.optimizer,
-        schedule=config.schedule,
-        runtime=config.runtime,
-        checkpoint=config.checkpoint,
-        seed=config.seed,
-        resume=resume,
-        reporter=reporter,
-    )
-    if not result.is_finished:
-        raise InterruptedRunError(
-            f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
-        )
-    if before is not None and before == latest_checkpoint(folder):
-        reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
+    fit(config, network, task_of(config, network, prepared, features), folder, resume=resume, reporter=reporter)
     return features
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -16,27 +13,22 @@ from regard.config import RunConfig
 from regard.data.prepared_pairs import PreparedPairs, prepare_pairs
 from regard.decode.config import BeamConfig
 from regard.decoder_start import begin_decoder, check_decoder
-from regard.errors import InterruptedRunError, RegardError
+from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.fitting import fit
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_pair_model
 from regard.pair_card import write_pair_card
 from regard.pair_run import PairEvaluation, PairRun, load_pair_run
+from regard.plan import Drawing
 from regard.start import Start, first_weights_of
-from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
-from regard.training.loop import train_task
 from regard.training.memory import check_memory
 from regard.training.pair_task import PairTask, readable_pairs
 from regard.training.progress import Reporter
 
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
-
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs when it ends; `regard eval` takes them all."""
-
-Drawing = Callable[[], AbstractContextManager["Progress | None"]]
 
 
 def train_pairs(
@@ -128,26 +120,7 @@ def _fit(
     network = build(config, prepared)
     if start is not None:
         begin_decoder(network, start)
-    before = latest_checkpoint(folder)
-    result = train_task(
-        network,
-        task_of(config, network, prepared),
-        folder,
-        train=config.train,
-        optimizer=config.optimizer,
-        schedule=config.schedule,
-        runtime=config.runtime,
-        checkpoint=config.checkpoint,
-        seed=config.seed,
-        resume=resume,
-        reporter=reporter,
-    )
-    if not result.is_finished:
-        raise InterruptedRunError(
-            f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
-        )
-    if before is not None and before == latest_checkpoint(folder):
-        reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
+    fit(config, network, task_of(config, network, prepared), folder, resume=resume, reporter=reporter)
 
 
 def _finished(config: RunConfig, prepared: PreparedPairs, folder: Path, is_tested: bool) -> PairRun:

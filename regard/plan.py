@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.config import RunConfig
+from regard.config import RunConfig, check_unknown_words
 from regard.start import Start, start_at
 from regard.training.memory import MemoryEstimate
 
@@ -56,6 +56,38 @@ class Plan:
 
 def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 2**20:,.1f} MB"
+
+
+def text_plan(config: RunConfig, progress: Drawing) -> Plan:
+    from regard.data.encode import prepare
+    from regard.models.table import model_entry
+    from regard.text_training import outline
+    from regard.training.count import check_end_mark
+    from regard.training.memory import estimate
+    from regard.training.reading import batches_for, context_of
+
+    start = None if config.start_from is None else start_at(Path(config.start_from))
+    with progress() as draw:
+        prepared = prepare(config.text, config.tokenizer, progress=draw)
+    sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
+    tokenizer = prepared.tokenizer
+    check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
+    if model_entry(config.model_name).kind == "count":
+        check_end_mark(tokenizer)
+        beginning = tokenizer.decode(prepared.train[:256])
+        return Plan(config, None, None, None, sizes, tokenizer.vocab_size, (beginning,))
+    network = outline(config, tokenizer.vocab_size)
+    batches = batches_for(network, prepared.train, config.train, config.seed)
+    return Plan(
+        config,
+        network.n_parameters,
+        network.flops_per_token(context_of(network, config.train)),
+        estimate(network, config.train, config.optimizer, config.runtime),
+        sizes,
+        tokenizer.vocab_size,
+        tuple(tokenizer.decode(row) for row in batches.at(0).inputs),
+        start,
+    )
 
 
 def pair_plan(config: RunConfig, progress: Drawing) -> Plan:
