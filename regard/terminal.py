@@ -6,8 +6,7 @@ import json
 import math
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING
 from itertools import chain
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from regard.api import Plan
     from regard.caption_run import CaptionRun
     from regard.comparison.result import Comparison
-    from regard.decode.lines import LinesDone
     from regard.pair_run import PairEvaluation, PairRun
     from regard.run import Run
     from regard.score.evaluate import Evaluation
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
+MAX_ROWS = 12  # of a batch that are shown
 
 # From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
 # dark backgrounds and by colour-blind readers (lightness alone tells the order).
@@ -122,8 +121,10 @@ def print_plan(plan: Plan) -> None:
         table.add_row(f"[bold]{name}[/bold]", value)
     console.print(table)
     console.print("[bold]The first batch, decoded[/bold]")
-    for row, text in enumerate(plan.first_batch, start=1):
+    for row, text in enumerate(plan.first_batch[:MAX_ROWS], start=1):
         console.print(Text(f"{row:3}  ", "dim") + Text(_on_one_line(text)))
+    if (n_more := len(plan.first_batch) - MAX_ROWS) > 0:
+        console.print(f"[dim]     and {n_more:,} more[/dim]")
     console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
 
 
@@ -321,67 +322,6 @@ def draw_progress() -> Iterator[Progress]:
 
     with bars:
         yield tell
-
-
-@contextmanager
-def source_lines(file: Path | None) -> Iterator[Iterator[str]]:
-    """The lines of a file or of standard input, as they come; what is not UTF-8 is an error that names the line."""
-    from regard.errors import RegardError, nearest
-
-    def read(stream: Any) -> Iterator[str]:
-        for number, line in enumerate(stream, start=1):
-            try:
-                yield line.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise RegardError(f"Line {number} is not UTF-8 ({error.reason}). Convert the text first.") from None
-
-    if file is None:
-        yield read(sys.stdin.buffer)
-        return
-    try:
-        stream = open(file, "rb")  # noqa: SIM115 (what goes wrong while it is read is not about opening it)
-    except FileNotFoundError:
-        siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
-        raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
-    except OSError as error:
-        raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
-    with stream:
-        yield read(stream)
-
-
-def whole_lines(file: Path) -> list[str]:
-    """All lines of a file."""
-    with source_lines(file) as lines:
-        return list(lines)
-
-
-def same_length(files: Sequence[Path]) -> list[list[str]]:
-    """The lines of several files that belong together line by line."""
-    from regard.errors import RegardError
-
-    found = [whole_lines(file) for file in files]
-    for file, lines in zip(files[1:], found[1:], strict=True):
-        if len(lines) != len(found[0]):
-            raise RegardError(
-                f"'{files[0]}' has {len(found[0]):,} lines and '{file}' {len(lines):,}: line i of one must belong to "
-                "line i of the other. Give files of equal length."
-            )
-    return found
-
-
-@contextmanager
-def lines_progress() -> Iterator[Callable[[LinesDone], None]]:
-    """How many lines are done and how fast, on stderr, where somebody looks at it and types nothing."""
-    began, is_shown = time.monotonic(), sys.stderr.isatty() and not sys.stdin.isatty()
-
-    def tell(done: LinesDone) -> None:
-        if is_shown:
-            rate = done.n_lines / max(time.monotonic() - began, 1e-9)
-            print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
-
-    yield tell
-    if is_shown:
-        print(file=sys.stderr)
 
 
 def _on_one_line(text: str) -> str:

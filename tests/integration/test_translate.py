@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny_pairs import TEXTS, write_pairs
+
+from regard.terminal import MAX_ROWS
 
 WORDS = ["tokenizer.kind=word", "tokenizer.vocab_size=null"]
 SMALL = ["model.d_model=8", "model.n_layers=1", "model.n_heads=2", "model.max_context=12", "train.max_steps=2"]
@@ -123,6 +127,7 @@ def test_a_line_that_is_too_long(regard: Any, refuses: Any, pair_run: Path, tmp_
     done = regard("translate", tmp_path / "run", path, "--skip-bad", "--align")
     assert (done.code, done.out.splitlines()[0]) == (0, "\t")
     assert len(done.out.splitlines()) == 2
+    assert done.err == "regard: left out, each an empty line: 1 too long.\n"
 
 
 def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines: Path, tmp_path: Path) -> None:
@@ -130,6 +135,22 @@ def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines:
     refuses("cannot be read: Is a directory", words=["translate", pair_run, tmp_path])
     (tmp_path / "latin.en").write_bytes(b"the red house\ncaf\xe9\n")
     refuses("Line 2 is not UTF-8", words=["translate", pair_run, tmp_path / "latin.en"])
+
+
+def test_lines_that_are_not_utf8_can_be_left_out_and_are_counted(regard: Any, pair_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "latin.en"
+    path.write_bytes(f"{TEXTS[7][0]}\ncaf".encode() + b"\xe9\n" + f"{TEXTS[2][0]}\n".encode())
+    done = regard("translate", pair_run, path, "--skip-bad")
+    assert (done.code, done.out) == (0, f"{TEXTS[7][1]}\n\n{TEXTS[2][1]}\n")
+    assert done.err == "regard: left out, each an empty line: 1 not UTF-8.\n"
+
+
+def test_a_closed_standard_input_is_one_sentence(pair_run: Path) -> None:
+    """What a service without an input has, or `<&-` in a shell."""
+    command = f"{Path(sys.executable).with_name('regard')} translate {pair_run} <&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "regard: Standard input is closed. Pipe lines in, or name a file of them.\n"
 
 
 def test_wrong_verbs_and_wrong_tags(refuses: Any, pair_run: Path, lstm_run: Path, lines: Path) -> None:
@@ -156,9 +177,12 @@ def test_eval_has_bleu_and_chrf(regard: Any, refuses: Any, pair_run: Path, tmp_p
 def test_a_dry_run_shows_the_plan_and_writes_nothing(regard: Any, tmp_path: Path) -> None:
     done = regard(*small(*write_pairs(tmp_path)), "--dry-run", "--out", tmp_path / "run")
     assert done.code == 0, done
-    for part in ("name: seq2seq", "target_tokenizer: null", "FLOPs a token", "memory, estimated", TEXTS[3][1]):
+    for part in ("name: seq2seq", "target_tokenizer: null", "FLOPs a token", "memory, estimated"):
         assert part in done.out, part
     assert not (tmp_path / "run").exists()
+    shown = done.out[done.out.index("The first batch, decoded") :]
+    assert sum(target in shown for _, target in TEXTS) == MAX_ROWS
+    assert f"and {len(TEXTS) - MAX_ROWS} more" in shown  # a batch may hold hundreds of pairs
 
 
 def test_models_lists_what_can_be_set(regard: Any) -> None:
