@@ -15,12 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["RegardError", "__version__", "compare", "load", "study", "trace", "train"]
+__all__ = ["RegardError", "__version__", "compare", "compare_runs", "load", "study", "trace", "train"]
 
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.api import compare, load, study, trace, train
+    from regard.systems.comparing import compare_runs
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from regard import api
 
         return getattr(api, name)
+    if name == "compare_runs":
+        from regard.systems.comparing import compare_runs
+
+        return compare_runs
     raise AttributeError(f"module 'regard' has no attribute '{name}'")
 
 

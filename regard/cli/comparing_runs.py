@@ -42,7 +42,7 @@ def compare_finished(
     from rich.text import Text
 
     from regard import terminal
-    from regard.systems.comparing import Decoding, compare_runs, default_out
+    from regard.systems.comparing import compare_runs, default_out
     from regard.systems.finished import finished_runs
     from regard.systems.table import SystemsTable
     from regard.training.progress import reporter
@@ -53,7 +53,7 @@ def compare_finished(
         folders,
         data=data,
         split=options["split"] or "test",
-        decoding=Decoding(**{name: value for name, value in asked.items() if value is not None}),
+        **{name: value for name, value in asked.items() if value is not None},
         levels=options["reach"] or (),
         out=place,
         progress=terminal.draw_progress,

@@ -199,7 +199,8 @@ def _contender(name: str, section: Any, given: Mapping[str, Any]) -> Contender:
     model_name = str(model.pop("name", name))
     if (reads := model_entry(model_name).reads) != "text":
         raise RegardError(
-            f"{where}: {model_name} reads {reads} and predicts no text: only language models are compared."
+            f"{where}: {model_name} reads {reads} and predicts no text: only language models are compared by name. "
+            "Train such models with regard train, and compare their finished runs: regard compare runs/one runs/two."
         )
     checked = model_config(model_name, model, f"{where}.model").to_dict()  # refused now, not after an hour
 

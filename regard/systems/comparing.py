@@ -6,8 +6,8 @@ OUT/compare.json, overview.png, report.html
 
 from __future__ import annotations
 
-import datetime
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -17,47 +17,32 @@ from typing import Any
 import numpy as np
 
 from regard import __version__
-from regard.comparison.machine import hardware, versions
+from regard.comparison.budget import duration_text
 from regard.comparison.result import to_json
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.score.bootstrap import Counts, PairedBootstrap, bootstrap_of
-from regard.systems.examples import examples_of
-from regard.systems.finished import FinishedRun, finished_runs, watched_by_all
-from regard.systems.judge import Judge, judge_of
+from regard.systems.finished import FinishedRun, finished_runs
 from regard.systems.keep import OUTPUTS, keep_outputs, kept_outputs
 from regard.systems.material import Material, check_same, digest, file_digest, material_of, outputs_of
-from regard.systems.reach import reached
-from regard.systems.result import (
-    KIND,
-    LOSS,
-    SCHEMA,
-    Duel,
-    Setup,
-    System,
-    SystemsComparison,
-    Watched,
-    holds_systems,
-)
-from regard.systems.words import headline
+from regard.systems.ranked import compared
+from regard.systems.result import SystemsComparison, holds_systems
 from regard.text.learning import Progress
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
 
 MAX_TOKENS = 4096
-N_DRAWS = 1000
 WRITTEN = ("compare.json", "overview.png", "report.html", OUTPUTS)
 
 Drawing = Callable[[], AbstractContextManager["Progress | None"]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Decoding:
     """How every system is asked for its outputs."""
 
-    beam: int = 5
-    device: str = "auto"
-    max_tokens: int = MAX_TOKENS
+    beam: int
+    device: str
+    max_tokens: int
 
     @property
     def words(self) -> str:
@@ -69,7 +54,9 @@ def compare_runs(
     *,
     data: Sequence[str] | None = None,
     split: str = "test",
-    decoding: Decoding | None = None,
+    beam: int = 5,
+    device: str = "auto",
+    max_tokens: int = MAX_TOKENS,
     levels: Sequence[float] = (),
     out: str | Path | None = None,
     progress: Drawing | None = None,
@@ -80,8 +67,8 @@ def compare_runs(
     `data` are other test data than the runs' own, in the form that `regard eval --data` takes; `levels` are validation
     scores whose cost is told.
     """
-    decoding, reporter = decoding or Decoding(), reporter or Silent()
-    pick_device(decoding.device, "--device")
+    decoding, reporter = Decoding(beam, device, max_tokens), reporter or Silent()
+    pick_device(device, "--device")
     runs = finished_runs([Path(folder) for folder in folders])
     place = default_out(runs) if out is None else Path(out)
     check_place(place)
@@ -99,10 +86,16 @@ def compare_runs(
             for run, material in zip(runs, materials, strict=True)
         ]
         tell("resampling", 0, None)
-        comparison = _compared(runs, materials, chosen, outputs, levels, decoding.words, {
-            "data": _data_words(runs[0], data, split),
-            "command": _command(folders, data, split, decoding, levels, place),
-        })  # fmt: skip
+        comparison = compared(
+            runs,
+            materials,
+            chosen,
+            outputs,
+            levels=levels,
+            data=_data_words(runs[0], data, split),
+            decoding=decoding.words,
+            command=_command(folders, data, split, decoding, levels, place),
+        )
     write_atomically(place / "compare.json", to_json(comparison))
     draw_systems(comparison, place, reporter.note)
     return comparison
@@ -132,134 +125,11 @@ def _outputs(
     if (found := kept_outputs(out, run.name, made_by)) is not None:
         reporter.note(f"{run.name}: {len(found):,} outputs are kept in {out / OUTPUTS}.")
         return found
-    began = datetime.datetime.now()
+    began = time.monotonic()
     found = outputs_of(run, material, chosen, decoding.beam, decoding.device, decoding.max_tokens, tell)
-    seconds = (datetime.datetime.now() - began).total_seconds()
     keep_outputs(out, run.name, made_by, found)
-    reporter.note(f"{run.name}: {len(found):,} outputs in {seconds:.0f} s.")
+    reporter.note(f"{run.name}: {len(found):,} outputs in {duration_text(time.monotonic() - began)}.")
     return found
-
-
-def _compared(
-    runs: Sequence[FinishedRun],
-    materials: Sequence[Material],
-    chosen: list[int],
-    outputs: Sequence[Sequence[str]],
-    levels: Sequence[float],
-    decoding: str,
-    words: dict[str, str],
-) -> SystemsComparison:
-    references = [materials[0].references[i] for i in chosen]
-    judge = judge_of(runs[0].task, references, materials[0].has_tags)
-    counts = [judge.counts(lines) for lines in outputs]
-    watched, notes = watched_by_all(runs)
-    systems = _systems(runs, judge, counts, outputs, watched)
-    order = sorted(range(len(runs)), key=lambda i: -systems[i].score)
-    duels = _duels(judge, systems, counts, order)
-    if len({material.watched for material in materials}) > 1:
-        notes += ("The runs were watched on different validation data: their curves do not compare with each other.",)
-    if len({material.sources for material in materials}) > 1:
-        notes += (f"The systems read different sources of the same targets; shown are those of {runs[0].name}.",)
-    chrf = judge.chrf(outputs[0])
-    setup = Setup(
-        task=runs[0].task,
-        metric=judge.name,
-        signature=judge.signature,
-        chrf_signature="" if chrf is None else chrf.signature,
-        watched=watched,
-        data_hash=digest(text for given in references for text in given),
-        n_tested=len(chosen),
-        n_left_out=len(materials[0].sources) - len(chosen),
-        decoding=decoding,
-        n_draws=N_DRAWS,
-        notes=notes,
-        versions=versions(),
-        hardware=hardware(),
-        date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
-        **words,
-    )
-    found = reached([system.curve for system in systems], levels, is_upwards=setup.is_watched_upwards)
-    ranked = [systems[i] for i in order]
-    return SystemsComparison(
-        kind=KIND,
-        schema=SCHEMA,
-        headline=headline(ranked, duels, setup, found, systems),
-        setup=setup,
-        systems=tuple(systems),
-        ranking=tuple(system.name for system in ranked),
-        duels=tuple(duels),
-        reached=found,
-        examples=examples_of(materials[0], chosen, outputs),
-    )
-
-
-def _systems(
-    runs: Sequence[FinishedRun],
-    judge: Judge,
-    counts: Sequence[Counts],
-    outputs: Sequence[Sequence[str]],
-    watched: str,
-) -> list[System]:
-    systems = []
-    for run, counted, lines in zip(runs, counts, outputs, strict=True):
-        drawn = _bootstrap(judge, counted, counted).first
-        chrf, curve = judge.chrf(lines), run.curve(watched)
-        systems.append(
-            System(
-                name=run.name,
-                run=str(run.folder),
-                about=run.about(),
-                config=_plain(run.config.to_dict()),
-                n_parameters=run.facts.n_parameters,
-                tokens=round(run.spent("tokens")),
-                flops=run.spent("flops"),
-                seconds=run.spent("seconds"),
-                valid=_best(curve, watched),
-                score=drawn.score,
-                low=drawn.low,
-                high=drawn.high,
-                chrf=None if chrf is None else chrf.score,
-                curve=curve,
-            )
-        )
-    return systems
-
-
-def _best(curve: Sequence[Watched], watched: str) -> float | None:
-    scores = [point.score for point in curve]
-    return (min if watched == LOSS else max)(scores, default=None)
-
-
-def _duels(judge: Judge, systems: Sequence[System], counts: Sequence[Counts], order: Sequence[int]) -> list[Duel]:
-    """Each system but the best, against the next better one and against the best."""
-    found = []
-    for place, worse in enumerate(order[1:]):
-        for better in dict.fromkeys((order[place], order[0])):
-            test = _bootstrap(judge, counts[worse], counts[better])
-            found.append(
-                Duel(
-                    better=systems[better].name,
-                    worse=systems[worse].name,
-                    difference=test.difference.score,
-                    low=test.difference.low,
-                    high=test.difference.high,
-                    p=test.p,
-                    wins=test.wins,
-                    is_clear=test.is_clear,
-                )
-            )
-    return found
-
-
-def _bootstrap(judge: Judge, first: Counts, second: Counts) -> PairedBootstrap:
-    return bootstrap_of(first, second, judge.score, metric=judge.name, signature=judge.signature, n_draws=N_DRAWS)
-
-
-def _plain(value: Any) -> Any:
-    """Lists for tuples, as JSON gives them back."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _data_words(run: FinishedRun, data: Sequence[str] | None, split: str) -> str:

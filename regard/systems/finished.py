@@ -58,7 +58,7 @@ class FinishedRun:
         """What kind of model it is, in a few words."""
         model, vocab_size = self.config.model.to_dict(), self.facts.target_vocab_size or self.facts.vocab_size
         parts = [f"{model['encoder']} to {model['decoder']}"] if "encoder" in model else [self.config.model_name]
-        if model.get("attention") is not None:
+        if model.get("attention") is not None and model.get("decoder") != "transformer":  # which has one kind only
             parts.append("no attention" if model["attention"] == "none" else f"{model['attention']} attention")
         if model.get("size") is not None:
             parts.append(str(model["size"]))

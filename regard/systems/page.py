@@ -102,6 +102,7 @@ loads nothing from the network.</footer>
 
 OWN_CSS = """
 .costs { grid-template-columns: repeat(6, 1fr); }
+.signature { margin: 18px 0 0; color: var(--faint); font: 12.5px/1.5 var(--mono); overflow-wrap: anywhere; }
 .unclear-row td { color: #9c5a00; }
 .example { display: grid; grid-template-columns: minmax(92px, max-content) 1fr; gap: 3px 18px; padding: 16px 0;
   border-bottom: 1px solid var(--line); font-size: 15px; }
@@ -136,7 +137,8 @@ def _ranking(comparison: SystemsComparison) -> str:
         rows.append(_row(comparison, place, system, scale))
         if place + 1 < len(ranked):
             rows.append(_gap(comparison.duel(system.name, ranked[place + 1].name), comparison.setup.metric))
-    return f'<div class="ranking">{"".join(rows)}</div>'
+    signature = f'<p class="signature">{escape(comparison.setup.metric)}: {escape(comparison.setup.signature)}</p>'
+    return f'<div class="ranking">{"".join(rows)}</div>{signature}'
 
 
 def _columns(comparison: SystemsComparison) -> list[tuple[str, str]]:

@@ -13,16 +13,26 @@ from regard.comparison.budget import count_text, duration_text
 from regard.comparison.table import interval_bar
 from regard.comparison.words import p_text
 from regard.lens.page.palette import colour_of
-from regard.systems.result import System, SystemsComparison
+from regard.systems.result import LOSS, SystemsComparison
 from regard.systems.words import flops_text, level_text
 
-COSTS: tuple[tuple[str, Callable[[System], str]], ...] = (
-    ("FLOPs", lambda s: flops_text(s.flops)),
-    ("time", lambda s: duration_text(s.seconds)),
-    ("params", lambda s: count_text(s.n_parameters)),
-    ("tokens", lambda s: count_text(s.tokens)),
-)
-"""What each cost, the most telling first: a narrow terminal shows the first few."""
+Value = Callable[[SystemsComparison, int], str]
+"""A cell of the system at a place of the ranking."""
+
+COLUMNS: dict[str, Value] = {
+    "vs next better": lambda c, place: _against(c, place, place - 1),
+    "vs best": lambda c, place: _against(c, place, 0),
+    "chrF": lambda c, place: "–" if (chrf := c.ranked[place].chrf) is None else f"{chrf:.2f}",
+    "valid": lambda c, place: "–" if (valid := c.ranked[place].valid) is None else valid_text(c, valid),
+    "FLOPs": lambda c, place: flops_text(c.ranked[place].flops),
+    "time": lambda c, place: duration_text(c.ranked[place].seconds),
+    "params": lambda c, place: count_text(c.ranked[place].n_parameters),
+    "tokens": lambda c, place: count_text(c.ranked[place].tokens),
+}
+GIVEN_UP = ("tokens", "params", "valid", "vs best", "chrF", "time", "FLOPs")
+"""What a narrow terminal does without, one after the other."""
+BARS = (16, 10, 0)
+"""Widths of the bar that draws an interval; the narrower ones go before any column does."""
 
 
 @dataclass(frozen=True)
@@ -37,34 +47,47 @@ class SystemsTable:
         yield self._widest(console, options)
         yield Text()
         if self.comparison.reached:
-            yield _reached(self.comparison)
+            yield _first_that_fits([_reached(self.comparison, has) for has in (True, False)], console, options)
             yield Text()
         yield from (Text(note, style="dim") for note in notes(self.comparison))
 
     def _widest(self, console: Console, options: ConsoleOptions) -> Table:
-        for n_costs, bar_width in ((4, 16), (4, 10), (3, 10), (2, 10), (2, 0), (1, 0)):
-            table = _ranking(self.comparison, n_costs, bar_width)
-            if console.measure(table, options=options.update(max_width=10_000)).maximum <= options.max_width:
-                break
-        return table
+        columns = [name for name in COLUMNS if self._is_told(name)]
+        tables = [_ranking(self.comparison, columns, width) for width in BARS]
+        for name in GIVEN_UP:
+            columns = [column for column in columns if column != name]
+            tables.append(_ranking(self.comparison, columns, 0))
+        return _first_that_fits(tables, console, options)
+
+    def _is_told(self, column: str) -> bool:
+        """Whether a column says anything that others do not."""
+        systems = self.comparison.systems
+        if column == "vs best":
+            return len(systems) > 2
+        return column not in ("chrF", "valid") or any(getattr(s, column.lower()) is not None for s in systems)
 
 
-def _ranking(comparison: SystemsComparison, n_costs: int, bar_width: int) -> Table:
+def _first_that_fits(tables: list[Table], console: Console, options: ConsoleOptions) -> Table:
+    """The first table that the terminal has room for, or the last."""
+    endless = options.update(max_width=10_000)
+    fitting = (t for t in tables if console.measure(t, options=endless).maximum <= options.max_width)
+    return next(fitting, tables[-1])
+
+
+def _ranking(comparison: SystemsComparison, columns: list[str], bar_width: int) -> Table:
     setup, ranked = comparison.setup, comparison.ranked
-    has_chrf, has_valid = any(s.chrf is not None for s in ranked), any(s.valid is not None for s in ranked)
-    table = _table("", "model", setup.metric, "95% interval", "vs next better", "vs best")
-    for name in (*(["chrF"] * has_chrf), *([f"valid {setup.watched}"] * has_valid), *(n for n, _ in COSTS[:n_costs])):
-        table.add_column(name, justify="right", no_wrap=True)
+    watched = {LOSS: "bits/byte"}.get(setup.watched, setup.watched)
+    table = _table("", "model", setup.metric, "95% interval")
+    for name in columns:
+        table.add_column(f"valid {watched}" if name == "valid" else name, justify="right", no_wrap=True)
     low, high = min(s.low for s in ranked), max(s.high for s in ranked)
     for place, system in enumerate(ranked):
         colour = colour_of(comparison.place(system.name))
         interval = Text(f"{system.low:.1f}–{system.high:.1f} ")
         interval += interval_bar((system.low, system.score, system.high), low, high, colour, bar_width)
-        cells = [str(place + 1), Text(system.name, style=f"bold {colour}"), Text(f"{system.score:.2f}", style="bold")]
-        row = [*cells, interval, _against(comparison, place, place - 1), _against(comparison, place, 0)]
-        row += [f"{system.chrf:.2f}"] * (system.chrf is not None)
-        row += ["–" if system.valid is None else valid_text(comparison, system.valid)] * has_valid
-        table.add_row(*row, *(value(system) for _, value in COSTS[:n_costs]))
+        name, score = Text(system.name, style=f"bold {colour}"), Text(f"{system.score:.2f}", style="bold")
+        cells = (COLUMNS[column](comparison, place) for column in columns)
+        table.add_row(str(place + 1), name, score, interval, *cells)
     return table
 
 
@@ -80,14 +103,15 @@ def _against(comparison: SystemsComparison, place: int, other: int) -> str:
     return f"{-duel.difference:+.2f}, {p_text(duel.p)}" + ("" if duel.is_clear else " ?")
 
 
-def _reached(comparison: SystemsComparison) -> Table:
+def _reached(comparison: SystemsComparison, has_time: bool) -> Table:
     """The FLOPs, and the time, that each needed to first have a validation score."""
     table = _table("to reach", *(s.name for s in comparison.ranked))
     for row in comparison.reached:
         cells = []
         for system in comparison.ranked:
             flops, seconds = (column[comparison.place(system.name)] for column in (row.flops, row.seconds))
-            cells.append("–" if flops is None or seconds is None else f"{flops_text(flops)}, {duration_text(seconds)}")
+            words = [] if flops is None or seconds is None else [flops_text(flops), duration_text(seconds)]
+            cells.append(", ".join(words[: 1 + has_time]) or "–")
         table.add_row(level_text(comparison.setup, row.level), *cells)
     return table
 

@@ -143,6 +143,6 @@ def test_names_and_a_yaml_do_not_mix() -> None:
 
 def test_a_model_that_reads_pairs_is_no_contender() -> None:
     with pytest.raises(
-        RegardError, match="seq2seq reads pairs and predicts no text: only language models are compared"
+        RegardError, match="seq2seq reads pairs and predicts no text: only language models are compared by name"
     ):
         comparison_plan(["lstm", "seq2seq"], data="my.txt")

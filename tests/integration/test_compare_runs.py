@@ -1,0 +1,255 @@
+"""Finished runs compared as a user does it: train a few, `regard compare runs/*`, and what can be wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_captions import write_pictures
+from tiny_pairs import TEXTS as SHORT
+from tiny_pairs import write_pairs
+from tiny_parsing import LINES
+
+import regard as package
+from regard import api
+from regard.errors import RegardError
+from regard.score.translation import bleu, chrf
+from regard.systems.comparing import compare_runs
+from regard.systems.result import SystemsComparison
+
+Regard = Callable[..., Any]
+GIVEN: dict[str, Any] = {
+    "tokenizer": {"kind": "word", "vocab_size": None},
+    "model": {
+        "name": "seq2seq", "encoder": "gru", "decoder": "gru", "attention": "mlp", "d_model": 24, "n_layers": 1,
+        "p_dropout": 0.0,
+    },
+    "teaching": {"max_tokens": 400, "smoothing": 0.0, "judged_by": "bleu"},
+    "optimizer": {"lr": 0.02},
+    "runtime": {"device": "cpu", "n_threads": 1},
+    "checkpoint": {"has_tensorboard": False},
+}  # fmt: skip
+TEXTS = [
+    (f"{source} here today", f"{target} hier heute") for source, target in SHORT
+]  # BLEU counts four words in a row
+LONG = ("the " * 20, "haus " * 20)
+
+
+def trained(folder: Path, data: dict[str, Any], n_steps: int = 2, **sections: Any) -> Path:
+    given = {**GIVEN, "data": data, "train": {"max_steps": n_steps, "eval_every": max(1, n_steps // 4)}}
+    for name, section in sections.items():
+        given[name] = given.get(name, {}) | section
+    found: Path = api.train(given, out=folder).folder
+    return found
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """All are tested on what they learned from: one remembers it, the others have hardly begun."""
+    folder = tmp_path_factory.mktemp("pairs")
+    texts = {"train": TEXTS, "valid": TEXTS[::-1], "test": [*TEXTS, LONG]}
+    return {name: [str(path) for path in write_pairs(folder, some, name)] for name, some in texts.items()}
+
+
+@pytest.fixture(scope="module")
+def runs(pairs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> list[Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    transformer = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "n_heads": 2}
+    return [
+        trained(folder / "plain", pairs, 4, model={"attention": "none"}),
+        trained(folder / "attentive", pairs, 60),
+        trained(folder / "transformer", pairs, model=transformer | {"max_context": 60}, tokenizer={"kind": "char"}),
+    ]
+
+
+@pytest.fixture(scope="module")
+def parsers(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> list[Path]:
+    folder = tmp_path_factory.mktemp("parsers")
+    data = {name: str(folder / f"{name}.mrg") for name in ("train", "valid", "test")}
+    for i, path in enumerate(data.values()):
+        Path(path).write_text("\n".join(LINES[i:] + LINES[:i]) + "\n")
+    data |= {"tree_words": "tag"}
+    return [
+        trained(folder / name, data, n, teaching={"judged_by": "f1"}, tokenizer={"kind": "word"})
+        for name, n in (("poor", 1), ("good", 40))
+    ]
+
+
+@pytest.fixture(autouse=True)
+def no_picture(monkeypatch: pytest.MonkeyPatch, compared: Any) -> None:
+    """One picture is drawn, by `compared`; more of them take more time than all else here."""
+    monkeypatch.setattr("regard.systems.picture.write_overview", lambda _, path: path.write_bytes(b""))
+
+
+@pytest.fixture(scope="module")
+def compared(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[SystemsComparison, Path]:
+    out = tmp_path_factory.mktemp("compare") / "out"
+    return compare_runs(runs[:2], beam=2, device="cpu", levels=[50.0], out=out), out
+
+
+def test_the_run_that_learned_is_best_and_it_is_told_at_what_cost(
+    compared: tuple[SystemsComparison, Path], runs: list[Path]
+) -> None:
+    found, out = compared
+    assert found.ranking == ("attentive", "plain")
+    best, plain = found.ranked
+    assert best.score > 70 > 40 > plain.score
+    assert best.low <= best.score <= best.high
+    assert [(duel.better, duel.worse, duel.is_clear) for duel in found.duels] == [("attentive", "plain", True)]
+    assert found.duels[0].difference == best.score - plain.score
+    last = json.loads((runs[1] / "metrics.jsonl").read_text().splitlines()[-1])
+    assert (best.flops, best.seconds, best.tokens) == (last["flops"], last["seconds"], last["tokens"])
+    assert found.setup.watched == "BLEU"
+    assert [point.step for point in best.curve] == [15, 30, 45, 60]
+    first = next(point for point in best.curve if point.score >= 50)
+    assert [(row.level, row.flops) for row in found.reached] == [(50.0, (None, first.flops))]
+    assert SystemsComparison.load(out) == found
+    for name in ("report.html", "overview.png"):
+        assert (out / name).stat().st_size > 10_000
+
+
+def test_scores_are_those_of_the_lines_that_are_kept(compared: tuple[SystemsComparison, Path]) -> None:
+    found, out = compared
+    references = [target for _, target in [*TEXTS, LONG]]
+    for system in found.systems:
+        lines = (out / "outputs" / f"{system.name}.txt").read_text().splitlines()
+        assert abs(system.score - bleu(lines, [text.strip() for text in references]).score) < 1e-9
+        assert system.chrf == chrf(lines, [text.strip() for text in references]).score
+    assert found.setup.n_tested == len(references)
+    for example in found.examples:
+        assert (example.source, example.references) == (
+            [*TEXTS, LONG][example.number - 1][0].strip(),
+            ([*TEXTS, LONG][example.number - 1][1].strip(),),
+        )
+
+
+def test_what_is_kept_is_not_translated_again(
+    compared: tuple[SystemsComparison, Path], runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, out = compared
+    monkeypatch.setattr("regard.systems.comparing.outputs_of", lambda *_: pytest.fail("it translates again"))
+    again = compare_runs(runs[:2], beam=2, device="cpu", out=out)
+    assert again.systems == found.systems
+    with pytest.raises(pytest.fail.Exception, match="it translates again"):
+        compare_runs(runs[:2], beam=1, device="cpu", out=out)
+
+
+def test_the_command_line_prints_the_table_and_where_the_report_is(
+    regard: Regard, runs: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = regard("compare", *runs, "--out", out, "--beam", 1, "--device", "cpu", "--max-tokens", 300)
+    assert done.code == 0, done.err
+    for part in ("attentive is best at BLEU", "vs next better", "to reach", "nrefs:1|case:mixed", "report.html"):
+        assert part in done.out, part
+    assert "1 test items are longer than one of the models reads and were left out." in done.out
+    found = SystemsComparison.load(out)
+    assert (found.setup.n_tested, found.setup.n_left_out) == (len(TEXTS), 1)
+    assert len(found.duels) == 3  # second and third against the best, third against the second
+    assert found.setup.command.endswith(f"--beam 1 --out {out}")
+    page = (out / "report.html").read_text()
+    again = regard("report", out)
+    assert again.code == 0
+    assert (out / "report.html").read_text() == page
+
+
+def test_other_test_data_and_other_splits_are_asked_for_as_in_eval(runs: list[Path], tmp_path: Path) -> None:
+    files = [str(path) for path in write_pairs(tmp_path, TEXTS[:6])]
+    found = package.compare_runs(runs[:2], data=files, beam=1, device="cpu", out=tmp_path / "other")
+    assert (found.setup.n_tested, found.setup.data) == (6, ", ".join(files))
+    found = compare_runs(runs[:2], split="valid", beam=1, device="cpu", out=tmp_path / "valid")
+    assert found.setup.n_tested == len(TEXTS)
+
+
+def test_runs_that_were_not_all_judged_by_bleu_are_shown_by_their_loss(
+    pairs: dict[str, Any], runs: list[Path], tmp_path: Path, own_cache: Path
+) -> None:
+    by_loss = trained(tmp_path / "by-loss", pairs, teaching={"judged_by": "loss"})
+    found = compare_runs([runs[0], by_loss], beam=1, device="cpu", out=tmp_path / "out")
+    assert found.setup.watched == "bits per byte"
+    assert any("by-loss was not watched by BLEU (teaching.judged_by: bleu)" in note for note in found.setup.notes)
+    lines = [json.loads(line) for line in (by_loss / "metrics.jsonl").read_text().splitlines()]
+    assert found.system("by-loss").valid == min(line["bits_per_byte"] for line in lines if line["kind"] == "valid")
+
+
+def test_parsers_are_compared_by_f1(parsers: list[Path], tmp_path: Path) -> None:
+    found = compare_runs(parsers, beam=1, device="cpu", out=tmp_path / "out")
+    assert (found.setup.metric, found.setup.watched, found.setup.task) == ("F1", "F1", "parsing")
+    assert found.ranking == ("good", "poor")
+    for system, run in zip(found.systems, parsers, strict=True):
+        told = json.loads((run / "test.json").read_text())["parses"]  # greedy too, on the same trees
+        assert abs(system.score - 100 * told["f1"]) < 1e-9
+    assert found.system("good").chrf is None
+
+
+def test_captioners_are_compared_by_bleu_with_their_pictures(tmp_path: Path, own_cache: Path) -> None:
+    pictures, captions = write_pictures(tmp_path / "drawn")
+    given = {
+        "data": {"pictures": str(pictures), "captions": str(captions), "size": 32, "p_valid": 0.2, "p_test": 0.2},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "model": {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8},
+        "train": {"max_steps": 3, "n_batch": 4, "eval_every": 1},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    runs = [
+        api.train(given | {"seed": seed, "teaching": {"judged_by": "bleu"}}, out=tmp_path / f"seed{seed}").folder
+        for seed in (0, 1)
+    ]
+    found = compare_runs(runs, beam=1, device="cpu", out=tmp_path / "out")
+    assert (found.setup.metric, found.setup.task) == ("BLEU-4", "captions")
+    assert found.examples[0].picture is not None
+    assert found.examples[0].picture in (tmp_path / "out" / "report.html").read_text()
+    assert len(found.examples[0].references) == 2
+
+
+def test_runs_that_cannot_be_compared_are_told_why(
+    regard: Regard,
+    pairs: dict[str, Any],
+    runs: list[Path],
+    parsers: list[Path],
+    lstm_run: Path,
+    tmp_path: Path,
+) -> None:
+    unfinished = tmp_path / "unfinished"
+    shutil.copytree(runs[0], unfinished)
+    (unfinished / "README.md").unlink()
+    (unfinished / "test.json").unlink()
+    without = tmp_path / "without"
+    shutil.copytree(runs[0], without)
+    (without / "metrics.jsonl").unlink()
+    fewer = trained(tmp_path / "fewer", pairs | {"test": list(map(str, write_pairs(tmp_path, TEXTS[1:], "fewer")))}, 1)
+    turned = [*reversed(TEXTS), LONG]
+    other = trained(tmp_path / "other", pairs | {"test": list(map(str, write_pairs(tmp_path, turned, "turned")))}, 1)
+    first, parser = runs[0], parsers[0]
+    for words, told in (
+        ([first], f"needs at least two runs, and '{first}' is one. Its own scores: regard eval"),
+        ([first, first], f"The run '{first}' is given twice"),
+        ([first, lstm_run], f"'{lstm_run}' is a language model (lstm): finished runs are compared where"),
+        ([lstm_run, lstm_run.parent], f"'{lstm_run}' is a language model (lstm)"),
+        ([first, unfinished], f"'{unfinished}' is not finished"),
+        ([first, without], f"'{without}' holds no metrics.jsonl"),
+        ([first, parser], f"'{first}' translates and '{parser}' parses: only runs that do the same"),
+        ([first, fewer], f"'{first}' has 25 test targets and '{fewer}' 23"),
+        ([first, other], f"test target 1 is 'haus rot schläft hier heute' for '{first}' and 'vogel blau fällt hier heute' for '{other}'"),
+        ([first, "lstm"], f"'{first}' is a run folder and 'lstm' is none: give run folders"),
+        ([first, runs[0].parent / "attentiv"], "There is no run folder '", ),
+        ([first, runs[1], "--budget", "2min"], "--budget is for models that are trained to be compared"),
+        (["lstm", "rnn", "--data", "x", "--beam", "2"], "--beam is for finished runs, and these are to be trained"),
+        ([first, runs[1], "--device", "cuda:99"], "The device 'cuda:99' was asked for"),
+        ([first, runs[1], "--split", "tset"], "split must be train, valid or test, not 'tset'"),
+        ([first, runs[1], "--out", runs[0]], f"'{runs[0]}' is not empty (it holds README.md); choose another --out"),
+    ):  # fmt: skip
+        done = regard("compare", *words, *(() if "--out" in map(str, words) else ("--out", tmp_path / "out")))
+        assert done.code == 2, (words, done)
+        assert told in done.err, (told, done.err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_comparison_of_language_models_is_not_written_over(runs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_text(json.dumps({"schema": 1}))
+    with pytest.raises(RegardError, match=r"it holds the comparison of language models\); choose another --out"):
+        compare_runs(runs[:2], out=tmp_path)
