@@ -230,6 +230,10 @@ class PairRun:
             given = data if isinstance(data, str) else tuple(data)
             form = "trees" if self.is_parser else self.config.pairs.format  # whatever its files are called
             other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
+            if other.has_trees != self.is_parser:
+                raise RegardError(
+                    f"'{self.folder}' was trained on translations, and {data} holds trees. Give pairs such as it knows."
+                )
             if not all(part.tag for part in other.parts("train")):
                 other = other.replace(tag=self.wanted_tag(None))
             pairs = encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)

@@ -1,6 +1,7 @@
 """Pairs that need no files: `grammar:en-de`, written by the built-in grammar, and its diagnostics.
 
     grammar:en-de          English to German; any two of en, de, fr
+    grammar:en-trees       English to its constituency trees, which is parsing; also de-trees, fr-trees
     grammar:dates          "the third of May 2021" to "2021-05-03"; also numbers, reversal, copying
     grammar:en-de:5000     so many pairs (else 20,000 to learn from and 1,000 each to validate and test)
     grammar:en-de@test     of this split; left out, it is that of the setting which names it
@@ -18,6 +19,7 @@ from regard.errors import RegardError, nearest
 
 PREFIX = "grammar:"
 N_PAIRS = {"train": 20_000, "valid": 1_000, "test": 1_000}
+TREES = "trees"
 DIAGNOSTICS = ("dates", "numbers", "reversal", "copying")
 _NAME = re.compile(r"grammar:(?P<what>[a-z]+(?:-[a-z]+)?)(?::(?P<n>\d+))?(?:@(?P<split>train|valid|test))?")
 
@@ -46,13 +48,34 @@ def held_out(name: str, split: str) -> str:
     return of_split(f"{PREFIX}{_read(name)[0]}", split)
 
 
+def form_of(name: str) -> str:
+    """How the pairs of a name are written.
+
+    >>> form_of("grammar:en-trees:50"), form_of("grammar:en-de")
+    ('trees', 'tsv')
+    """
+    return "trees" if _read(name)[0].endswith(f"-{TREES}") else "tsv"
+
+
 def write_pairs(name: str, path: Path) -> None:
-    """Write the pairs of a complete name as TSV."""
+    """Write the pairs of a complete name: as TSV, or one tree a line, which holds its words."""
     what, n, split = _read(name)
     assert n is not None, "how many"
     assert split is not None, "of which split"
+    is_tree = form_of(name) == "trees"
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(f"{source}\t{target}\n" for source, target in _pairs(what, n, split))
+        file.writelines(_trees(what, n, split) if is_tree else _lines(what, n, split))
+
+
+def _trees(what: str, n: int, split: str) -> Iterator[str]:
+    from regard.data.builtin.grammar import Grammar
+
+    language, _ = what.split("-")
+    return (f"{sentence.trees[language]}\n" for sentence in Grammar().sentences(split, n))
+
+
+def _lines(what: str, n: int, split: str) -> Iterator[str]:
+    return (f"{source}\t{target}\n" for source, target in _pairs(what, n, split))
 
 
 def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
@@ -70,7 +93,7 @@ def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
 def _read(name: str) -> tuple[str, int | None, str | None]:
     from regard.data.builtin.grammar.forms import LANGUAGES
 
-    names = [*(f"{a}-{b}" for a in LANGUAGES for b in LANGUAGES if a != b), *DIAGNOSTICS]
+    names = [*(f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b), *DIAGNOSTICS]
     match = _NAME.fullmatch(name)
     if match is None or match["what"] not in names or match["n"] == "0":
         what = name.removeprefix(PREFIX).partition(":")[0]

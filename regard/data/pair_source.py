@@ -55,8 +55,8 @@ def _trees_in(name: str) -> str:
 def _files_of(name: str, spool: Path, cache: Path) -> list[TextFile]:
     """Files as for plain text: paths, folders, globs, '-'; and what the built-in grammar writes."""
     if is_grammar(name):
-        write_pairs(name, spool / "grammar.tsv")
-        return [TextFile(spool / "grammar.tsv", name)]
+        write_pairs(name, spool / "grammar.txt")
+        return [TextFile(spool / "grammar.txt", name)]
     if name.startswith(HUB) or (name in BUILTIN and not Path(name).exists()):
         raise RegardError(f"Pairs are read from files, not from {name}. Write the set to a TSV or JSONL file first.")
     return resolve(name, DataConfig(train=name, format="text"), spool, cache)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from regard.data.pair_grammar import held_out, is_grammar, of_split
+from regard.data.pair_grammar import form_of, held_out, is_grammar, of_split
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
@@ -15,7 +15,8 @@ COMPRESSED = (".gz", ".xz", ".zst")
 NAMED_FORMS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mrg": "trees"}
 TREE_WORDS = ("slot", "tag", "bare")
 PAIRS_DOC = (
-    "two aligned files [train.en, train.de], one TSV (source TAB target), one JSONL, or grammar:en-de, built in; "
+    "two aligned files [train.en, train.de], one TSV (source TAB target), one JSONL, or grammar:en-de, built in "
+    "(grammar:en-trees for parsing); "
     "a list of such lists: several parts; a part may end with its tag, as in [train.en, train.de, <2de>]"
 )
 _TAG = re.compile(r"<[^<>\s]+>")
@@ -135,12 +136,11 @@ class PairsConfig(Settings):
             names, tag = names[:-1], names[-1]
         if not names or any(not name for name in names):
             raise RegardError(f"{where} names no pairs. Give {PAIRS_DOC}.")
-        if all(is_grammar(name) for name in names):
-            return [PairPart((of_split(name, where),), "tsv", tag) for name in names]
         forms = [self._form_of(name, alone=len(names) == 1) for name in names]
         if "files" not in forms:
-            return [PairPart((name,), form, tag) for name, form in zip(names, forms, strict=True)]
-        if len(names) != 2:
+            whole = [of_split(name, where) if is_grammar(name) else name for name in names]
+            return [PairPart((name,), form, tag) for name, form in zip(whole, forms, strict=True)]
+        if len(names) != 2 or any(is_grammar(name) for name in names):
             raise RegardError(
                 f"{where} names {len(names)} {'file' if len(names) == 1 else 'files'} of lines: "
                 f"{', '.join(names)}. Aligned files come in twos, the source and the target; for several such pairs "
@@ -148,7 +148,18 @@ class PairsConfig(Settings):
             )
         return [PairPart(names, "files", tag)]
 
+    def _form_of_grammar(self, name: str) -> str:
+        form = form_of(name)
+        if self.format != "auto" and (form == "trees") != (self.format == "trees"):
+            raise RegardError(
+                f"format is {self.format}, and {name} names {'trees' if form == 'trees' else 'no trees'}. Leave format "
+                "out: the built-in grammar writes trees where grammar:en-trees, de-trees or fr-trees is named."
+            )
+        return form
+
     def _form_of(self, name: str, alone: bool) -> str:
+        if is_grammar(name):
+            return self._form_of_grammar(name)
         if self.format != "auto":
             return self.format
         path = PurePath(name)

@@ -7,7 +7,8 @@ A bracket is a phrase's label with the words [start, end) it covers. Over all se
 where a bracket that a tree has twice can match twice. What counts:
 
 - parts of speech are no brackets, and neither is a root called TOP, S1 or ROOT;
-- punctuation (the tags , : `` '' . and traces) is taken out first, and with it what covers nothing else;
+- punctuation (the tags , : `` '' . and traces; PUNCT in universal tags) is taken out first, and with it what covers
+  nothing else;
 - labels count up to their first - or =, and ADVP and PRT are one label.
 
 Which words are punctuation is read off the gold tree: evalb reads it off both, and gives a sentence up where they
@@ -27,7 +28,7 @@ from regard.data.trees import TRACE, Tree, bare_label
 from regard.errors import RegardError
 
 ROOTS = frozenset({"TOP", "S1", "ROOT"})
-PUNCTUATION = frozenset({",", ":", "``", "''", ".", TRACE})
+PUNCTUATION = frozenset({",", ":", "``", "''", ".", "PUNCT", TRACE})
 SAME = {"PRT": "ADVP"}
 
 Bracket = tuple[str, int, int]

@@ -201,3 +201,26 @@ def test_the_run_says_how_good_it_is_and_how_to_parse_with_it(bank: Path, tmp_pa
     assert set(tree.tags) == {"XX"}
     assert bracketed(tree).count("(XX ") == 4
     assert json.loads((tmp_path / "run" / "test.json").read_text())["parses"]["n_gold"] == 4
+
+
+def test_parsing_needs_no_treebank(regard: Regard, tmp_path: Path) -> None:
+    """The built-in grammar writes one: train, score and draw, with nothing but commands."""
+    out = tmp_path / "trees"
+    small = [
+        "data.valid=grammar:en-trees:4", "data.test=grammar:en-trees:5", "train.max_steps=2", "model.d_model=16",
+        "model.n_layers=1", "checkpoint.has_tensorboard=false",
+    ]  # fmt: skip
+    settings = [word for each in small for word in ("--set", each)]
+    done = regard("train", "--model", "seq2seq", "--data", "grammar:en-trees:30", "--out", out, *settings)
+    assert done.code == 0, done.err
+    assert "labelled F1" in (out / "README.md").read_text()
+    scored = json.loads(regard("eval", out, "--json").out)
+    assert scored["n_pairs"] == 5
+    assert 0 <= scored["parses"]["f1"] <= 1
+    (tmp_path / "one.txt").write_text("The old king sees a dog .\n")
+    drawn = regard("parse", out, tmp_path / "one.txt", "--draw")
+    assert drawn.code == 0, drawn.err
+    assert "king" in drawn.out
+    other = regard("eval", out, "--data", "grammar:en-de:5@test")
+    assert other.code == 2
+    assert "format is trees, and grammar:en-de:5@test names no trees" in other.err

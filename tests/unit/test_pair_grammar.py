@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from regard.data.builtin.grammar import Grammar
 from regard.data.pair_grammar import of_split, write_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import encode_pairs_with, prepare_pairs
+from regard.data.tree_lines import TreeLimits, linearised
+from regard.data.trees import Tree, trees_of
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -50,9 +53,59 @@ def test_a_diagnostic_is_written_too(tmp_path: Path) -> None:
         assert source.split()[::-1] == target.split()
 
 
+@pytest.mark.parametrize(("language", "roots"), [("en", {"(S", "(SQ"}), ("de", {"(S"}), ("fr", {"(SENT"})])
+def test_trees_are_sentences_and_their_brackets(language: str, roots: set[str], tmp_path: Path) -> None:
+    data = PairsConfig(train=f"grammar:{language}-trees:40", valid=f"grammar:{language}-trees:7")
+    assert data.has_trees
+    assert [part.names for part in data.parts("test")] == [(f"grammar:{language}-trees:1000@test",)]
+    prepared = prepare_pairs(data.replace(test=f"grammar:{language}-trees:5"), WORDS, WORDS, cache=tmp_path)
+    assert [len(prepared.train), len(prepared.valid), len(prepared.test)] == [40, 7, 5]
+    for index, sentence in enumerate(Grammar().sentences("valid", 7)):
+        assert prepared.valid.source_text(index) == " ".join(sentence.words(language))
+        tokens = prepared.valid.target_text(index).split()
+        assert tokens[0] in roots
+        assert tokens.count("XX") == len(sentence.words(language))
+        (tree,) = trees_of([sentence.trees[language]])
+        assert tokens == linearised(tree)
+
+
+def test_every_tree_is_within_what_a_parser_may_write() -> None:
+    """Else the constraint would forbid the right answer."""
+    limits = TreeLimits()
+    for sentence in Grammar().sentences("valid", 200):
+        for text in sentence.trees.values():
+            (tree,) = trees_of([text])
+            phrases = [found for found, _, _ in tree.brackets() if not found.is_tag]
+            assert len(phrases) <= limits.max_brackets(len(tree.words))
+            assert max(map(unary_chain, phrases)) <= limits.max_chain
+
+
+def unary_chain(tree: Tree) -> int:
+    only = tree.children[0]
+    return 1 + unary_chain(only) if len(tree.children) == 1 and isinstance(only, Tree) and not only.is_tag else 1
+
+
+def test_trees_and_translations_are_not_taken_for_one_another() -> None:
+    with pytest.raises(RegardError, match=r"format is trees, and grammar:en-de names no trees\. Leave format out"):
+        PairsConfig(train="grammar:en-de", format="trees")
+    with pytest.raises(RegardError, match=r"format is tsv, and grammar:en-trees names trees\. Leave format out"):
+        PairsConfig(train="grammar:en-trees", format="tsv")
+    with pytest.raises(RegardError, match="Some of these files hold trees and some do not"):
+        PairsConfig(train=("grammar:en-trees", "grammar:en-de"))
+    assert PairsConfig(train="grammar:en-trees", format="trees").has_trees
+
+
+def test_the_grammar_may_stand_beside_a_file_of_ones_own() -> None:
+    parts = PairsConfig(train=("grammar:en-de", "my.tsv")).parts("train")
+    assert [part.names for part in parts] == [("grammar:en-de:20000@train",), ("my.tsv",)]
+    with pytest.raises(RegardError, match="train names 2 files of lines: grammar:en-de, my"):
+        PairsConfig(train=("grammar:en-de", "my.en"))
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
+        ("grammar:trees", r"names no pairs of the built-in grammar. Did you mean '..-trees'\?"),
         ("grammar:en-dee", r"'grammar:en-dee' names no pairs of the built-in grammar. Did you mean 'en-de'\?"),
         ("grammar:en-en", "There are en-de"),
         ("grammar:en-de:0", "names no pairs"),

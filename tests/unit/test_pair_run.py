@@ -71,6 +71,11 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> PairRun:
     return trained(folder, [[english, german, "<2de>"], [german, english, "<2en>"]])
 
 
+def test_trees_are_no_translations_to_score(run: PairRun) -> None:
+    with pytest.raises(RegardError, match="was trained on translations, and grammar:en-trees:5@test holds trees"):
+        run.evaluate("grammar:en-trees:5@test")
+
+
 def test_a_loaded_run_translates_the_same(run: PairRun) -> None:
     again = api.load(run.folder)
     sources = [source for source, _ in TEXTS]
