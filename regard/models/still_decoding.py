@@ -23,8 +23,10 @@ from regard.models.captured_step import MIN_STEPS, leaves
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.source import Source
 
-MAX_BYTES = 2**29
-"""Of all memory that is kept for one model. What needs more is no longer slow because of launches."""
+MAX_SHARE = 16
+"""All that is kept for one model takes this part of a card's memory at most. What needs more is not slow because of
+launches."""
+CPU_BYTES = 2**29  # where there is no card
 ROWS_STEPS, SOURCE_MULTIPLE, POSITIONS_MULTIPLE = 4, 16, 32
 """Sizes are rounded up to quarters of a power of two and to multiples, so that many batches share a graph."""
 
@@ -110,7 +112,7 @@ class StillDecodings:
 
     def give_back(self, key: Any, decoding: StillDecoding) -> None:
         self._kept[key] = decoding
-        while sum(each.n_bytes for each in self._kept.values()) > MAX_BYTES:
+        while sum(each.n_bytes for each in self._kept.values()) > max_bytes(decoding.rows.device):
             self._kept.popitem(last=False)
 
 
@@ -147,7 +149,8 @@ def room_for(
         source_length=_multiple(source_length, SOURCE_MULTIPLE),
         n_positions=_multiple(n_positions, POSITIONS_MULTIPLE),
     )
-    return room if n_bytes(model.decoder.still(_outline(state), room)) <= MAX_BYTES else None
+    needed = n_bytes(model.decoder.still(_outline(state), room))
+    return room if needed <= max_bytes(model.embedding.device) else None
 
 
 def rounded(n: int) -> int:
@@ -158,6 +161,10 @@ def rounded(n: int) -> int:
     """
     step = max(1, 2 ** ((n - 1).bit_length() - 1) // ROWS_STEPS) if n > 1 else 1
     return _multiple(n, step)
+
+
+def max_bytes(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).total_memory // MAX_SHARE if device.type == "cuda" else CPU_BYTES
 
 
 def n_bytes(state: Any) -> int:

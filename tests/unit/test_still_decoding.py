@@ -91,7 +91,7 @@ def test_short_targets_and_large_memory_go_the_usual_way(monkeypatch: pytest.Mon
     log_probs, state = writer.step(torch.tensor([1, 2, 3]), state)
     assert len(log_probs) == 3
     assert state.still is None
-    monkeypatch.setattr(still_decoding, "MAX_BYTES", 1)
+    monkeypatch.setattr(still_decoding, "CPU_BYTES", 1)
     found(model, [3, 2], is_still=True)
 
 
@@ -102,7 +102,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = still_decoding._OF_MODELS[model.target]._kept
     assert [key[0].n_sources for key in kept] == [1, 3, 5]
     largest = max(each.n_bytes for each in kept.values())
-    monkeypatch.setattr(still_decoding, "MAX_BYTES", largest)
+    monkeypatch.setattr(still_decoding, "CPU_BYTES", largest)
     found(model, [2] * 3, is_still=True)
     assert [key[0].n_sources for key in kept] == [3]
 
