@@ -40,6 +40,7 @@ from regard.studies.brief_pairs import brief_pair_run, write_grammar
 from regard.studies.config import ExposureConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import listed, short
+from regard.training.pair_task import readable_pairs
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -156,16 +157,13 @@ def _held_out(run: PairRun, config: ExposureConfig, is_own: bool) -> tuple[Pairs
         pairs = prepared.test if len(prepared.test) else prepared.valid
         if not len(pairs):
             raise RegardError(f"'{run.folder}' held out no pairs to measure on. Name some with --set data=PAIRS.")
-    limit = run.model.max_context
-    fits = np.ones(len(pairs), dtype=bool)
-    if limit is not None:
-        fits = np.maximum(pairs.source_lengths, pairs.target_lengths + 1) <= limit
-        if not fits.any():
-            raise RegardError(
-                f"Every pair is longer than the {limit} tokens that '{run.folder}' reads. Name shorter ones with "
-                "--set data=PAIRS."
-            )
-    return pairs.only(fits).first(config.n_texts), int((~fits).sum())
+    readable = readable_pairs(run.model, pairs)
+    if not len(readable):
+        raise RegardError(
+            f"Every pair is longer than the {run.model.max_context} tokens that '{run.folder}' reads. Name shorter "
+            "ones with --set data=PAIRS."
+        )
+    return readable.first(config.n_texts), len(pairs) - len(readable)
 
 
 def _names(runs: Sequence[PairRun]) -> list[str]:

@@ -14,8 +14,8 @@ that is, until a score is worse than the best of those more than n evaluations a
 of that moment and after every update since. (The paper's pseudo-code takes the minimum over the last n scores, its
 authors' program over all but these; this is the program's rule.)
 
-last, the mean of the weights at the last n = average_last evaluations, this one included (Vaswani et al. 2017 average
-their last checkpoints).
+last, the mean of the weights after the last n = average_last of every eval_every-th update, where evaluations are, this
+one included (Vaswani et al. 2017 average their last checkpoints). A run that ends between two is not one of them.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
 @torch.inference_mode()
 @attention_of_any_shape()
 def summed_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]:
-    """Σ -log P(target | source) over all pairs, ends included, and the number of tokens. The model is left as it is."""
+    """Σ -log P(target | source) over all pairs, ends included, and the number of tokens; evaluation mode is left on."""
     model.eval()
     device, total, n_tokens = model.embedding.device, 0.0, 0
     longest = int((pairs.source_lengths + pairs.target_lengths).max()) + 1
