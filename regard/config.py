@@ -184,12 +184,6 @@ class RunConfig:
             notes += self.model.notes_for(self.captions.size)
             unused = [n for n in ("max_tokens", "p_bpe_dropout") if _is_changed(self.teaching, n)]
             notes += [f"teaching.{n} changes nothing: a batch has train.n_batch whole captions." for n in unused]
-        if self.teaching is not None:
-            windows = ("n_context", "varies_context", "order", "max_eval_tokens")
-            unused = [n for n in windows if _is_changed(self.train, n)]
-            notes += [f"train.{n} changes nothing: it is for the windows of a text." for n in unused]
-        if self.reads_pairs and _is_changed(self.train, "n_batch"):
-            notes.append("train.n_batch changes nothing: a batch of pairs has teaching.max_tokens tokens.")
         return notes
 
     def replace(self, **changes: Any) -> Self:

@@ -82,12 +82,6 @@ def test_what_changes_nothing_is_noted_with_its_section() -> None:
     changes = {"model": {"name": "seq2seq", "is_bidirectional": False}, "teaching": {"n_half": 3}}
     notes = RunConfig.from_dict(GIVEN | changes).notes()
     assert [note.split()[0] for note in notes] == ["model.is_bidirectional", "teaching.n_half"]
-    of_text = {"train": {"n_batch": 64, "n_context": 32, "max_steps": 5}}
-    assert RunConfig.from_dict(GIVEN | of_text).notes() == [
-        "train.n_context changes nothing: it is for the windows of a text.",
-        "train.n_batch changes nothing: a batch of pairs has teaching.max_tokens tokens.",
-    ]
-    assert not RunConfig.from_dict({"data": {"train": "a.txt"}, "model": {"name": "lstm"}, **of_text}).notes()
 
 
 def test_a_model_of_pairs_is_not_built_as_a_language_model() -> None:
