@@ -78,6 +78,27 @@ KEYS_OF = {
 """What a config may hold, by what its model reads."""
 
 
+UNUSED: dict[str, dict[str, str]] = {
+    "text": {},
+    "pairs": {
+        "train.n_batch": "a batch has as many pairs as make teaching.max_tokens tokens",
+        "train.n_context": "a pair is read whole, up to data.max_length and model.max_context",
+        "train.varies_context": "a pair is read whole",
+        "train.order": "pairs come in random order, like lengths together",
+        "train.max_eval_tokens": "the loss is that of all validation pairs",
+    },
+    "pictures": {
+        "teaching.max_tokens": "a batch has train.n_batch whole captions",
+        "teaching.p_bpe_dropout": "captions are cut into tokens once",
+        "train.n_context": "a caption is read whole, up to model.max_context",
+        "train.varies_context": "a caption is read whole",
+        "train.order": "captions come in random order",
+        "train.max_eval_tokens": "the loss is that of all validation captions",
+    },
+}
+"""What other models are trained by and these are not, and why."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """All that decides what a run computes."""
@@ -163,6 +184,12 @@ class RunConfig:
     @property
     def pairs(self) -> PairsConfig:
         """The data of a model that reads pairs."""
+        if self.teaching is not None:
+            windows = ("n_context", "varies_context", "order", "max_eval_tokens")
+            unused = [n for n in windows if _is_changed(self.train, n)]
+            notes += [f"train.{n} changes nothing: it is for the windows of a text." for n in unused]
+        if self.reads_pairs and _is_changed(self.train, "n_batch"):
+            notes.append("train.n_batch changes nothing: a batch of pairs has teaching.max_tokens tokens.")
         assert isinstance(self.data, PairsConfig), f"{self.model_name} reads text"
         return self.data
 
@@ -178,20 +205,20 @@ class RunConfig:
 
     def notes(self) -> list[str]:
         """What is set and changes nothing, as sentences."""
-        teaching = [] if self.teaching is None else [f"teaching.{note}" for note in self.teaching.notes()]
-        notes = [*(f"model.{note}" for note in self.model.notes()), *teaching]
+        sections = ("data", "model", "teaching")
+        own = {name: section for name in sections if (section := getattr(self, name)) is not None}
+        notes = [f"{name}.{note}" for name, section in own.items() for note in section.notes()]
         if isinstance(self.model, CaptionerConfig):
             notes += self.model.notes_for(self.captions.size)
-            unused = [n for n in ("max_tokens", "p_bpe_dropout") if _is_changed(self.teaching, n)]
-            notes += [f"teaching.{n} changes nothing: a batch has train.n_batch whole captions." for n in unused]
+        for key, why in UNUSED[model_entry(self.model_name).reads].items():
+            name, field = key.split(".")
+            section = getattr(self, name)
+            if getattr(section, field) != section.help_of(field).default:
+                notes.append(f"{key} changes nothing: {why}.")
         return notes
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)
-
-
-def _is_changed(section: Settings | None, name: str) -> bool:
-    return section is not None and getattr(section, name) != section.help_of(name).default
 
 
 def folder_of(given: Mapping[str, Any], key: str) -> str | None:

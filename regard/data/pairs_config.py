@@ -99,6 +99,19 @@ class PairsConfig(Settings):
         if self.is_reversed:
             raise RegardError("is_reversed is true, but the words of a tree cannot be the target. Set it to false.")
 
+    def notes(self) -> list[str]:
+        forms = {part.form for name in ("train", "valid", "test") for part in self.parts(name)}
+        why = {
+            "p_valid": None if self.part_valid == self.p_valid else "validation pairs are named, or the grammar's own",
+            "p_test": None if self.part_test == self.p_test else "test pairs are named, or the grammar's own",
+            "split_seed": None if self.part_valid or self.part_test else "nothing is cut from train",
+            "source_field": None if "jsonl" in forms else "no file holds JSON records",
+            "target_field": None if "jsonl" in forms else "no file holds JSON records",
+            "tree_words": None if "trees" in forms else "the targets are no trees",
+        }
+        changed = [name for name in why if getattr(self, name) != self.help_of(name).default]
+        return [f"{name} changes nothing: {why[name]}." for name in changed if why[name] is not None]
+
     @property
     def has_trees(self) -> bool:
         """Whether the pairs are sentences and their trees."""

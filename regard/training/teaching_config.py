@@ -38,7 +38,11 @@ class TeachingConfig(Settings):
 
     def notes(self) -> list[str]:
         defaults = {f.name: f.default for f in type(self).help()}
-        unused = [n for n in ("decay", "n_half", "p_lowest") if getattr(self, n) != defaults[n]]
-        if self.mode == "scheduled" or not unused:
-            return []
-        return [f"{', '.join(unused)} change nothing: they are for mode scheduled, and mode is {self.mode}."]
+        changed = [name for name, default in defaults.items() if getattr(self, name) != default]
+        notes = []
+        unused = [name for name in ("decay", "n_half", "p_lowest") if name in changed]
+        if self.mode != "scheduled" and unused:
+            notes.append(f"{', '.join(unused)} change nothing: they are for mode scheduled, and mode is {self.mode}.")
+        if self.judged_by == "loss" and "max_judged" in changed:
+            notes.append("max_judged changes nothing: it is for judged_by bleu or f1, and judged_by is loss.")
+        return notes

@@ -84,6 +84,61 @@ def test_what_changes_nothing_is_noted_with_its_section() -> None:
     assert [note.split()[0] for note in notes] == ["model.is_bidirectional", "teaching.n_half"]
 
 
+TRAINED_OTHERWISE = {"n_context": 8, "varies_context": True, "order": "stream", "max_eval_tokens": None}
+
+
+def test_what_says_how_texts_are_read_is_noted_where_pairs_are() -> None:
+    notes = RunConfig.from_dict(GIVEN | {"train": TRAINED_OTHERWISE | {"n_batch": 8}}).notes()
+    assert [note.partition(" changes nothing: ")[0] for note in notes] == [
+        "train.n_batch", "train.n_context", "train.varies_context", "train.order", "train.max_eval_tokens",
+    ]  # fmt: skip
+    assert notes[0].endswith(": a batch has as many pairs as make teaching.max_tokens tokens.")
+    used = {"max_steps": 5, "n_accumulate": 2, "eval_every": 7, "patience": 3, "average": "ema", "average_decay": 0.9}
+    assert RunConfig.from_dict(GIVEN | {"train": used}).notes() == []
+    text = {"data": {"train": "my.txt"}, "model": {"name": "lstm"}, "train": TRAINED_OTHERWISE | {"n_batch": 8}}
+    assert RunConfig.from_dict(text).notes() == []
+
+
+def test_what_says_how_texts_are_read_is_noted_where_pictures_are() -> None:
+    given = {"data": {"pictures": "photos", "captions": "said.txt"}, "model": {"name": "captioner"}}
+    assert RunConfig.from_dict(given | {"train": {"n_batch": 8}}).notes() == []
+    taught = {"max_tokens": 9, "p_bpe_dropout": 0.1}
+    notes = RunConfig.from_dict(given | {"train": TRAINED_OTHERWISE, "teaching": taught}).notes()
+    assert [note.split()[0] for note in notes] == [
+        "teaching.max_tokens", "teaching.p_bpe_dropout", "train.n_context", "train.varies_context", "train.order",
+        "train.max_eval_tokens",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "notes"),
+    [
+        ({"train": "a.jsonl", "source_field": "en", "p_valid": 0.1, "split_seed": 3}, []),
+        (
+            {"train": "a.tsv", "source_field": "en", "target_field": "de", "tree_words": "tag"},
+            [
+                "data.source_field changes nothing: no file holds JSON records.",
+                "data.target_field changes nothing: no file holds JSON records.",
+                "data.tree_words changes nothing: the targets are no trees.",
+            ],
+        ),
+        (
+            {"train": "a.tsv", "valid": "b.tsv", "p_valid": 0.1, "p_test": 0.2, "split_seed": 1},
+            ["data.p_valid changes nothing: validation pairs are named, or the grammar's own."],
+        ),
+        (
+            {"train": "grammar:en-trees", "p_test": 0.2, "split_seed": 1, "tree_words": "tag"},
+            [
+                "data.p_test changes nothing: test pairs are named, or the grammar's own.",
+                "data.split_seed changes nothing: nothing is cut from train.",
+            ],
+        ),
+    ],
+)
+def test_what_pairs_are_not_read_by_is_noted(data: dict[str, Any], notes: list[str]) -> None:
+    assert RunConfig.from_dict(GIVEN | {"data": data}).notes() == notes
+
+
 def test_a_model_of_pairs_is_not_built_as_a_language_model() -> None:
     with pytest.raises(RegardError, match="The model 'vaswani' reads pairs and is no language model"):
         build_language_model("vaswani", model_config("vaswani"), 11)

@@ -36,6 +36,10 @@ def test_a_wrong_value_is_refused_by_name(given: dict[str, object], message: str
 def test_what_changes_nothing_is_noted() -> None:
     assert TeachingConfig().notes() == []
     assert TeachingConfig(mode="scheduled", decay="linear", n_half=3, p_lowest=0.5).notes() == []
+    assert TeachingConfig(judged_by="bleu", max_judged=9).notes() == []
+    assert TeachingConfig(max_judged=9).notes() == [
+        "max_judged changes nothing: it is for judged_by bleu or f1, and judged_by is loss."
+    ]
     assert TeachingConfig(mode="free", n_half=3, p_lowest=0.5).notes() == [
         "n_half, p_lowest change nothing: they are for mode scheduled, and mode is free."
     ]
