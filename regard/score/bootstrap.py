@@ -88,9 +88,9 @@ def paired_bootstrap(
     if n_draws < 100:
         raise RegardError(f"{n_draws} draws are too few for an interval of 95%: give n_draws of at least 100.")
     scorer: Metric = bleu_metric(tokenizer=tokenizer) if metric == "bleu" else chrf_metric()
-    sides = [statistics_of(scorer, hypotheses, references) for hypotheses in (first, second)]
+    a, b = (statistics_of(scorer, hypotheses, references) for hypotheses in (first, second))
     signature = str(scorer.get_signature())
-    return bootstrap_of(*sides, score_by(scorer), metric=metric, signature=signature, n_draws=n_draws, seed=seed)
+    return bootstrap_of(a, b, score_by(scorer), metric=metric, signature=signature, n_draws=n_draws, seed=seed)
 
 
 def bootstrap_of(

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from regard.data.trees import Tree, trees_of
-from regard.score.bootstrap import Counts, ScoreOfSum, score_by, statistics_of
+from regard.score.bootstrap import Counts, score_by, statistics_of
 from regard.score.bracket_f1 import bracket_f1
 from regard.score.translation import ChrfScore, bleu_metric, chrf, streams
 
@@ -21,7 +21,10 @@ class Judge(Protocol):
 
     name: str
     signature: str
-    score: ScoreOfSum
+
+    def score(self, summed: Counts, /) -> float:
+        """Of sentences whose counts were added up, (k,)."""
+        ...
 
     def counts(self, outputs: Sequence[str]) -> Counts:
         """What is counted in each sentence, (n, k)."""
@@ -42,11 +45,13 @@ class BleuJudge:
 
     def __post_init__(self) -> None:
         self._metric = bleu_metric(is_lowercase=self.is_lowercase)
-        self.score = score_by(self._metric)
         # The signature says how many references there are, which sacreBLEU knows once it has seen some.
         first = [given[0] for given in self.references]
         self._metric.corpus_score(first, streams(first, self.references))
         self.signature = str(self._metric.get_signature())
+
+    def score(self, summed: Counts, /) -> float:
+        return score_by(self._metric)(summed)
 
     def counts(self, outputs: Sequence[str]) -> Counts:
         return statistics_of(self._metric, outputs, self.references)
@@ -64,7 +69,7 @@ class BracketJudge:
     name: str = "F1"
     signature: str = EVALB
 
-    def score(self, summed: Counts) -> float:
+    def score(self, summed: Counts, /) -> float:
         matched, gold, predicted = (int(n) for n in summed)
         return 200.0 * matched / (gold + predicted) if gold + predicted else 0.0
 

@@ -101,7 +101,10 @@ loads nothing from the network.</footer>
 """
 
 OWN_CSS = """
-.costs { grid-template-columns: repeat(6, 1fr); }
+.costs { grid-template-columns: repeat(5, 1fr) 1.2fr; white-space: nowrap; }
+@media (min-width: 901px) {
+  .rank { grid-template-columns: 26px minmax(190px, 1.1fr) 100px minmax(150px, 1.3fr) minmax(430px, 2.2fr); }
+}
 .signature { margin: 18px 0 0; color: var(--faint); font: 12.5px/1.5 var(--mono); overflow-wrap: anywhere; }
 .unclear-row td { color: #9c5a00; }
 .example { display: grid; grid-template-columns: minmax(92px, max-content) 1fr; gap: 3px 18px; padding: 16px 0;

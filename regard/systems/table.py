@@ -85,9 +85,9 @@ def _ranking(comparison: SystemsComparison, columns: list[str], bar_width: int) 
         colour = colour_of(comparison.place(system.name))
         interval = Text(f"{system.low:.1f}–{system.high:.1f} ")
         interval += interval_bar((system.low, system.score, system.high), low, high, colour, bar_width)
-        name, score = Text(system.name, style=f"bold {colour}"), Text(f"{system.score:.2f}", style="bold")
+        shown, score = Text(system.name, style=f"bold {colour}"), Text(f"{system.score:.2f}", style="bold")
         cells = (COLUMNS[column](comparison, place) for column in columns)
-        table.add_row(str(place + 1), name, score, interval, *cells)
+        table.add_row(str(place + 1), shown, score, interval, *cells)
     return table
 
 

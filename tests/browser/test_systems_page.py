@@ -1,0 +1,28 @@
+"""The page of finished runs in a real headless Chromium: one chart is shown, and nothing is wider than the window."""
+
+from pathlib import Path
+
+import pytest
+from in_browser import NEEDS_CHROMIUM, in_browser
+from made_up_systems import made_up_systems
+
+from regard.systems.page import render_systems
+
+pytestmark = NEEDS_CHROMIUM
+
+
+@pytest.mark.parametrize(("width", "shown"), [(500, "narrow"), (1280, "wide")])
+def test_one_chart_is_shown_and_the_page_fits_the_window(tmp_path: Path, width: int, shown: str) -> None:
+    script = """
+      const visible = () => [...document.querySelectorAll("svg.chart")].filter((s) => s.getBoundingClientRect().height > 100);
+      found.charts = visible().map((s) => s.parentElement.className);
+      found.lines = visible()[0].querySelectorAll(".line").length;
+      document.querySelector('[data-tab="curve-seconds"]').click();
+      found.then = visible().map((s) => s.closest(".panel").id);
+      found.wide = document.documentElement.scrollWidth; found.window = innerWidth;
+    """
+    found = in_browser(tmp_path, render_systems(made_up_systems(n_more=6)), script, width)
+    assert found["charts"] == [shown]
+    assert found["lines"] == 9
+    assert found["then"] == ["curve-seconds"]
+    assert found["wide"] <= found["window"]
