@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.data.pairs import Pairs
@@ -101,27 +100,41 @@ class Parser:
         progress: Callable[[LinesDone], None] | None = None,
     ) -> Iterator[Parse]:
         """The same for lines that come one after another, in bounded memory."""
+        n_long = 0  # of the lines read so far; a window is read whole before `progress` is told of it
+
+        def read(text: str) -> _Words:
+            nonlocal n_long
+            if skips_long and self._is_too_long(text.split()):
+                n_long += 1
+                text = ""
+            return self._read(text)
+
+        def tell(done: LinesDone) -> None:
+            if progress is not None:
+                progress(replace(done, n_empty=done.n_empty - n_long, n_skipped=done.n_skipped + n_long))
+
         return decoded_lines(
             lines,
-            partial(self._read, skips_long=skips_long),
+            read,
             self._parse,
             empty=NOTHING,
             max_tokens=max_tokens or self.max_tokens,
             window=window,
             max_line=self._translator.max_source,
             long_lines="skip" if skips_long else "error",
-            progress=progress,
+            progress=tell,
         )
 
-    def _read(self, text: str, tag: str | None = None, skips_long: bool = False) -> _Words:
+    def _is_too_long(self, words: Sequence[str]) -> bool:
+        return self.limits.max_words is not None and len(words) > self.limits.max_words
+
+    def _read(self, text: str, tag: str | None = None) -> _Words:
         words = tuple(text.split())
-        if self.limits.max_words is not None and len(words) > self.limits.max_words:
-            if not skips_long:
-                raise RegardError(
-                    f"The sentence that begins '{' '.join(words[:5])}' has {len(words)} words, and the model writes "
-                    f"trees of at most {self.limits.max_words}. Split it, or have such lines skipped."
-                )
-            words = ()
+        if self._is_too_long(words):
+            raise RegardError(
+                f"The sentence that begins '{' '.join(words[:5])}' has {len(words)} words, and the model writes "
+                f"trees of at most {self.limits.max_words}. Split it, or leave it out: --skip-bad."
+            )
         return _Words(words, self._translator.read(" ".join(map(written, words)), tag))
 
     def _parse(self, read: list[_Words]) -> list[Parse]:

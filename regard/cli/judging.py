@@ -28,12 +28,12 @@ def bleu(
 
       regard bleu transformer.out -r test.de --other lstm.out
     """
-    from regard import terminal
+    from regard import line_terminal
     from regard.score.bootstrap import paired_bootstrap
     from regard.score.translation import bleu as bleu_of
     from regard.score.translation import chrf as chrf_of
 
-    texts, *rest = terminal.same_length([system, *reference, *([] if other is None else [other])])
+    texts, *rest = line_terminal.same_length([system, *reference, *([] if other is None else [other])])
     references = [list(several) for several in zip(*rest[: len(reference)], strict=True)]
     found = bleu_of(texts, references, tokenizer=tokenizer), chrf_of(texts, references)
     versus = None
@@ -71,11 +71,11 @@ def align(
 
       regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
     """
-    from regard import terminal
+    from regard import line_terminal
     from regard.pair_run import load_pair_run
     from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
 
-    sources, targets = terminal.same_length([source, target])
+    sources, targets = line_terminal.same_length([source, target])
     wanted = None if gold is None else read_alignments(gold)
     if wanted is not None:
         same_sentences(len(sources), len(wanted))  # before any work is done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ def parse(
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="DIR", help="Write each tree as a picture too, DIR/1.svg, ...")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Lines that are too long give an empty line.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Lines that cannot be read give an empty line.")] = False,
     window: Annotated[
         int | None, typer.Option("--window", min=1, help="Lines read ahead (default: 2000; 1 at a terminal).")
     ] = None,
@@ -43,7 +42,7 @@ def parse(
       [dim]pictures for a page, and one JSON object a line:[/dim]
       regard parse runs/treebank sentences.txt --svg pictures --json
     """
-    from regard import terminal
+    from regard import line_terminal, terminal
     from regard.data.tree_lines import bracketed
     from regard.decode.config import BeamConfig
     from regard.errors import RegardError
@@ -59,8 +58,8 @@ def parse(
             svg.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RegardError(f"The folder '{svg}' cannot be made: {error.strerror}. Give --svg another.") from None
-    is_typed = file is None and sys.stdin.isatty()
-    with terminal.source_lines(file) as lines, terminal.lines_progress() as progress:
+    is_typed = line_terminal.is_typed(file)
+    with line_terminal.source_lines(file, skip_bad) as lines, line_terminal.lines_progress(lines) as progress:
         found = parser.lines(
             lines,
             max_tokens=max_tokens,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +30,7 @@ def translate(
     ] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="TAG", help="Target language, a tag such as <2de>.")] = None,
     align: Annotated[bool, typer.Option("--align", help="Print a word alignment too, as 0-0 1-2.")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Lines that are too long give an empty line.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Lines that cannot be read give an empty line.")] = False,
     window: Annotated[
         int | None, typer.Option("--window", min=1, help="Lines read ahead (default: 2000; 1 at a terminal).")
     ] = None,
@@ -53,7 +52,7 @@ def translate(
       [dim]an ensemble, with word alignments:[/dim]
       regard translate runs/one test.en --with runs/two --align
     """
-    from regard import terminal
+    from regard import line_terminal
     from regard.decode.config import BeamConfig
     from regard.pair_run import load_pair_run
 
@@ -65,8 +64,8 @@ def translate(
     tag = loaded.wanted_tag(to)
     together = [load_pair_run(other, precision=precision) for other in others or ()]
     translator = loaded.translator(config, others=together, tag=tag)
-    is_typed = file is None and sys.stdin.isatty()
-    with terminal.source_lines(file) as lines, terminal.lines_progress() as progress:
+    is_typed = line_terminal.is_typed(file)
+    with line_terminal.source_lines(file, skip_bad) as lines, line_terminal.lines_progress(lines) as progress:
         sources: list[str] = []
         kept = (sources.append(line) or line for line in lines) if align else lines  # type: ignore[func-returns-value]
         found = translator.lines(

@@ -12,6 +12,7 @@ from regard.data.pairs import Pairs
 from regard.data.tree_lines import TreeLimits, linearised
 from regard.data.tree_pairs import FORMS
 from regard.decode.config import BeamConfig
+from regard.decode.lines import LinesDone
 from regard.errors import RegardError
 from regard.parsing import Parser, ParseScore, parse_score
 from regard.score.bracket_f1 import BracketScore, bracket_f1
@@ -53,8 +54,10 @@ def test_the_room_of_a_transformer_bounds_brackets_and_words() -> None:
         parser.all([longer])
     with pytest.raises(RegardError, match="18 words"):
         list(parser.lines([longest, longer]))
-    trees = [parse.tree for parse in parser.lines([longer, longest], skips_long=True)]
-    assert trees == [None, parse.tree]
+    told: list[LinesDone] = []
+    trees = [parse.tree for parse in parser.lines([longer, "", longest], skips_long=True, progress=told.append)]
+    assert trees == [None, None, parse.tree]
+    assert told[-1] == LinesDone(n_lines=3, n_empty=1, n_skipped=1)
 
 
 def test_a_source_that_is_too_long_is_refused_by_its_line() -> None:

@@ -1,0 +1,111 @@
+"""Lines in from a file or a pipe, and what is said of them on stderr while they are decoded."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from regard.errors import RegardError, nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from regard.decode.lines import LinesDone
+
+
+class SourceLines:
+    """The lines of a stream, as they come; what is not UTF-8 is an error that names the line.
+
+    With `skips_bad` it is an empty line instead, and is counted.
+    """
+
+    def __init__(self, stream: IO[bytes], skips_bad: bool = False) -> None:
+        self._stream, self._skips_bad = stream, skips_bad
+        self.n_not_utf8 = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._stream, start=1):
+            try:
+                text = line.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                if not self._skips_bad:
+                    raise RegardError(
+                        f"Line {number} is not UTF-8 ({error.reason}). Convert the text first, with iconv for example."
+                    ) from None
+                self.n_not_utf8 += 1
+                text = ""
+            yield text
+
+
+def is_typed(file: Path | None) -> bool:
+    """Whether somebody types the lines and waits for each answer."""
+    return file is None and _is_terminal(sys.stdin)
+
+
+@contextmanager
+def source_lines(file: Path | None, skips_bad: bool = False) -> Iterator[SourceLines]:
+    """The lines of a file or of standard input."""
+    if file is None:
+        if sys.stdin is None:  # Python's word for a descriptor 0 that is closed
+            raise RegardError("Standard input is closed. Pipe lines in, or name a file of them.")
+        yield SourceLines(sys.stdin.buffer, skips_bad)
+        return
+    try:
+        stream = open(file, "rb")  # noqa: SIM115 (what goes wrong while it is read is not about opening it)
+    except FileNotFoundError:
+        siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
+    except OSError as error:
+        raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
+    with stream:
+        yield SourceLines(stream, skips_bad)
+
+
+def whole_lines(file: Path) -> list[str]:
+    """All lines of a file."""
+    with source_lines(file) as lines:
+        return list(lines)
+
+
+def same_length(files: Sequence[Path]) -> list[list[str]]:
+    """The lines of several files that belong together line by line."""
+    found = [whole_lines(file) for file in files]
+    for file, lines in zip(files[1:], found[1:], strict=True):
+        if len(lines) != len(found[0]):
+            raise RegardError(
+                f"'{files[0]}' has {len(found[0]):,} lines and '{file}' {len(lines):,}: line i of one must belong to "
+                "line i of the other. Give files of equal length."
+            )
+    return found
+
+
+@contextmanager
+def lines_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
+    """How many lines are done and how fast, on stderr, where somebody looks at it and types nothing.
+
+    At the end it says how many were left out, whoever looks.
+    """
+    began, is_shown = time.monotonic(), _is_terminal(sys.stderr) and not _is_terminal(sys.stdin)
+    n_too_long = 0
+
+    def tell(done: LinesDone) -> None:
+        nonlocal n_too_long
+        n_too_long = done.n_skipped
+        if is_shown:
+            rate = done.n_lines / max(time.monotonic() - began, 1e-9)
+            print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
+
+    yield tell
+    if is_shown:
+        print(file=sys.stderr)
+    if n_too_long or lines.n_not_utf8:
+        kinds = ((n_too_long, "too long"), (lines.n_not_utf8, "not UTF-8"))
+        told = ", ".join(f"{n:,} {kind}" for n, kind in kinds if n)
+        print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)
+
+
+def _is_terminal(stream: IO[str] | None) -> bool:
+    return stream is not None and stream.isatty()
