@@ -184,12 +184,6 @@ class RunConfig:
     @property
     def pairs(self) -> PairsConfig:
         """The data of a model that reads pairs."""
-        if self.teaching is not None:
-            windows = ("n_context", "varies_context", "order", "max_eval_tokens")
-            unused = [n for n in windows if _is_changed(self.train, n)]
-            notes += [f"train.{n} changes nothing: it is for the windows of a text." for n in unused]
-        if self.reads_pairs and _is_changed(self.train, "n_batch"):
-            notes.append("train.n_batch changes nothing: a batch of pairs has teaching.max_tokens tokens.")
         assert isinstance(self.data, PairsConfig), f"{self.model_name} reads text"
         return self.data
 
