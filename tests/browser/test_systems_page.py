@@ -14,7 +14,8 @@ pytestmark = NEEDS_CHROMIUM
 @pytest.mark.parametrize(("width", "shown"), [(500, "narrow"), (1280, "wide")])
 def test_one_chart_is_shown_and_the_page_fits_the_window(tmp_path: Path, width: int, shown: str) -> None:
     script = """
-      const visible = () => [...document.querySelectorAll("svg.chart")].filter((s) => s.getBoundingClientRect().height > 100);
+      const charts = [...document.querySelectorAll("svg.chart")];
+      const visible = () => charts.filter((s) => s.getBoundingClientRect().height > 100);
       found.charts = visible().map((s) => s.parentElement.className);
       found.lines = visible()[0].querySelectorAll(".line").length;
       document.querySelector('[data-tab="curve-seconds"]').click();

@@ -38,11 +38,11 @@ TEXTS = [(f"{source} here today", f"{target} hier heute") for source, target in 
 LONG = ("the " * 20, "haus " * 20)
 
 
-def trained(folder: Path, data: dict[str, Any], n_steps: int = 2, **sections: Any) -> Path:
+def trained(folder: Path, data: dict[str, Any], n_steps: int = 1, is_tested: bool = False, **sections: Any) -> Path:
     given = {**GIVEN, "data": data, "train": {"max_steps": n_steps, "eval_every": max(1, n_steps // 4)}}
     for name, section in sections.items():
         given[name] = given.get(name, {}) | section
-    found: Path = api.train(given, out=folder).folder
+    found: Path = api.train(given, out=folder, is_tested=is_tested).folder
     return found
 
 
@@ -60,7 +60,7 @@ def runs(pairs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, own_ca
     transformer = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "n_heads": 2}
     return [
         trained(folder / "plain", pairs, 4, model={"attention": "none"}),
-        trained(folder / "attentive", pairs, 60),
+        trained(folder / "attentive", pairs, 40),
         trained(folder / "transformer", pairs, model=transformer | {"max_context": 60}, tokenizer={"kind": "char"}),
     ]
 
@@ -73,8 +73,8 @@ def parsers(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> list[P
         Path(path).write_text("\n".join(LINES[i:] + LINES[:i]) + "\n")
     data |= {"tree_words": "tag"}
     return [
-        trained(folder / name, data, n, teaching={"judged_by": "f1"}, tokenizer={"kind": "word"})
-        for name, n in (("poor", 1), ("good", 40))
+        trained(folder / name, data, n, is_tested=True, teaching={"judged_by": "f1", "max_judged": 1})
+        for name, n in (("poor", 1), ("good", 30))
     ]
 
 
@@ -103,7 +103,7 @@ def test_the_run_that_learned_is_best_and_it_is_told_at_what_cost(
     last = json.loads((runs[1] / "metrics.jsonl").read_text().splitlines()[-1])
     assert (best.flops, best.seconds, best.tokens) == (last["flops"], last["seconds"], last["tokens"])
     assert found.setup.watched == "BLEU"
-    assert [point.step for point in best.curve] == [15, 30, 45, 60]
+    assert [point.step for point in best.curve] == [10, 20, 30, 40]
     first = next(point for point in best.curve if point.score >= 50)
     assert [(row.level, row.flops) for row in found.reached] == [(50.0, (None, first.flops))]
     assert SystemsComparison.load(out) == found
@@ -127,9 +127,10 @@ def test_scores_are_those_of_the_lines_that_are_kept(compared: tuple[SystemsComp
 
 
 def test_what_is_kept_is_not_translated_again(
-    compared: tuple[SystemsComparison, Path], runs: list[Path], monkeypatch: pytest.MonkeyPatch
+    compared: tuple[SystemsComparison, Path], runs: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found, out = compared
+    found, out = compared[0], tmp_path / "out"
+    shutil.copytree(compared[1], out)
     monkeypatch.setattr("regard.systems.comparing.outputs_of", lambda *_: pytest.fail("it translates again"))
     again = compare_runs(runs[:2], beam=2, device="cpu", out=out)
     assert again.systems == found.systems
@@ -195,7 +196,9 @@ def test_captioners_are_compared_by_bleu_with_their_pictures(tmp_path: Path, own
         "checkpoint": {"has_tensorboard": False},
     }
     runs = [
-        api.train(given | {"seed": seed, "teaching": {"judged_by": "bleu"}}, out=tmp_path / f"seed{seed}").folder
+        api.train(
+            given | {"seed": seed, "teaching": {"judged_by": "bleu"}}, out=tmp_path / f"seed{seed}", is_tested=False
+        ).folder
         for seed in (0, 1)
     ]
     found = compare_runs(runs, beam=1, device="cpu", out=tmp_path / "out")
@@ -216,7 +219,6 @@ def test_runs_that_cannot_be_compared_are_told_why(
     unfinished = tmp_path / "unfinished"
     shutil.copytree(runs[0], unfinished)
     (unfinished / "README.md").unlink()
-    (unfinished / "test.json").unlink()
     without = tmp_path / "without"
     shutil.copytree(runs[0], without)
     (without / "metrics.jsonl").unlink()
