@@ -89,6 +89,7 @@ def main() -> None:
             raise
         print(f"regard: {error.strerror}: {error.filename or 'the disk'}. Nothing else was changed.", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("\nregard: interrupted.", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as leaving:
+        if leaving.code == 130:  # what typer makes of a Ctrl-C that no verb has caught
+            print("\nregard: interrupted.", file=sys.stderr)
+        raise

@@ -163,7 +163,7 @@ def _refuse_what_never_fits(given: Pairs, kept: Pairs, max_tokens: int, max_leng
     if (longest := int(n_tokens.max())) > max_tokens:
         raise RegardError(
             f"A pair has {longest} tokens on both sides together, its <eos> included, and a batch holds "
-            f"{max_tokens}. Make max_tokens at least {longest}, or leave out long pairs with max_length."
+            f"{max_tokens}. Make teaching.max_tokens at least {longest}, or leave out long pairs: data.max_length."
         )
 
 

@@ -243,3 +243,14 @@ def test_training_without_text_or_model(refuses, text: Path) -> None:
     refuses("'data.train' is required", words=["train", "--model", "lstm"])
     refuses("'model.name' is required", words=["train", "--data", text])
     refuses("--resume needs to know which run", words=["train", "--resume"])
+
+
+def test_ctrl_c_is_told_wherever_it_comes(regard, monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard import terminal
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal, "print_models", interrupt)
+    done = regard("models")
+    assert (done.code, done.err.strip()) == (130, "regard: interrupted.")

@@ -201,7 +201,9 @@ def test_bpe_dropout_never_makes_a_side_longer_than_max_length() -> None:
 
 def test_what_cannot_work_is_refused() -> None:
     pairs = of_lengths([(3, 4), (30, 10)])
-    with pytest.raises(RegardError, match=r"A pair has 41 tokens .* a batch holds 40\. Make max_tokens at least 41"):
+    with pytest.raises(
+        RegardError, match=r"A pair has 41 tokens .* a batch holds 40\. Make teaching.max_tokens at least 41"
+    ):
         PairBatches(pairs, max_tokens=40)
     with pytest.raises(RegardError, match=r"no pairs to make batches of: all 2 have a side of more than max_length 2"):
         PairBatches(pairs, max_tokens=100, max_length=2)
