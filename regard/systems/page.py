@@ -28,7 +28,7 @@ def render_systems(comparison: SystemsComparison) -> str:
     better = "higher is better" if setup.is_watched_upwards else "lower is better"
     sections = [
         _section("Ranking", RANKING.format(metric=setup.metric), _ranking(comparison)),
-        _section("Better, or lucky with these sentences?", DUELS, _duels(comparison)),
+        _section("Better, or lucky with the test data?", DUELS, _duels(comparison)),
         _section(
             "Learning", f"{_capital(setup.watched)} on the validation data, {better}. {LEARNING}", _curves(comparison)
         ),
@@ -101,13 +101,13 @@ loads nothing from the network.</footer>
 """
 
 OWN_CSS = """
-.costs { grid-template-columns: repeat(5, 1fr) 1.2fr; white-space: nowrap; }
+.costs { grid-template-columns: none; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); white-space: nowrap; }
 @media (min-width: 901px) {
   .rank { grid-template-columns: 26px minmax(190px, 1.1fr) 100px minmax(150px, 1.3fr) minmax(430px, 2.2fr); }
 }
 .signature { margin: 18px 0 0; color: var(--faint); font: 12.5px/1.5 var(--mono); overflow-wrap: anywhere; }
 .unclear-row td { color: #9c5a00; }
-.example { display: grid; grid-template-columns: minmax(92px, max-content) 1fr; gap: 3px 18px; padding: 16px 0;
+.example { display: grid; grid-template-columns: 150px 1fr; gap: 3px 18px; padding: 16px 0;
   border-bottom: 1px solid var(--line); font-size: 15px; }
 .example > span { color: var(--soft); font-size: 13.5px; padding-top: 1px; overflow-wrap: anywhere; max-width: 12em; }
 .example > b { font-size: 13.5px; padding-top: 1px; overflow-wrap: anywhere; max-width: 14em; }

@@ -19,7 +19,9 @@ def headline(
     best, second = ranked[:2]
     lead = _duel(duels, best, second)
     start = f"{best.name} is best at {setup.metric} {best.score:.1f}"
-    if lead.is_clear:
+    if lead.difference == 0:
+        first = f"{best.name} and {second.name} are level at {setup.metric} {best.score:.1f}."
+    elif lead.is_clear:
         first = (
             f"{start}, {lead.difference:.1f} ahead of {second.name} (95% interval {lead.low:.1f} to {lead.high:.1f})."
         )
@@ -52,10 +54,10 @@ def level_text(setup: Setup, level: float) -> str:
 
 def flops_text(flops: float) -> str:
     """
-    >>> flops_text(3.14e15), flops_text(0.0)
-    ('3.1e15', '0')
+    >>> flops_text(3.14e15), flops_text(9e7), flops_text(0.0)
+    ('3.1e15', '9.0e7', '0')
     """
-    return f"{flops:.1e}".replace("e+", "e") if flops else "0"
+    return f"{flops:.1e}".replace("e+0", "e").replace("e+", "e") if flops else "0"
 
 
 def _cheaper(setup: Setup, found: Sequence[Reached], systems: Sequence[System]) -> str:

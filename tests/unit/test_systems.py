@@ -84,6 +84,7 @@ def test_a_lead_that_may_be_luck_is_not_called_one() -> None:
     )
     a, b, c = system("a", 3.0), system("b", 2.0), system("c", 1.0)
     duels = [duel("a", "b", 1.0), duel("b", "c", 1.0, p=0.3), duel("a", "c", 2.0)]
+    assert headline([a, b], [duel("a", "b", 0.0, p=1.0)], made.setup, (), [a, b]) == ("a and b are level at BLEU 3.0.",)
     assert headline([a, b, c], duels, made.setup, (), [a, b, c])[1] == (
         "Not told apart by these 100 test items: b and c."
     )
