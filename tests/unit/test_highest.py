@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from regard.decode.highest import highest, highest_by_blocks
+from regard.decode.highest import highest, highest_by_key
 
-WAYS = pytest.mark.parametrize("way", [highest, highest_by_blocks])
+WAYS = pytest.mark.parametrize("way", [highest, highest_by_key])
 
 
 @WAYS
@@ -27,7 +27,7 @@ def test_a_stable_sort_finds_the_same(way, V: int, k: int) -> None:  # type: ign
 
 def test_nan_comes_first_and_no_zero_is_above_another() -> None:
     log_probs = torch.tensor([[-1.0, -0.0, 0.0, -2.0], [-1.0, 5.0, -math.inf, math.copysign(math.nan, -1.0)]])
-    values, ids = highest_by_blocks(log_probs, 2)
+    values, ids = highest_by_key(log_probs, 2)
     assert ids.tolist() == [[1, 2], [3, 1]]
     assert values[1].isnan().tolist() == [True, False]
 
