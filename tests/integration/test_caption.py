@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tiny_captions import write_pictures
+from tiny_captions import THINGS, said, write_pictures
 from tiny_training import stop_at
 
 import regard as package
-from regard import api, caption_training
+from regard import api, caption_training, fitting
 from regard.caption_run import CaptionRun, picture_files
 from regard.decode.caption import Caption
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
+from regard.terminal import MAX_ROWS
 from regard.training.loop import train_task
 
 MODEL = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8, "p_dropout": 0.1}
@@ -82,9 +83,12 @@ def test_help_has_an_example_and_the_table_says_what_can_be_set(regard: Callable
 
 def test_the_dry_run_shows_captions(regard: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path) -> None:
     words = ["train", "--model", "captioner", "--data", pictures[0], "--data", pictures[1], "--dry-run"]
-    done = regard(*words, "--set", "tokenizer.kind=word", "--set", "data.size=32")
+    done = regard(*words, "--set", "tokenizer.kind=word", "--set", "data.size=32", "--set", "train.n_batch=16")
     assert done.code == 0, done.err
-    assert "square bottom right" in done.out
+    batch = done.out.partition("The first batch, decoded\n")[2].splitlines()
+    captions = {text for thing in THINGS for text in said(*thing)}
+    assert [line[5:] in captions for line in batch[:MAX_ROWS]] == [True] * MAX_ROWS
+    assert batch[MAX_ROWS].split() == ["and", "4", "more"]
     assert "parameters" in done.out
 
 
@@ -145,7 +149,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(caption_training, "train_task", partial(train_task, on_step=stop_at(3)))
+        patch.setattr(fitting, "train_task", partial(train_task, on_step=stop_at(3)))
         with pytest.raises(InterruptedRunError, match="--resume --out"):
             api.train(recipe(*pictures), out=tmp_path / "run")
     again = api.train(out=tmp_path / "run", resume=True)
