@@ -33,7 +33,8 @@ class SourceLines:
             except UnicodeDecodeError as error:
                 if not self._skips_bad:
                     raise RegardError(
-                        f"Line {number} is not UTF-8 ({error.reason}). Convert the text first, with iconv for example."
+                        f"Line {number} is not UTF-8 ({error.reason}). Convert the text first, with iconv for example, "
+                        "or leave it out: --skip-bad."
                     ) from None
                 self.n_not_utf8 += 1
                 text = ""
@@ -53,21 +54,32 @@ def source_lines(file: Path | None, skips_bad: bool = False) -> Iterator[SourceL
             raise RegardError("Standard input is closed. Pipe lines in, or name a file of them.")
         yield SourceLines(sys.stdin.buffer, skips_bad)
         return
+    with _opened(file) as stream:
+        yield SourceLines(stream, skips_bad)
+
+
+def _opened(file: Path) -> IO[bytes]:
     try:
-        stream = open(file, "rb")  # noqa: SIM115 (what goes wrong while it is read is not about opening it)
+        return open(file, "rb")
     except FileNotFoundError:
         siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
         raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
     except OSError as error:
         raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
-    with stream:
-        yield SourceLines(stream, skips_bad)
 
 
 def whole_lines(file: Path) -> list[str]:
-    """All lines of a file."""
-    with source_lines(file) as lines:
-        return list(lines)
+    """All lines of a file. None can be left out, since others belong to them."""
+    with _opened(file) as stream:
+        lines = []
+        for number, line in enumerate(stream, start=1):
+            try:
+                lines.append(line.decode("utf-8").rstrip("\r\n"))
+            except UnicodeDecodeError as error:
+                raise RegardError(
+                    f"'{file}', line {number} is not UTF-8 ({error.reason}). Convert it first, with iconv for example."
+                ) from None
+        return lines
 
 
 def same_length(files: Sequence[Path]) -> list[list[str]]:
@@ -98,13 +110,15 @@ def lines_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
             rate = done.n_lines / max(time.monotonic() - began, 1e-9)
             print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
 
-    yield tell
-    if is_shown:
-        print(file=sys.stderr)
-    if n_too_long or lines.n_not_utf8:
-        kinds = ((n_too_long, "too long"), (lines.n_not_utf8, "not UTF-8"))
-        told = ", ".join(f"{n:,} {kind}" for n, kind in kinds if n)
-        print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)
+    try:
+        yield tell
+    finally:
+        if is_shown:
+            print(file=sys.stderr)
+        if n_too_long or lines.n_not_utf8:
+            kinds = ((n_too_long, "too long"), (lines.n_not_utf8, "not UTF-8"))
+            told = ", ".join(f"{n:,} {kind}" for n, kind in kinds if n)
+            print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)
 
 
 def _is_terminal(stream: IO[str] | None) -> bool:

@@ -44,6 +44,7 @@ def decoded_lines(
     padding included (a line that is longer is a batch of its own). So lines wait for their window alone, and where the
     window is 1, as for someone who types, for nothing. A line with no tokens gives `empty` and is not decoded. One with
     more than `max_line` tokens is an error, or gives `empty` too and is counted, where `long_lines` is "skip".
+    What is wrong with a line is raised once those before it are decoded and given: nothing of them is lost.
     `progress` is told after every batch, and after a window that needs none.
     """
     if long_lines not in LONG_LINES:
@@ -54,15 +55,13 @@ def decoded_lines(
         raise RegardError(f"window and max_tokens must be at least 1, not {window} and {max_tokens}.")
     done = LinesDone()
     tell = progress or (lambda done: None)
-    for items in _windows((encode(line) for line in lines), window):
+    encoded = (encode(line) for line in lines)
+    if max_line is not None and long_lines == "error":
+        encoded = _none_longer(encoded, max_line)
+    for items, fault in _windows(encoded, window):
         results = [empty] * len(items)
         lengths = [len(item) for item in items]
         too_long = [i for i, n in enumerate(lengths) if max_line is not None and n > max_line]
-        if too_long and long_lines == "error":
-            raise RegardError(
-                f"Line {done.n_lines + too_long[0] + 1} has {lengths[too_long[0]]} tokens; at most {max_line} can be "
-                f"read. Shorten it, or have such lines skipped."
-            )
         wanted = sorted({i for i, n in enumerate(lengths) if n > 0} - set(too_long))
         done = LinesDone(
             n_lines=done.n_lines + len(items) - len(wanted),
@@ -74,23 +73,42 @@ def decoded_lines(
                 results[i] = out
             done = replace(done, n_lines=done.n_lines + len(batch))
             tell(done)
-        if not wanted:
+        if items and not wanted:
             tell(done)
         yield from results
+        if fault is not None:
+            raise fault
 
 
-def _windows(items: Iterator[Item], window: int) -> Iterator[list[Item]]:
-    """Lists of at most `window` items, each given as soon as it is full."""
+def _none_longer(items: Iterator[Item], max_line: int) -> Iterator[Item]:
+    for number, item in enumerate(items, start=1):
+        if len(item) > max_line:
+            raise RegardError(
+                f"Line {number} has {len(item)} tokens; at most {max_line} can be read. Shorten it, or leave it out: "
+                "--skip-bad (in Python: skips_long)."
+            )
+        yield item
+
+
+def _windows(items: Iterator[Item], window: int) -> Iterator[tuple[list[Item], RegardError | None]]:
+    """Lists of at most `window` items, each given as soon as it is full.
+
+    The last may end where the next line cannot be read, and then has what is wrong with it.
+    """
     held: list[Item] = []
     n_tokens = 0
-    for item in items:
-        held.append(item)
-        n_tokens += len(item)
-        if len(held) == window or n_tokens >= window * TOKENS_A_LINE:
-            yield held
-            held, n_tokens = [], 0
+    try:
+        for item in items:
+            held.append(item)
+            n_tokens += len(item)
+            if len(held) == window or n_tokens >= window * TOKENS_A_LINE:
+                yield held, None
+                held, n_tokens = [], 0
+    except RegardError as fault:
+        yield held, fault
+        return
     if held:
-        yield held
+        yield held, None
 
 
 def batches_by_tokens(indices: list[int], lengths: list[int], max_tokens: int) -> Iterator[list[int]]:

@@ -123,7 +123,11 @@ def test_a_line_that_is_too_long(regard: Any, refuses: Any, pair_run: Path, tmp_
     assert regard("translate", pair_run, path, "--align").out.splitlines()[1].split("\t")[0] == TEXTS[7][1]
     pairs = write_pairs(tmp_path, TEXTS[:6])
     assert regard(*small(*pairs), "--out", tmp_path / "run").code == 0
-    refuses("Line 1 has 50 tokens; at most 12 can be read", words=["translate", tmp_path / "run", path])
+    refuses(
+        "Line 1 has 50 tokens; at most 12 can be read",
+        "leave it out: --skip-bad",
+        words=["translate", tmp_path / "run", path],
+    )
     done = regard("translate", tmp_path / "run", path, "--skip-bad", "--align")
     assert (done.code, done.out.splitlines()[0]) == (0, "\t")
     assert len(done.out.splitlines()) == 2
@@ -134,7 +138,17 @@ def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines:
     refuses("There is no file", "Did you mean 'lines.en'?", words=["translate", pair_run, lines.with_name("line.en")])
     refuses("cannot be read: Is a directory", words=["translate", pair_run, tmp_path])
     (tmp_path / "latin.en").write_bytes(b"the red house\ncaf\xe9\n")
-    refuses("Line 2 is not UTF-8", words=["translate", pair_run, tmp_path / "latin.en"])
+    latin = tmp_path / "latin.en"
+    refuses("Line 2 is not UTF-8", "or leave it out: --skip-bad", words=["translate", pair_run, latin])
+
+
+def test_a_bad_line_loses_nothing_of_those_before_it(regard: Any, pair_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "latin.en"
+    path.write_bytes(f"{TEXTS[7][0]}\n{TEXTS[2][0]}\ncaf".encode() + b"\xe9\n" + f"{TEXTS[3][0]}\n".encode())
+    done = regard("translate", pair_run, path, "--align", "--json")
+    assert done.code == 2
+    assert [json.loads(line)["text"] for line in done.out.splitlines()] == [TEXTS[7][1], TEXTS[2][1]]
+    assert done.err.startswith("regard: Line 3 is not UTF-8")
 
 
 def test_lines_that_are_not_utf8_can_be_left_out_and_are_counted(regard: Any, pair_run: Path, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_window_of_long_lines_is_shorter() -> None:
 
 def test_a_line_that_is_too_long_is_an_error_or_is_skipped_and_counted() -> None:
     lines = ["a", "", "a b c d", "a b"]
-    with pytest.raises(RegardError, match=r"Line 3 has 4 tokens; at most 3 can be read\. Shorten it, or .* skipped"):
+    with pytest.raises(RegardError, match=r"Line 3 has 4 tokens; at most 3 can be read\. Shorten it, or .*--skip-bad"):
         list(decoded_lines(lines, words, Shouting(), empty="", max_line=3, window=2))
     told: list[LinesDone] = []
     outs = decoded_lines(
@@ -84,6 +84,37 @@ def test_a_line_that_is_too_long_is_an_error_or_is_skipped_and_counted() -> None
     )
     assert list(outs) == ["A", "-", "-", "A B"]
     assert told == [LinesDone(2, 1, 0), LinesDone(4, 1, 1)]
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 5, 100])
+def test_what_stands_before_a_line_that_cannot_be_read_is_not_lost(window: int) -> None:
+    def broken() -> Iterator[str]:
+        yield from ("a", "", "b c", "d")
+        raise RegardError("Line 5 is not UTF-8.")
+
+    told: list[LinesDone] = []
+    outs = decoded_lines(broken(), words, Shouting(), empty="", window=window, progress=told.append)
+    assert [next(outs) for _ in range(4)] == ["A", "", "B C", "D"]
+    assert told[-1].n_lines == 4
+    with pytest.raises(RegardError, match=r"Line 5 is not UTF-8\."):
+        next(outs)
+    assert list(outs) == []
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 100])
+def test_what_stands_before_a_line_that_is_too_long_is_not_lost(window: int) -> None:
+    outs = decoded_lines(["a", "b c", "d e f g", "h"], words, Shouting(), empty="", max_line=3, window=window)
+    assert [next(outs), next(outs)] == ["A", "B C"]
+    with pytest.raises(RegardError, match="Line 3 has 4 tokens"):
+        next(outs)
+
+
+def test_a_first_line_that_cannot_be_read_is_an_error_at_once() -> None:
+    told: list[LinesDone] = []
+    outs = decoded_lines(["a b"], words, Shouting(), empty="", max_line=1, progress=told.append)
+    with pytest.raises(RegardError, match="Line 1 has 2 tokens"):
+        next(outs)
+    assert told == []
 
 
 def test_progress_is_told_of_lines_that_need_no_decoding() -> None:
