@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from regard.config import RunConfig
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
-from regard.decode.config import BeamConfig
+from regard.decode.config import MAX_RATIO, BeamConfig
 from regard.decode.translate import Sentence, Translator
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_tokenizer_of
@@ -32,8 +32,6 @@ from regard.training.device import pick_device
 from regard.training.pair_task import readable_pairs, summed_nats
 from regard.training.weights import load_weights
 
-MAX_RATIO = 3.0
-"""Unless told otherwise a target has at most so many tokens for each of its source, and ten more."""
 MAX_TOKENS = 8192
 """Tokens of a batch that is translated or scored."""
 

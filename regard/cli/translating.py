@@ -21,9 +21,11 @@ def translate(
         str, typer.Option("--length-penalty", help="none, length (log P / L^alpha) or wu (Wu et al. 2016).")
     ] = "length",
     alpha: Annotated[float, typer.Option("--alpha", min=0.0, help="How much the length counts.")] = 1.0,
-    max_length: Annotated[int, typer.Option("--max-length", min=1, help="The longest target, in tokens.")] = 200,
+    max_length: Annotated[
+        int | None, typer.Option("--max-length", min=1, help="The longest target, in tokens (default: by --max-ratio).")
+    ] = None,
     max_ratio: Annotated[
-        float, typer.Option("--max-ratio", min=0.1, help="The longest target as a multiple of its source.")
+        float, typer.Option("--max-ratio", min=0.1, help="The longest target: so many tokens a source token, and 10.")
     ] = 3.0,
     no_repeat: Annotated[
         int | None, typer.Option("--no-repeat", min=1, help="No so many tokens in a row come twice.")

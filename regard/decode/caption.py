@@ -34,7 +34,8 @@ class Caption:
 @torch.inference_mode()
 def captions_of(model: Captioner, tokenizer: Tokenizer, seen: Tensor, config: BeamConfig) -> list[list[Caption]]:
     """The best captions of each of B pictures, best first; `seen` is what `Captioner.encode` takes, on any device."""
-    limit = config.max_length if model.max_context is None else min(config.max_length, model.max_context)
+    limit = config.max_length or MAX_LENGTH  # a picture has no length that a caption could be a multiple of
+    limit = limit if model.max_context is None else min(limit, model.max_context)
     stepper = Translating(model.eval().target, eos=tokenizer.eos)
     log_probs, state = stepper.begin_from(model.encode(seen.to(model.embedding.device)), limit)
     found = beam_search(stepper, log_probs, state, config, max_lengths=limit, stop=tokenizer.eos)

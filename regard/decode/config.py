@@ -32,6 +32,8 @@ class SamplingConfig(Settings):
 
 
 LENGTH_PENALTIES = ("none", "length", "wu")
+MAX_RATIO = 3.0
+"""Where nothing else limits a text it has at most so many tokens for each of its source, and ten more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +48,18 @@ class BeamConfig(Settings):
         choices=LENGTH_PENALTIES,
     )
     alpha: float = setting(1.0, "how much the length counts: 0 not at all, more favours longer texts", low=0.0)
-    max_length: int = setting(200, "the longest text", low=1)
+    max_length: int | None = setting(None, "the longest text; null: max_ratio and max_extra alone limit it", low=1)
     max_ratio: float | None = setting(
-        None, "the longest text as a multiple of its source; null: no such limit", low=0.0
+        None,
+        f"the longest text as a multiple of its source; null: no such limit, or {MAX_RATIO:g} if max_length is null too",
+        low=0.0,
     )
     max_extra: int = setting(10, "tokens that max_ratio allows beyond the multiple", low=0)
     min_length: int = setting(1, "the shortest text", low=1)
     no_repeat_ngram: int | None = setting(None, "no so many tokens in a row come twice in a text", low=1)
 
     def check(self) -> None:
-        if self.min_length > self.max_length:
+        if self.max_length is not None and self.min_length > self.max_length:
             raise RegardError(
                 f"BeamConfig.min_length {self.min_length} is above max_length {self.max_length}: "
                 f"no text is both. Lower the one or raise the other."
@@ -72,10 +76,11 @@ class BeamConfig(Settings):
         >>> BeamConfig(max_length=50, max_ratio=1.5, max_extra=4).max_lengths([2, 7, 100])
         [7, 14, 50]
         """
-        if self.max_ratio is None:
+        if self.max_ratio is None and self.max_length is not None:
             return [self.max_length for _ in source_lengths]
-        ratio = self.max_ratio
-        return [max(1, min(self.max_length, int(ratio * S) + self.max_extra)) for S in source_lengths]
+        ratio = MAX_RATIO if self.max_ratio is None else self.max_ratio
+        longest = math.inf if self.max_length is None else self.max_length
+        return [max(1, int(min(longest, int(ratio * S) + self.max_extra))) for S in source_lengths]
 
     def penalty(self, length: int) -> float:
         """What the log-probability of a text of this length is divided by; it never falls as texts grow.

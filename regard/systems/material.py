@@ -19,11 +19,11 @@ from regard.data.prepared_captions import PreparedCaptions, square
 from regard.data.tree_lines import bracketed
 from regard.data.tree_pairs import FORMS, gold_tree
 from regard.decode.caption import MAX_LENGTH, captions_of
-from regard.decode.config import BeamConfig
+from regard.decode.config import MAX_RATIO, BeamConfig
 from regard.decode.lines import batches_by_tokens
 from regard.errors import RegardError
 from regard.folder import prepared_captions_again, prepared_pairs_again
-from regard.pair_run import MAX_RATIO, PairRun, load_pair_run
+from regard.pair_run import PairRun, load_pair_run
 from regard.systems.finished import FinishedRun
 from regard.text.learning import Progress
 from regard.training.caption_task import N_PICTURES

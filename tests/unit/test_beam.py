@@ -172,6 +172,12 @@ def test_the_longest_text_depends_on_the_source() -> None:
     assert config.max_lengths([0, 3, 100]) == [3, 7, 20]
     assert config.replace(max_extra=0).max_lengths([0]) == [1]
     assert config.replace(max_ratio=None).max_lengths([1, 100]) == [20, 20]
+    assert config.replace(max_length=None).max_lengths([0, 3, 400]) == [3, 7, 603]
+    assert BeamConfig().max_lengths([1, 400]) == [13, 1210]  # 3 S + 10: something always ends a text
+
+
+def test_the_shortest_text_may_be_anything_where_there_is_no_longest() -> None:
+    assert BeamConfig(min_length=500).max_length is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -168,6 +168,9 @@ def test_a_caption_is_never_longer_than_the_model_writes() -> None:
     config = BeamConfig(beam=2, max_length=50, min_length=4)
     (best,) = captions_of(model, prepared.tokenizer, some_pictures(1), config)[0]
     assert len(best.tokens) in (3, 4)
+    endless = tiny_captioner(prepared, "convolution to lstm")
+    (long,) = captions_of(endless, prepared.tokenizer, some_pictures(1), BeamConfig(beam=1, min_length=1000))[0]
+    assert len(long.tokens) == 50  # where nobody says how long
     assert looked_at(model, prepared.tokenizer, some_pictures(1), best.tokens).shape[0] == len(best.tokens)
 
 
