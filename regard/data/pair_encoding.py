@@ -64,9 +64,18 @@ def split_at_ends(tokenizer: Tokenizer, texts: Sequence[str], ids: Ids) -> tuple
         return ids[ids != tokenizer.eos], lengths
     # Rare: a text that spells "<eos>", which the word tokenizer reads as the end mark, or one of characters that
     # WordPiece removes. What has no token is an unknown word.
-    unknown = 1 if tokenizer.unk is None else tokenizer.unk
-    found = []
-    for text in texts:
-        alone = tokenizer.encode(text)
-        found.append(np.where(alone == tokenizer.eos, unknown, alone) if len(alone) else np.array([unknown]))
+    found = [encoded_text(tokenizer, text) for text in texts]
     return np.fromiter(chain.from_iterable(found), dtype=np.int32), np.array([len(row) for row in found])
+
+
+def encoded_text(tokenizer: Tokenizer, text: str) -> Ids:
+    """The ids of one text that is not empty: at least one, and none of them <eos>, as in `encoded_texts`.
+
+    >>> from regard.text.config import TokenizerConfig
+    >>> from regard.text.learning import train_tokenizer
+    >>> encoded_text(train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["a b"]), "b <eos> a")
+    array([3, 1, 2], dtype=int32)
+    """
+    unknown = 1 if tokenizer.unk is None else tokenizer.unk
+    ids = tokenizer.encode(text)
+    return np.where(ids == tokenizer.eos, unknown, ids) if len(ids) else np.array([unknown], dtype=ids.dtype)

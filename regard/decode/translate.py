@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regard.data.pair_batch import padded
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pair_encoding import encoded_text
 from regard.data.pair_tags import tag_ids
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import BeamConfig
@@ -94,7 +95,7 @@ class Translator:
     def read(self, text: str, tag: str | None = None) -> Sentence:
         """A source as the models read it; white space around it is none of it."""
         text, tag = text.strip(), tag or self.tag
-        ids = self.source_tokenizer.encode(text).astype(np.int64)
+        ids = encoded_text(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
         words, unknown = None, tuple[str, ...]()
         if self._copied is not None:
             words, spelled = self._copied.of_source(text)

@@ -10,6 +10,7 @@ from tiny_pairs import GRID, TEXTS, tiny_pair_model, tiny_prepared
 
 from regard.data.pair_copying import NOT_COPIED
 from regard.data.pair_tags import with_tags
+from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig
 from regard.decode.lines import LinesDone
 from regard.decode.translate import NOTHING, Translator
@@ -101,6 +102,18 @@ def test_no_target_is_longer_than_the_model_has_room_for() -> None:
     assert max(len(best[0].tokens) for best in found) == 24
 
 
+def test_a_target_of_bytes_may_be_as_long_as_its_source_asks_for() -> None:
+    """A model that never ends: 3 S + 10 tokens are written, of 300 bytes 910, and no 200 of them."""
+    prepared = tiny_prepared(kind="byte")
+    model = loud_model(prepared, "bag to rnn")
+    assert model.target.bias is not None
+    with torch.no_grad():
+        model.target.bias[prepared.target_tokenizer.eos] = -1000.0
+    translator = Translator([model], prepared.source_tokenizer, prepared.target_tokenizer, BeamConfig(beam=1))
+    (best,) = translator.translate([translator.read("r" * 300)])[0]
+    assert len(best.tokens) == 910
+
+
 @pytest.mark.parametrize("variant", ["lstm to gru", "lstm that copies"])
 def test_two_equal_models_translate_as_one(variant: str) -> None:
     one, two = translator_of(variant, n_best=3), translator_of(variant, n=2, n_best=3)
@@ -177,6 +190,18 @@ def test_a_tag_is_read_before_its_source_and_is_not_copied() -> None:
     assert len(translator.read("  ")) == 0  # nothing to translate, whatever into
     with pytest.raises(RegardError, match=r"The tag <2da> is not in the vocabulary. Did you mean '<2de>'\?.*<2fr>"):
         translator.read("the", "<2da>")
+
+
+@pytest.mark.parametrize("variant", ["lstm to gru", "lstm that copies"])
+def test_an_end_mark_that_is_spelled_out_is_read_as_in_training(variant: str) -> None:
+    """An unknown word: the end of a source is no word of it."""
+    translator = translator_of(variant)
+    for text in ("the <eos> house", "<eos>", "<eos> <eos>"):
+        prepared = Pairs.of([(text, "haus")], translator.source_tokenizer, translator.target_tokenizer)
+        found = translator.read(text)
+        assert found.ids.tolist() == prepared.source_ids(0).tolist()
+        assert translator.source_tokenizer.eos not in found.ids
+        assert found.words is None or len(found.words) == len(found.ids)
 
 
 def test_a_target_is_always_one_line() -> None:
