@@ -64,8 +64,8 @@ def _score(test: PairEvaluation | None) -> list[str]:
             "|---|---|---|---|---|---|",
             f"| {shares} | {test.perplexity:.2f} | {test.n_pairs:,} |",
             "",
-            f"Greedy, on at most 1,000 sentences, by the rules of evalb; without the constraint "
-            f"{test.parses.n_ill_formed:,} of the parses were no trees.",
+            "As `regard eval` scores, on at most 1,000 sentences, by the rules of evalb. Every parse is held to be a tree "
+            f"over the words given; without that {test.parses.n_ill_formed:,} were none.",
         ]
     lines = [
         "| BLEU | chrF | perplexity a token | pairs |",
@@ -75,7 +75,7 @@ def _score(test: PairEvaluation | None) -> list[str]:
         else f"| | | {test.perplexity:.2f} | {test.n_pairs:,} |",
     ]
     if test.bleu is not None:
-        lines += ["", f"Greedy, on at most 1,000 pairs; sacreBLEU {test.bleu.signature}."]
+        lines += ["", f"As `regard eval` scores, on at most 1,000 pairs; sacreBLEU {test.bleu.signature}."]
     return lines
 
 

@@ -11,7 +11,6 @@ from regard import __version__
 from regard import folder as run_folder
 from regard.config import RunConfig
 from regard.data.prepared_pairs import PreparedPairs, prepare_pairs
-from regard.decode.config import BeamConfig
 from regard.decoder_start import begin_decoder, check_decoder
 from regard.errors import RegardError
 from regard.files import write_atomically
@@ -28,7 +27,7 @@ from regard.training.pair_task import PairTask, readable_pairs
 from regard.training.progress import Reporter
 
 MAX_TEST_PAIRS = 1000
-"""A run is scored on so many of its test pairs when it ends; `regard eval` takes them all."""
+"""A run is scored on so many of its test pairs when it ends, as `regard eval` scores them all."""
 
 
 def train_pairs(
@@ -129,7 +128,7 @@ def _finished(config: RunConfig, prepared: PreparedPairs, folder: Path, is_teste
     test: PairEvaluation | None = None
     some = prepared.test.first(MAX_TEST_PAIRS)
     if is_tested and len(readable_pairs(run.model, some)):
-        test = run.evaluate_pairs(some, BeamConfig(beam=1, max_ratio=2.0))
+        test = run.evaluate_pairs(some)
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
     write_pair_card(folder, config, run.facts, prepared, test)
     return run

@@ -32,7 +32,10 @@ class TeachingConfig(Settings):
         0.0, "share of BPE merges left out anew each time a sentence is read (Provilkov et al. 2020)", low=0, high=1
     )
     judged_by: str = setting(
-        "loss", "which weights are best: by validation loss, BLEU, or F1 where targets are trees", choices=JUDGES
+        "loss",
+        "which weights are best: by validation loss, BLEU, or F1 where targets are trees; both of greedy decoding, in "
+        "which all that is written for F1 is a tree",
+        choices=JUDGES,
     )
     max_judged: int = setting(500, "bleu, f1: validation sentences that are decoded at an evaluation", low=1)
 

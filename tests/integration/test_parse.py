@@ -203,6 +203,19 @@ def test_the_run_says_how_good_it_is_and_how_to_parse_with_it(bank: Path, tmp_pa
     assert json.loads((tmp_path / "run" / "test.json").read_text())["parses"]["n_gold"] == 4
 
 
+def test_the_test_score_of_a_run_is_that_of_eval(bank: Path, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "test.mrg").write_text("\n".join(line.replace("dog", "town") for line in LINES[:4]) + "\n")
+    recipe = {"data": {"train": str(bank), "test": str(tmp_path / "test.mrg"), "p_valid": 0}, "train": {"max_steps": 8}}
+    (tmp_path / "my.yaml").write_text(json.dumps(MEMORISING | recipe))
+    done = regard("train", tmp_path / "my.yaml", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    told = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert f"F1 {100 * told['parses']['f1']:.2f}" in done.out
+    assert told == json.loads(regard("eval", tmp_path / "run", "--json").out)
+    greedy = json.loads(regard("eval", tmp_path / "run", "--beam", 1, "--json").out)
+    assert told["parses"] != greedy["parses"]  # so the two could be told apart
+
+
 def test_parsing_needs_no_treebank(regard: Regard, tmp_path: Path) -> None:
     """The built-in grammar writes one: train, score and draw, with nothing but commands."""
     out = tmp_path / "trees"

@@ -119,6 +119,7 @@ def test_test_scores_are_kept_in_the_folder_and_on_the_card(run: PairRun) -> Non
     scores = run.test_result()
     assert scores is not None
     assert scores["n_pairs"] == len(run.pairs_of())
+    assert scores == run.evaluate().to_dict()
     card = (run.folder / "README.md").read_text()
     for part in ("shared by both sides", f"regard translate {run.folder}", "| BLEU | chrF |", "sacreBLEU nrefs:1"):
         assert part in card, part
