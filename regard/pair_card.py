@@ -64,8 +64,8 @@ def _score(test: PairEvaluation | None) -> list[str]:
             "|---|---|---|---|---|---|",
             f"| {shares} | {test.perplexity:.2f} | {test.n_pairs:,} |",
             "",
-            "As `regard eval` scores, on at most 1,000 sentences, by the rules of evalb. Every parse is held to be a tree "
-            f"over the words given; without that {test.parses.n_ill_formed:,} were none.",
+            "As `regard eval` scores, on at most 1,000 sentences, by the rules of evalb. Every parse is held to be a "
+            f"tree over the words given; without that {test.parses.n_ill_formed:,} were none.",
         ]
     lines = [
         "| BLEU | chrF | perplexity a token | pairs |",
