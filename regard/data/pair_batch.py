@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
 from regard.data.pair_dropout import Flat, PairDropout, flat
-from regard.data.pairs import Pairs
+from regard.data.pairs import ANY_LENGTH, MaxLengths, Pairs
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -31,11 +31,17 @@ class BatchMaker:
     """Batches from the numbers of their pairs."""
 
     def __init__(
-        self, pairs: Pairs, *, copies: bool, p_bpe_dropout: float = 0.0, seed: int = 0, max_length: int | None = None
+        self,
+        pairs: Pairs,
+        *,
+        copies: bool,
+        p_bpe_dropout: float = 0.0,
+        seed: int = 0,
+        max_lengths: MaxLengths = ANY_LENGTH,
     ) -> None:
         self._pairs = pairs
         self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
-        self._dropout = PairDropout(pairs, p_bpe_dropout, seed, max_length) if p_bpe_dropout > 0 else None
+        self._dropout = PairDropout(pairs, p_bpe_dropout, seed, max_lengths) if p_bpe_dropout > 0 else None
 
     def batch(self, indices: Ids, epoch: int = 0) -> PairBatch:
         if self._dropout is not None:

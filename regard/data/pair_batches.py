@@ -21,8 +21,8 @@ from itertools import pairwise
 import numpy as np
 
 from regard.data.batches import permuted
-from regard.data.pair_batch import BatchMaker, Ids, Mask, PairBatch
-from regard.data.pairs import Pairs
+from regard.data.pair_batch import BatchMaker, Ids, PairBatch
+from regard.data.pairs import ANY_LENGTH, MaxLengths, Pairs
 from regard.errors import RegardError, nearest
 
 ORDERS = ("buckets", "length")
@@ -32,7 +32,7 @@ class PairBatches:
     """Batch i of pairs, for any i >= 0, in no particular order of asking.
 
     order "buckets": the batches of an epoch come in an order of its own; "length": from the classes of short targets to
-    those of long ones. `max_length` leaves out pairs with a side of more tokens; `n_left_out` says how many. With
+    those of long ones. `max_lengths` leaves out pairs with a longer side; `n_left_out` says how many. With
     `p_bpe_dropout`, words are cut anew each epoch, and `max_tokens` counts the tokens there would be without it. With
     `copies`, which needs word tokenizers, `words` is given and targets name the words of their source.
     """
@@ -43,7 +43,7 @@ class PairBatches:
         *,
         max_tokens: int,
         seed: int = 0,
-        max_length: int | None = None,
+        max_lengths: MaxLengths = ANY_LENGTH,
         p_bpe_dropout: float = 0.0,
         copies: bool = False,
         order: str = "buckets",
@@ -55,15 +55,15 @@ class PairBatches:
             )
         if order not in ORDERS:
             raise RegardError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.{nearest(order, ORDERS)}")
-        self.pairs = pairs if max_length is None else pairs.only(_fits(pairs, max_length))
+        self.pairs = pairs.fitting(max_lengths)
         self.n_left_out = len(pairs) - len(self.pairs)
-        _refuse_what_never_fits(pairs, self.pairs, max_tokens, max_length)
+        _refuse_what_never_fits(pairs, self.pairs, max_tokens, max_lengths)
         self.max_tokens, self.seed, self.order = max_tokens, seed, order
         self._class, n_source, n_target = length_classes(self.pairs)
         self._cuts = cuts(n_source, n_target, max_tokens)
         self.per_epoch = len(self._cuts) - 1
         self._maker = BatchMaker(
-            self.pairs, copies=copies, p_bpe_dropout=p_bpe_dropout, seed=seed, max_length=max_length
+            self.pairs, copies=copies, p_bpe_dropout=p_bpe_dropout, seed=seed, max_lengths=max_lengths
         )
         # The order of one epoch is asked for batch after batch: the last two epochs' are kept.
         self._order = lru_cache(maxsize=2)(self._order_of)
@@ -151,14 +151,16 @@ def cuts(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
     return [*found, len(n_source)]
 
 
-def _fits(pairs: Pairs, max_length: int) -> Mask:
-    return np.maximum(pairs.source_lengths, pairs.target_lengths) <= max_length
-
-
-def _refuse_what_never_fits(given: Pairs, kept: Pairs, max_tokens: int, max_length: int | None) -> None:
+def _refuse_what_never_fits(given: Pairs, kept: Pairs, max_tokens: int, max_lengths: MaxLengths) -> None:
     if not len(kept):
-        longer = f": all {len(given)} have a side of more than max_length {max_length} tokens" if len(given) else ""
-        raise RegardError(f"There are no pairs to make batches of{longer}. Give others, or a larger max_length.")
+        if not len(given):
+            raise RegardError("There are no pairs to make batches of. Give others.")
+        limits = zip(max_lengths, ("source", "target"), strict=True)
+        longer = " or ".join(f"more than {n} tokens in the {side}" for n, side in limits if n is not None)
+        raise RegardError(
+            f"There are no pairs to make batches of: all {len(given)} have {longer}. Give others, or make "
+            "data.max_length and model.max_context larger."
+        )
     n_tokens = kept.source_lengths + kept.target_lengths + 1
     if (longest := int(n_tokens.max())) > max_tokens:
         raise RegardError(

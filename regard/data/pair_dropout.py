@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.data.dropout_pool import KeptTexts, SamplePool
 from regard.data.pair_rows import Rows
-from regard.data.pairs import Pairs
+from regard.data.pairs import MaxLengths, Pairs
 from regard.text.bpe_dropout import BpeDropout
 
 Ids = NDArray[np.int64]
@@ -21,12 +21,12 @@ Flat = tuple[Ids, Ids]  # rows one after the other, and their lengths
 class PairDropout:
     """Pairs cut anew each epoch. The place of a text is its row on disk, which no other choice changes.
 
-    A side that comes out longer than `max_length` is cut as always, and so is a target of whole words, such as the
+    A side that comes out longer than `max_lengths` is cut as always, and so is a target of whole words, such as the
     brackets of a tree. A tag stays what it is.
     """
 
-    def __init__(self, pairs: Pairs, p: float, seed: int, max_length: int | None) -> None:
-        self._pairs, self._max_length = pairs, max_length
+    def __init__(self, pairs: Pairs, p: float, seed: int, max_lengths: MaxLengths) -> None:
+        self._pairs, self._max_lengths = pairs, max_lengths
         self._of_source = BpeDropout(pairs.source.tokenizer, p, seed)
         self._of_target: BpeDropout | None = self._of_source
         if pairs.source.tokenizer.hash != pairs.target.tokenizer.hash:
@@ -40,10 +40,11 @@ class PairDropout:
             self._begin_again()
         pairs, rows = self._pairs, self._pairs.rows[indices]
         source = self._with_tags(self._sources.cut(rows, epoch, 0), rows)
-        source = self._shortened(source, pairs.source.ids, rows)
+        source = _shortened(source, pairs.source.ids, rows, self._max_lengths.source)
         if self._targets is None:
             return source, pairs.target.ids.taken(rows)
-        return source, self._shortened(self._targets.cut(rows, epoch, 1), pairs.target.ids, rows)
+        target = self._targets.cut(rows, epoch, 1)
+        return source, _shortened(target, pairs.target.ids, rows, self._max_lengths.target)
 
     def cut_each(self, indices: Ids, epoch: int) -> tuple[Flat, Flat]:
         """The same, pair by pair: what `cut` is held to."""
@@ -56,9 +57,11 @@ class PairDropout:
             target = pairs.target_ids(i)
             if self._of_target is not None:
                 target = self._of_target.encode(pairs.target_text(i), epoch, row, 1)
-            longest = max(len(source), len(target)) if self._max_length is None else self._max_length
-            sources.append(source if len(source) <= longest else pairs.source_ids(i))
-            targets.append(target if len(target) <= longest else pairs.target_ids(i))
+            longest = self._max_lengths
+            is_long = longest.source is not None and len(source) > longest.source
+            sources.append(pairs.source_ids(i) if is_long else source)
+            is_long = longest.target is not None and len(target) > longest.target
+            targets.append(pairs.target_ids(i) if is_long else target)
         return flat(sources), flat(targets)
 
     def _begin_again(self) -> None:
@@ -79,17 +82,18 @@ class PairDropout:
         tags = kept.flat[kept.starts[rows[has_tag]]].astype(np.int64)
         return np.insert(ids, starts[has_tag], tags), lengths + has_tag
 
-    def _shortened(self, side: Flat, plain: Rows, rows: Ids) -> Flat:
-        """What is too long taken out, and its plain ids put in its place."""
-        ids, lengths = side
-        if self._max_length is None or lengths.max() <= self._max_length:
-            return side
-        is_long = lengths > self._max_length
-        kept_lengths = np.where(is_long, 0, lengths)
-        plain_ids, plain_lengths = plain.taken(rows[is_long])
-        places = np.repeat(np.cumsum(kept_lengths)[is_long], plain_lengths)
-        kept_lengths[is_long] = plain_lengths
-        return np.insert(ids[~np.repeat(is_long, lengths)], places, plain_ids), kept_lengths
+
+def _shortened(side: Flat, plain: Rows, rows: Ids, longest: int | None) -> Flat:
+    """What is too long taken out, and its plain ids put in its place."""
+    ids, lengths = side
+    if longest is None or lengths.max() <= longest:
+        return side
+    is_long = lengths > longest
+    kept_lengths = np.where(is_long, 0, lengths)
+    plain_ids, plain_lengths = plain.taken(rows[is_long])
+    places = np.repeat(np.cumsum(kept_lengths)[is_long], plain_lengths)
+    kept_lengths[is_long] = plain_lengths
+    return np.insert(ids[~np.repeat(is_long, lengths)], places, plain_ids), kept_lengths
 
 
 def flat(rows: list[Ids]) -> Flat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,25 @@ from regard.data.pair_rows import Rows
 from regard.text.tokenizer import Tokenizer
 
 Ids = NDArray[np.int64]
+
+
+class MaxLengths(NamedTuple):
+    """Tokens that each side of a pair may have, its <eos> not counted; None: any number."""
+
+    source: int | None = None
+    target: int | None = None
+
+    def within(self, limit: int | None) -> MaxLengths:
+        """The same, and neither side more than `limit`.
+
+        >>> MaxLengths(24, None).within(12), MaxLengths(24, 23).within(None)
+        (MaxLengths(source=12, target=12), MaxLengths(source=24, target=23))
+        """
+        sides = ([n for n in (side, limit) if n is not None] for side in self)
+        return MaxLengths(*(min(known, default=None) for known in sides))
+
+
+ANY_LENGTH = MaxLengths()
 
 
 @dataclass(frozen=True)
@@ -95,6 +114,14 @@ class Pairs:
     def first(self, n: int) -> Pairs:
         """The first n of these pairs."""
         return Pairs(self.source, self.target, self.rows[:n], self.tag_numbers, self.tags)
+
+    def fitting(self, max_lengths: MaxLengths) -> Pairs:
+        """Those that are not too long; all of them where none is."""
+        fits = np.ones(len(self), dtype=bool)
+        for limit, lengths in zip(max_lengths, (self.source_lengths, self.target_lengths), strict=True):
+            if limit is not None:
+                fits &= lengths <= limit
+        return self if fits.all() else self.only(fits)
 
     def only(self, chosen: NDArray[Any]) -> Pairs:
         """Some of these pairs: their numbers, or True for each that is wanted."""

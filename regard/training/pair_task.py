@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from regard.data.pair_batches import PairBatches, in_order
-from regard.data.pairs import Pairs
+from regard.data.pairs import MaxLengths, Pairs
 from regard.data.prepared_pairs import PreparedPairs
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Translator
@@ -46,13 +45,11 @@ class PairTask:
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
         self.copies = model.copies
         self.valid = readable_pairs(model, prepared.valid)
-        room = None if model.max_context is None else model.max_context - 1  # the target's <eos> needs a place too
-        limits = [limit for limit in (max_length, room) if limit is not None]
         self.batches = PairBatches(
             prepared.train,
             max_tokens=teaching.max_tokens,
             seed=seed,
-            max_length=min(limits, default=None),
+            max_lengths=room_of(model).within(max_length),
             p_bpe_dropout=teaching.p_bpe_dropout,
             copies=self.copies,
         )
@@ -104,14 +101,15 @@ class PairTask:
         return 100 * brackets_of(parser, pairs).f1
 
 
+def room_of(model: Seq2Seq) -> MaxLengths:
+    """The longest pairs that a model can learn from and be scored on."""
+    n_target = model.target.max_context
+    return MaxLengths(model.encoder.max_context, None if n_target is None else n_target - 1)  # <eos> needs a place
+
+
 def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
     """Those that the model has room for."""
-    fits = np.ones(len(pairs), dtype=bool)
-    if model.encoder.max_context is not None:
-        fits &= pairs.source_lengths <= model.encoder.max_context
-    if model.target.max_context is not None:
-        fits &= pairs.target_lengths + 1 <= model.target.max_context
-    return pairs if fits.all() else pairs.only(fits)
+    return pairs.fitting(room_of(model))
 
 
 def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:

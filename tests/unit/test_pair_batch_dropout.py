@@ -14,7 +14,7 @@ from regard.data.dropout_pool import Growing, KeptTexts, SamplePool
 from regard.data.pair_dropout import Flat, PairDropout
 from regard.data.pair_rows import Rows
 from regard.data.pair_tags import with_tags
-from regard.data.pairs import Pairs, Side
+from regard.data.pairs import MaxLengths, Pairs, Side
 from regard.text.bpe_dropout import BpeDropout
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
@@ -56,7 +56,8 @@ def test_a_batch_at_once_is_the_same_pair_by_pair(data: st.DataObject, sides: li
     pairs = Pairs.of(sides, BPE, data.draw(st.sampled_from([BPE, OTHER, WORDS])))
     pairs = tagged(pairs, data.draw(st.lists(st.integers(0, 2), min_size=len(sides), max_size=len(sides))))
     pairs = pairs.only(np.array(data.draw(st.permutations(range(len(sides))))))
-    dropout = PairDropout(pairs, p, data.draw(st.integers(0, 5)), data.draw(st.sampled_from([None, 3, 8, 20])))
+    limit = st.sampled_from([None, 3, 8, 20])
+    dropout = PairDropout(pairs, p, data.draw(st.integers(0, 5)), MaxLengths(data.draw(limit), data.draw(limit)))
     for epoch in (0, 1, 7):
         chosen = np.array(data.draw(st.lists(st.integers(0, len(sides) - 1), min_size=1, max_size=8)))
         assert listed(dropout.cut(chosen, epoch)) == listed(dropout.cut_each(chosen, epoch))
@@ -67,7 +68,7 @@ def test_a_tag_and_a_side_that_is_too_long_by_hand() -> None:
     of_bytes = [BPE.id_of(char) for char in "the"], [BPE.id_of(char) for char in "at"]
     de, fr = (pairs.source.tokenizer.id_of(tag) for tag in ("<2de>", "<2fr>"))
     # As bytes the first source has 1 + 7 tokens, more than 3, and the third 1 + 2; of the targets the second has 7.
-    (source, n_source), (target, n_target) = PairDropout(pairs, 1.0, 0, 3).cut(np.array([0, 1, 2]), 0)
+    (source, n_source), (target, n_target) = PairDropout(pairs, 1.0, 0, MaxLengths(3, 3)).cut(np.array([0, 1, 2]), 0)
     assert pairs.source_ids(0)[0] == de
     assert source.tolist() == [*pairs.source_ids(0), *of_bytes[0], fr, *of_bytes[1]]
     assert n_source.tolist() == [len(pairs.source_ids(0)), 3, 3]
@@ -78,7 +79,7 @@ def test_a_tag_and_a_side_that_is_too_long_by_hand() -> None:
 @pytest.mark.parametrize("limit", ["MAX_POOL", "MAX_WORDS", "MAX_UNITS", "MAX_KEPT"])
 def test_what_is_forgotten_is_made_again_alike(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dropout_pool, limit, 3)
-    dropout, order = PairDropout(Pairs.of(SENTENCES, BPE, OTHER), 0.4, 3, None), np.arange(len(SENTENCES))
+    dropout, order = PairDropout(Pairs.of(SENTENCES, BPE, OTHER), 0.4, 3, MaxLengths()), np.arange(len(SENTENCES))
     for epoch in (0, 1, 0):
         assert listed(dropout.cut(order[::-1], epoch)) == listed(dropout.cut_each(order[::-1], epoch))
         assert listed(dropout.cut(order[:2], epoch)) == listed(dropout.cut_each(order[:2], epoch))

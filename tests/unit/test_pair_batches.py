@@ -12,7 +12,7 @@ import pytest
 from regard.data.pair_batches import PairBatches, cuts, in_order, length_classes, rounded_up
 from regard.data.pair_rows import Rows
 from regard.data.pair_tags import with_tags
-from regard.data.pairs import Pairs, Side
+from regard.data.pairs import MaxLengths, Pairs, Side
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import prepare_pairs
 from regard.errors import RegardError
@@ -91,7 +91,7 @@ def test_cuts_by_hand() -> None:
 
 
 def test_long_pairs_are_left_out_and_counted() -> None:
-    batches = PairBatches(of_lengths([(3, 3), (4, 2), (2, 4), (1, 1)]), max_tokens=100, max_length=3)
+    batches = PairBatches(of_lengths([(3, 3), (4, 2), (2, 4), (1, 1)]), max_tokens=100, max_lengths=MaxLengths(3, 3))
     assert (batches.n_left_out, len(batches.pairs)) == (2, 2)
     assert sorted(batches.pairs.source_lengths.tolist()) == [1, 3]
     assert PairBatches(of_lengths([(3, 3)]), max_tokens=100).n_left_out == 0
@@ -188,10 +188,10 @@ def test_bpe_dropout_cuts_equal_texts_differently() -> None:
     assert len({tuple(row) for row in batch.targets}) > 10
 
 
-def test_bpe_dropout_never_makes_a_side_longer_than_max_length() -> None:
+def test_bpe_dropout_never_makes_a_side_longer_than_max_lengths() -> None:
     pairs = Pairs.of([("the cat sat", "the mat")], BPE)
     n = int(pairs.source_lengths[0])
-    batch = PairBatches(pairs, max_tokens=100, max_length=n, p_bpe_dropout=1.0).at(0)
+    batch = PairBatches(pairs, max_tokens=100, max_lengths=MaxLengths(n, n), p_bpe_dropout=1.0).at(0)
     assert batch.source.tolist() == [pairs.source_ids(0).tolist()]
     assert batch.inputs.tolist() == [[0, *pairs.target_ids(0)]]
     longer = PairBatches(pairs, max_tokens=100, p_bpe_dropout=1.0).at(0)
@@ -205,8 +205,10 @@ def test_what_cannot_work_is_refused() -> None:
         RegardError, match=r"A pair has 41 tokens .* a batch holds 40\. Make teaching.max_tokens at least 41"
     ):
         PairBatches(pairs, max_tokens=40)
-    with pytest.raises(RegardError, match=r"no pairs to make batches of: all 2 have a side of more than max_length 2"):
-        PairBatches(pairs, max_tokens=100, max_length=2)
+    with pytest.raises(
+        RegardError, match=r"no pairs to make batches of: all 2 have more than 2 tokens in the source\."
+    ):
+        PairBatches(pairs, max_tokens=100, max_lengths=MaxLengths(source=2))
     with pytest.raises(RegardError, match=r"There are no pairs to make batches of\. Give others"):
         PairBatches(pairs.only(np.array([], dtype=np.int64)), max_tokens=100)
     with pytest.raises(RegardError, match=r"order must be one of buckets, length, not 'bucket'\. Did you mean"):

@@ -19,7 +19,7 @@ from regard.score.translation import bleu
 from regard.training import pair_task
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
-from regard.training.pair_task import PairTask, summed_nats
+from regard.training.pair_task import PairTask, readable_pairs, summed_nats
 from regard.training.teaching_config import TeachingConfig
 from regard.training.weights import named_weights, read_tensors
 
@@ -174,18 +174,23 @@ def test_a_model_without_a_limit_is_evaluated_on_all() -> None:
 
 
 def test_training_pairs_longer_than_the_model_or_the_setting_are_left_out() -> None:
-    """The model has room for 24 tokens, of which the target's end is one."""
-    texts = [*TEXTS[:4], ("the " * 23, "haus"), ("the " * 24, "haus"), ("the", "haus " * 23), ("the", "haus " * 24)]
+    """The model has room for 24 tokens, of which a target's end is one: what is learned from is what can be scored."""
+    texts = [*TEXTS[:4], ("the " * 24, "haus"), ("the " * 25, "haus"), ("the", "haus " * 23), ("the", "haus " * 24)]
     model, prepared = built("transformer to transformer", texts, [])
-    assert tiny_task(model, prepared).batches.n_left_out == 2
+    task = tiny_task(model, prepared)
+    assert task.batches.n_left_out == 2
+    assert list(task.batches.pairs.rows) == list(readable_pairs(model, prepared.train).rows)
     arguments = model, prepared, TrainConfig(), TeachingConfig(), 3
+    assert PairTask(*arguments, max_length=23).batches.n_left_out == 3
     assert PairTask(*arguments, max_length=22).batches.n_left_out == 4
     assert PairTask(*arguments, max_length=100).batches.n_left_out == 2
     model, prepared = built("lstm to gru", texts, [])
     assert tiny_task(model, prepared).batches.n_left_out == 0
     for size in (1, 3):
         model, prepared = built("transformer to transformer", TEXTS[:5], [], max_context=size)
-        with pytest.raises(RegardError, match=f"all 5 have a side of more than max_length {size - 1} tokens"):
+        with pytest.raises(
+            RegardError, match=f"all 5 have more than {size} tokens in the source or more than {size - 1} tok"
+        ):
             tiny_task(model, prepared)
 
 
