@@ -47,17 +47,19 @@ class PictureConvolution(nn.Module):
 class ResidualBlock(nn.Module):
     """y = skip(x) + W_2 * φ(norm(W_1 * φ(norm(x)))),  φ = ReLU (He et al. 2016b).
 
-    `skip` is x itself, or a 1×1 convolution where the size or the number of channels changes. Channels are normed in
-    groups (Wu & He 2018), so that a picture's numbers never depend on the others in its batch.
+    `skip` is x itself, or a 1×1 convolution where the number of channels changes. Channels are normed in groups (Wu & He
+    2018), so that a picture's numbers never depend on the others in its batch. Departure: a block that halves the sides
+    does it by windows of 4×4 and 2×2, which lie around the middle of the two pixels that become one. The usual 3×3 and
+    1×1 lie beside it, each to another side, and attention over what comes out is drawn beside what was seen.
     """
 
     def __init__(self, d_in: int, d_out: int, stride: int = 1) -> None:
         super().__init__()
         self.norm_1, self.norm_2 = nn.GroupNorm(N_GROUPS, d_in), nn.GroupNorm(N_GROUPS, d_out)
-        self.convolution_1 = PictureConvolution(d_in, d_out, 3, stride)  # W_1
+        self.convolution_1 = PictureConvolution(d_in, d_out, 3 if stride == 1 else 2 * stride, stride)  # W_1
         self.convolution_2 = PictureConvolution(d_out, d_out, 3)  # W_2
         is_same = d_in == d_out and stride == 1
-        self.skip = None if is_same else PictureConvolution(d_in, d_out, 1, stride)
+        self.skip = None if is_same else PictureConvolution(d_in, d_out, stride, stride)
 
     def forward(self, x: Float[Tensor, "B I h w"]) -> Float[Tensor, "B O h2 w2"]:
         y: Tensor = self.convolution_1(self.norm_1(x).relu())

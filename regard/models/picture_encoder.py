@@ -70,14 +70,14 @@ class Projection(nn.Module):
 class ConvolutionPictures(nn.Module):
     """x = 2 p - 1 of pixels p; a convolution that halves, then residual blocks, of which the first of each size halves.
 
-    Each halving but the first doubles the channels.
+    Each halving but the first doubles the channels. Windows are even where they halve: a place's lie around its middle.
     """
 
     def __init__(self, config: ConvolutionPictureConfig) -> None:
         super().__init__()
         self.d_model, self.size = config.d_model, config.size
         widths = [config.d_first * 2**index for index in range(config.n_halvings)]
-        self.stem = PictureConvolution(3, widths[0], 3, stride=2)
+        self.stem = PictureConvolution(3, widths[0], 4, stride=2)
         blocks = [ResidualBlock(widths[0], widths[0]) for _ in range(config.n_layers)]
         for d_in, d_out in pairwise(widths):
             blocks.append(ResidualBlock(d_in, d_out, stride=2))

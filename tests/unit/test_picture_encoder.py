@@ -26,6 +26,7 @@ from regard.models.picture_config import (
     PatchPictureConfig,
 )
 from regard.models.picture_encoder import (
+    ConvolutionPictures,
     EfficientNetPictures,
     PatchPictures,
     PictureEncoder,
@@ -114,6 +115,24 @@ def test_a_residual_block_is_its_skip_where_the_last_convolution_is_zero() -> No
         x = torch.randn(2, 8, 5, 5)
         torch.testing.assert_close(block(x), x if block.skip is None else block.skip(x))
         assert (block.skip is None) == (d_out == 8)
+
+
+def test_what_a_place_sees_lies_around_its_middle() -> None:
+    """Attention is drawn over the cells of the grid: what a place has seen must not lie beside its own."""
+    encoder = ConvolutionPictures(ConvolutionPictureConfig(d_model=12, size=64, d_first=8, n_halvings=3)).double()
+    for block in encoder.blocks:
+        block.norm_1, block.norm_2 = nn.Identity(), nn.Identity()  # which would show every place the whole picture
+    encoder.norm = nn.Identity()
+    for weight in encoder.parameters():
+        weight.data.abs_()  # nothing is cut at zero
+    picture = torch.ones(1, 3, 64, 64, dtype=torch.float64, requires_grad=True)
+    row, column = 3, 4  # of 8 by 8: cells of 8 pixels, whose middles are the edges 28 and 36
+    encoder(picture)[0, row * 8 + column].square().sum().backward()
+    seen = picture.grad[0].abs().sum(0)
+    for side, middle in ((1, 28), (0, 36)):
+        touched = seen.sum(side).nonzero().flatten()
+        assert int(touched[0]) + int(touched[-1]) + 1 == 2 * middle
+        assert touched[-1] - touched[0] < 63  # so that no edge of the picture makes it so
 
 
 def test_patches_go_from_left_to_right_and_then_down() -> None:
