@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from regard.config import RunConfig
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
-from regard.decode.config import MAX_RATIO, BeamConfig
+from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.translate import Sentence, Translator
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_tokenizer_of
@@ -89,15 +89,24 @@ class PairRun:
         return f"<PairRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
 
     def translator(
-        self, beam: BeamConfig | None = None, *, others: Sequence[PairRun] = (), tag: str | None = None
+        self,
+        beam: BeamConfig | None = None,
+        *,
+        others: Sequence[PairRun] = (),
+        tag: str | None = None,
+        sampling: SamplingConfig | None = None,
     ) -> Translator:
-        """What translates lines; with `others`, runs of the same vocabularies, by the mean of all probabilities."""
+        """What translates lines; with `others`, runs of the same vocabularies, by the mean of all probabilities.
+
+        With `sampling` targets are drawn, the beam's n_best of them, and not searched for.
+        """
         tag = tag if tag is not None else self.config.pairs.tag
         if tag is not None and tag not in self.tags:
             known = f"It knows {', '.join(self.tags)}." if self.tags else "It was trained with none: leave it out."
             raise RegardError(f"'{self.folder}' does not know the tag {tag}.{nearest(tag, self.tags)} {known}")
         config = beam or BeamConfig(max_ratio=MAX_RATIO)
-        return Translator(self._with(others), self.source_tokenizer, self.target_tokenizer, config, tag=tag)
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        return Translator(self._with(others), *tokenizers, config, tag=tag, sampling=sampling)
 
     def parser(
         self, beam: BeamConfig | None = None, *, others: Sequence[PairRun] = (), is_constrained: bool = True
@@ -144,14 +153,24 @@ class PairRun:
             )
         return self.tags[0]
 
-    def translate(self, texts: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        tag: str | None = None,
+        *,
+        sampling: SamplingConfig | Mapping[str, Any] | None = None,
+        **beam: Any,
+    ) -> Any:
         """The translation of a text, or a list of them for a list of texts.
 
         `beam`: beam, length_penalty, alpha, max_length, max_ratio, ... as in BeamConfig. With n_best > 1 each text has
-        a list of Translations instead of one string.
+        a list of Translations instead of one string. `sampling`, such as {"temperature": 0.8, "seed": 1} (see
+        SamplingConfig), draws them; what a text draws depends on the seed and its place in the list.
         """
         config = BeamConfig.from_dict({"max_ratio": MAX_RATIO} | beam)
-        translator = self.translator(config, tag=self.wanted_tag(tag))
+        if sampling is not None and not isinstance(sampling, SamplingConfig):
+            sampling = SamplingConfig.from_dict(sampling)
+        translator = self.translator(config, tag=self.wanted_tag(tag), sampling=sampling)
         given = [texts] if isinstance(texts, str) else list(texts)
         found = translator.all([translator.read(text) for text in given], MAX_TOKENS)
         results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from regard.decode.config import SamplingConfig
 
 
 def translate(
@@ -15,8 +18,21 @@ def translate(
     others: Annotated[
         list[Path] | None, typer.Option("--with", metavar="RUN", help="Average with this run too (repeatable).")
     ] = None,
-    beam: Annotated[int, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy.")] = 5,
+    beam: Annotated[
+        int | None, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy (default: 5).")
+    ] = None,
     n_best: Annotated[int, typer.Option("--n-best", "-n", min=1, help="How many targets a source.")] = 1,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw targets at random instead of searching.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", min=0.0, help="Below 1 draws likelier tokens (default: 1).")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the k likeliest tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", help="Draw from the fewest tokens with this much probability.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="The same seed draws the same for the same line (default: 0).")
+    ] = None,
     length_penalty: Annotated[
         str, typer.Option("--length-penalty", help="none, length (log P / L^alpha) or wu (Wu et al. 2016).")
     ] = "length",
@@ -42,14 +58,17 @@ def translate(
 ) -> None:
     """Translate lines, in their order; a pipe of any length is read as it comes.
 
-    With --n-best, --align or --json each target stands on a line of its own, with tabs between number, text, score
-    and alignment.
+    With --n-best, --align or --json each target stands on a line of its own, with tabs between the number of its line,
+    counted from 1, text, score and alignment.
 
     [bold]Examples[/bold]
 
       regard translate runs/multi30k < test.en > test.out
 
       echo "A dog runs." | regard translate runs/multi30k --n-best 3
+
+      [dim]three at random, the same whenever asked:[/dim]
+      regard translate runs/multi30k test.en --sample --n-best 3 --top-p 0.9 --seed 1
 
       [dim]an ensemble, with word alignments:[/dim]
       regard translate runs/one test.en --with runs/two --align
@@ -58,14 +77,15 @@ def translate(
     from regard.decode.config import BeamConfig
     from regard.pair_run import load_pair_run
 
+    sampling = _sampling(sample, beam, {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed})
     loaded = load_pair_run(run, precision=precision)
     config = BeamConfig(
-        beam=max(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
+        beam=max(beam or 5, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
         max_ratio=max_ratio, no_repeat_ngram=no_repeat,
     )  # fmt: skip
     tag = loaded.wanted_tag(to)
     together = [load_pair_run(other, precision=precision) for other in others or ()]
-    translator = loaded.translator(config, others=together, tag=tag)
+    translator = loaded.translator(config, others=together, tag=tag, sampling=sampling)
     is_typed = line_terminal.is_typed(file)
     with line_terminal.source_lines(file, skip_bad) as lines, line_terminal.lines_progress(lines) as progress:
         sources: list[str] = []
@@ -77,7 +97,7 @@ def translate(
             skips_long=skip_bad,
             progress=progress,
         )
-        for number, best in enumerate(found):
+        for number, best in enumerate(found, start=1):
             for translation in best:
                 links = str(loaded.aligned(sources[0], translation.text, tag)) if align else None
                 if as_json:
@@ -93,3 +113,19 @@ def translate(
                     )
             if align:
                 sources.pop(0)
+
+
+def _sampling(is_asked: bool, beam: int | None, given: dict[str, float | int | None]) -> SamplingConfig | None:
+    """How targets are drawn; None: they are searched for."""
+    from regard.decode.config import SamplingConfig
+    from regard.errors import RegardError
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not is_asked:
+        if chosen:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in chosen)
+            raise RegardError(f"{options}: that is of sampling, and a beam search was asked for. Add --sample.")
+        return None
+    if beam is not None:
+        raise RegardError("--sample draws and --beam searches: leave out one of them. --n-best says how many.")
+    return SamplingConfig.from_dict(chosen)

@@ -51,7 +51,7 @@ class BeamConfig(Settings):
     max_length: int | None = setting(None, "the longest text; null: max_ratio and max_extra alone limit it", low=1)
     max_ratio: float | None = setting(
         None,
-        f"the longest text as a multiple of its source; null: no such limit, or {MAX_RATIO:g} if max_length is null too",
+        f"the longest text as a multiple of its source; null: no such limit, or {MAX_RATIO:g} if max_length is null",
         low=0.0,
     )
     max_extra: int = setting(10, "tokens that max_ratio allows beyond the multiple", low=0)

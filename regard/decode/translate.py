@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from regard.data.pair_copying import NOT_COPIED, CopiedWords
 from regard.data.pair_encoding import encoded_text
 from regard.data.pair_tags import tag_ids
 from regard.decode.beam import Hypothesis, beam_search
-from regard.decode.config import BeamConfig
+from regard.decode.config import BeamConfig, SamplingConfig
+from regard.decode.decode_all import decode_all
 from regard.decode.ensemble import Ensemble
 from regard.decode.lines import LinesDone, batches_by_tokens, decoded_lines
 from regard.decode.stepper import Constraint, Stepper
@@ -41,6 +43,8 @@ class Sentence:
     """Its words as ids of the target's extended vocabulary, where words are copied."""
     unknown: tuple[str, ...] = ()
     """The words behind V, V + 1, ..."""
+    number: int = 0
+    """Where it stands among the lines: what is drawn for it depends on that and the seed alone."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -73,9 +77,15 @@ class Translator:
         tag: str | None = None,
         constrain: Constrain | None = None,
         max_lengths: MaxLengths | None = None,
+        sampling: SamplingConfig | None = None,
     ) -> None:
-        """`tag` is put before every source that is read with none of its own; `max_lengths` are else the config's."""
+        """`tag` is put before every source that is read with none of its own; `max_lengths` are else the config's.
+
+        With `sampling` n_best targets a source are drawn, in the order in which they come, and not searched for; of the
+        config then count n_best, the penalty, the guards and the limits of length.
+        """
         self.models, self.config, self.constrain, self.tag = models, config, constrain, tag
+        self.sampling = _drawing(sampling, config)
         self.max_lengths = max_lengths or (lambda sentences: config.max_lengths(map(len, sentences)))
         self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
         if len({model.copies for model in models}) > 1:
@@ -106,7 +116,7 @@ class Translator:
         return Sentence(text, ids, words, unknown)
 
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
-        """The best targets of each source, best first, in one batch."""
+        """The best targets of each source, best first, or those that are drawn, in one batch."""
         ids, mask = padded(_flat([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
@@ -123,19 +133,59 @@ class Translator:
         if len(steppers) > 1:
             stepper = together = Ensemble(steppers)
             log_probs, state = together.start(begun)
-        constraint = None if self.constrain is None else self.constrain(sentences)
-        found = beam_search(stepper, log_probs, state, self.config, max_lengths=limits, stop=eos, constraint=constraint)
+        if self.sampling is not None:
+            found = self._drawn(stepper, log_probs, state, sentences, limits, self.sampling)
+        else:
+            constraint = None if self.constrain is None else self.constrain(sentences)
+            found = beam_search(
+                stepper, log_probs, state, self.config, max_lengths=limits, stop=eos, constraint=constraint
+            )
         return [
             [self._translation(hypothesis, sentence) for hypothesis in best]
             for best, sentence in zip(found, sentences, strict=True)
         ]
+
+    def _drawn(
+        self,
+        stepper: Stepper,
+        log_probs: torch.Tensor,
+        state: Any,
+        sentences: Sequence[Sentence],
+        limits: Sequence[int],
+        sampling: SamplingConfig,
+    ) -> list[list[Hypothesis]]:
+        """n_best samples for each source, which is read once."""
+        n = self.config.n_best
+        assert n is not None, "refused before"
+        rows = torch.arange(len(sentences), device=log_probs.device).repeat_interleave(n)
+        if n > 1:
+            log_probs, state = log_probs[rows], stepper.reorder(state, rows)
+        copies = [sentence for sentence in sentences for _ in range(n)]
+        texts = decode_all(
+            stepper,
+            log_probs,
+            state,
+            sampling,
+            max_lengths=[limits[row] for row in rows.tolist()],
+            stop=self.target_tokenizer.eos,
+            min_length=self.config.min_length,
+            no_repeat_ngram=self.config.no_repeat_ngram,
+            constraint=None if self.constrain is None else self.constrain(copies),
+            numbers=[(sentence.number, i) for sentence in sentences for i in range(n)],
+        )
+        drawn = [
+            Hypothesis(tuple(tokens), log_prob, log_prob / self.config.penalty(len(tokens)))
+            for tokens, log_prob in texts
+        ]
+        return [drawn[i : i + n] for i in range(0, len(drawn), n)]
 
     def all(self, sentences: Sequence[Sentence], max_tokens: int = 4096) -> list[list[Translation]]:
         """The same for any number of sources, in their order; an empty one gives nothing."""
         results = [[NOTHING] for _ in sentences]
         lengths = [len(sentence) for sentence in sentences]
         for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, max_tokens):
-            for i, found in zip(batch, self.translate([sentences[i] for i in batch]), strict=True):
+            numbered = [replace(sentences[i], number=i) for i in batch]
+            for i, found in zip(batch, self.translate(numbered), strict=True):
                 results[i] = found
         return results
 
@@ -149,9 +199,10 @@ class Translator:
         progress: Callable[[LinesDone], None] | None = None,
     ) -> Iterator[list[Translation]]:
         """The same for lines that come one after another, in bounded memory."""
+        numbers = count()
         return decoded_lines(
             lines,
-            self.read,
+            lambda line: replace(self.read(line), number=next(numbers)),
             self.translate,
             empty=[NOTHING],
             max_tokens=max_tokens,
@@ -175,6 +226,14 @@ class Translator:
             return self.target_tokenizer.decode(tokens)
         known = self.target_tokenizer.token_text
         return " ".join(known(token) if token < V else sentence.unknown[token - V] for token in tokens)
+
+
+def _drawing(sampling: SamplingConfig | None, config: BeamConfig) -> SamplingConfig | None:
+    if sampling is not None and sampling.beam is not None:
+        raise RegardError("sampling.beam is of a search, and this draws. Leave out sampling, or its beam.")
+    if sampling is not None and config.n_best is None:
+        raise RegardError("n_best is null, but there is no end of what could be drawn. Say how many you want.")
+    return sampling
 
 
 def _words(sentence: Sentence) -> Ids:

@@ -91,7 +91,7 @@ def test_a_file_is_translated_alike_by_one_run_and_by_two(regard: Any, pair_run:
 
 def test_the_best_are_sorted_and_numbered(regard: Any, pair_run: Path, lines: Path) -> None:
     rows = [line.split("\t") for line in regard("translate", pair_run, lines, "--n-best", 3).out.splitlines()]
-    assert [row[0] for row in rows] == ["0", "0", "0", "1", "2", "2", "2"]
+    assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
     scores = [float(row[2]) for row in rows]
     assert scores[:3] == sorted(scores[:3], reverse=True)
     assert rows[0][1] == TEXTS[7][1]
@@ -100,13 +100,40 @@ def test_the_best_are_sorted_and_numbered(regard: Any, pair_run: Path, lines: Pa
 def test_json_has_scores_and_alignments(regard: Any, pair_run: Path, lines: Path) -> None:
     done = regard("translate", pair_run, lines, "--json", "--align")
     rows = [json.loads(line) for line in done.out.splitlines()]
-    assert [row["line"] for row in rows] == [0, 1, 2]
+    assert [row["line"] for row in rows] == [1, 2, 3]
     assert [row["text"] for row in rows] == [TEXTS[7][1], "", TEXTS[2][1]]
     assert rows[1]["alignment"] == ""
     links = [link.split("-") for link in rows[0]["alignment"].split()]
     assert sorted(int(target) for _, target in links) == [0, 1, 2]
     assert all(0 <= int(source) <= 3 for source, _ in links)
     assert rows[0]["log_prob"] <= 0
+
+
+def test_samples_are_those_of_python_whatever_the_window(regard: Any, pair_run: Path, tmp_path: Path) -> None:
+    from regard import api
+
+    sources = [source for source, _ in TEXTS[:6]]
+    path = tmp_path / "my.en"
+    path.write_text("".join(f"{source}\n" for source in sources), encoding="utf-8")
+    hot = ["--sample", "--temperature", 3, "--n-best", 2, "--seed", 4, "--json"]
+    found = [json.loads(line) for line in regard("translate", pair_run, path, *hot).out.splitlines()]
+    alone = regard("translate", pair_run, path, *hot, "--window", 1)
+    assert [json.loads(line)["text"] for line in alone.out.splitlines()] == [row["text"] for row in found]
+    assert [row["line"] for row in found] == [i for i in range(1, 7) for _ in range(2)]
+    drawn = api.load(pair_run).translate(sources, n_best=2, sampling={"temperature": 3.0, "seed": 4})
+    assert [row["text"] for row in found] == [each.text for several in drawn for each in several]
+    assert len({row["text"] for row in found}) > 6
+    with_twin = regard("translate", pair_run, path, *hot, "--with", pair_run)
+    assert [json.loads(line)["text"] for line in with_twin.out.splitlines()] == [row["text"] for row in found]
+    cold = regard("translate", pair_run, path, "--sample", "--top-k", 1)
+    assert cold.out == regard("translate", pair_run, path, "--beam", 1).out
+
+
+def test_what_is_of_sampling_alone_is_refused_without_it(refuses: Any, pair_run: Path, lines: Path) -> None:
+    words = ["translate", pair_run, lines]
+    refuses("--top-k, --seed: that is of sampling", "Add --sample", words=[*words, "--top-k", 3, "--seed", 1])
+    refuses("--sample draws and --beam searches: leave out one", words=[*words, "--sample", "--beam", 3])
+    refuses("top_p must be between 0 and 1, not 2", words=[*words, "--sample", "--top-p", 2])
 
 
 def test_alignments_stand_behind_a_tab(regard: Any, pair_run: Path, lines: Path) -> None:

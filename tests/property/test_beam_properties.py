@@ -194,8 +194,10 @@ def test_a_beam_of_one_is_greedy(
         stepper, *stepper.start(sources), SamplingConfig(temperature=0.0), max_lengths=max_lengths, stop=stop,
         min_length=min_length, no_repeat_ngram=no_repeat_ngram, constraint=constraint,
     )  # fmt: skip
-    assert [list(hypotheses[0].tokens) for hypotheses in found] == texts
-    assert all(len(text) <= longest for text, longest in zip(texts, max_lengths, strict=True))
+    assert [list(hypotheses[0].tokens) for hypotheses in found] == [text.tokens for text in texts]
+    for (best, *_), text in zip(found, texts, strict=True):
+        assert text.log_prob == pytest.approx(best.log_prob, rel=0, abs=1e-9)
+    assert all(len(text.tokens) <= longest for text, longest in zip(texts, max_lengths, strict=True))
 
 
 @settings(max_examples=40)
@@ -215,7 +217,7 @@ def test_what_a_source_draws_does_not_depend_on_those_beside_it(
     for n in (1, 2, 3):
         fewer = list(range(4, 4 + n))
         assert decode_all(stepper, *stepper.start(fewer), config, max_lengths=limits[:n], stop=0) == together[:n]
-    for text, longest in zip(together, limits, strict=True):
+    for (text, _), longest in zip(together, limits, strict=True):
         assert 0 not in text[:-1]
         assert max(text) < 6
         assert text[-1] == 0 or len(text) == longest
@@ -228,7 +230,7 @@ def test_sampling_obeys_the_constraint(seed: int, draw: int) -> None:
     texts = decode_all(
         stepper, *stepper.start([0, 1]), SamplingConfig(seed=draw), max_lengths=6, stop=0, constraint=Alternating(5)
     )
-    for source, text in enumerate(texts):
+    for source, (text, _) in enumerate(texts):
         assert all(token < 5 and token % 2 == (source + i) % 2 for i, token in enumerate(text))
 
 
