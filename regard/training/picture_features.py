@@ -1,13 +1,14 @@
 """What a frozen encoder sees of every picture, computed once and kept on disk.
 
-Kept by the content of the pictures, how they are cut and the encoder's weights: another picture or other weights make
-another file.
+Kept by the content of the pictures, how they are cut, the Pillow that cut them and the encoder's weights: if any of
+them is another, so is the file.
 """
 
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+import PIL
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -41,7 +42,8 @@ def picture_features(
             f"The encoder takes pictures of {encoder.size} pixels and the data has {config.size}. Make both the same."
         )
     fit = [config.size, config.n_margin, config.fit]
-    key = key_of("trunk", fit, data.pictures.hashes, weights_hash(encoder.network))
+    # The pixels depend on how Pillow resamples, so on its version too.
+    key = key_of("trunk", PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
     file = (cache or cache_root()) / "features" / f"{key}.safetensors"
     if not file.exists():
         write_weights({"features": _computed(encoder, data, n_batch, tell)}, file)

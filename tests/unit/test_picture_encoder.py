@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import PIL
 import pytest
 import torch
 from hypothesis import given
@@ -296,6 +297,15 @@ class TestFrozen:
         with torch.no_grad():
             encoder.network.stem.bias[0] -= 1
         assert len(list((tmp_path / "features").iterdir())) == 2
+
+    def test_another_pillow_makes_other_pixels_and_so_other_features(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told: list[int] = []
+        for version in ("1.0", "2.0", "1.0"):
+            monkeypatch.setattr(PIL, "__version__", version)
+            picture_features(self.encoder(), self.data(), tmp_path, tell=told.append)
+        assert told == [5, 5]
 
     def test_features_that_would_change_are_not_kept(self, tmp_path: Path) -> None:
         with pytest.raises(RegardError, match="only where the encoder is_frozen"):
