@@ -149,6 +149,13 @@ class RunConfig:
             sections["target_tokenizer"] = tokenizer_of_trees(sections.get("target_tokenizer"))
         elif isinstance(teaching := sections.get("teaching"), TeachingConfig) and teaching.judged_by == "f1":
             raise RegardError("teaching.judged_by is f1, which is for trees (data.format: trees). Take loss or bleu.")
+        train = sections["train"]
+        assert isinstance(train, TrainConfig)
+        if reads != "pairs" and train.n_accumulate > train.n_batch:  # of pairs a batch has no fixed number
+            raise RegardError(
+                f"train.n_accumulate {train.n_accumulate} is more than train.n_batch {train.n_batch}, and it is the "
+                "number of parts a batch is computed in. Lower it or raise train.n_batch."
+            )
         chosen = model_config(model_name, model)
         if isinstance(chosen, CaptionerConfig) and isinstance(pictures := sections["data"], CaptionConfig):
             chosen.seeing(pictures.size)  # which it must be able to take

@@ -97,11 +97,6 @@ class TrainConfig(Settings):
     def check(self) -> None:
         _refuse_zero(self, "max_seconds", "the run would be over before its first update")
         _refuse_zero(self, "max_epochs", "none of the text would be read")
-        if self.n_accumulate > self.n_batch:
-            raise RegardError(
-                f"n_accumulate ({self.n_accumulate}) cannot be more than n_batch ({self.n_batch}): it is the number of "
-                "parts a batch is computed in. Lower it or raise n_batch."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

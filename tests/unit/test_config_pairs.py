@@ -110,6 +110,17 @@ def test_what_says_how_texts_are_read_is_noted_where_pictures_are() -> None:
     ]  # fmt: skip
 
 
+def test_more_parts_than_rows_are_refused_where_a_batch_has_a_number_of_rows() -> None:
+    parts = {"train": {"n_batch": 4, "n_accumulate": 8}}
+    assert RunConfig.from_dict(GIVEN | parts).train.n_accumulate == 8
+    for given in (
+        {"data": {"train": "my.txt"}, "model": {"name": "lstm"}},
+        {"data": {"pictures": "photos", "captions": "said.txt"}, "model": {"name": "captioner"}},
+    ):
+        with pytest.raises(RegardError, match=r"train.n_accumulate 8 is more than train.n_batch 4.*Lower it or raise"):
+            RunConfig.from_dict(given | parts)
+
+
 @pytest.mark.parametrize(
     ("data", "notes"),
     [

@@ -109,11 +109,6 @@ def test_a_second_interrupt_stops_at_once() -> None:
             interrupt._note(2, None)
 
 
-def test_more_parts_than_rows_are_refused() -> None:
-    with pytest.raises(RegardError, match=r"n_accumulate \(8\) cannot be more than n_batch \(4\).*Lower it or raise"):
-        TrainConfig(n_batch=4, n_accumulate=8)
-
-
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(RegardError, match="device must be auto, cpu, cuda or cuda:N, not 'tpu'"):
         RuntimeConfig(device="tpu")
