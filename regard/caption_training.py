@@ -101,7 +101,7 @@ def _rehearsed(config: RunConfig, prepared: PreparedCaptions, start: Start | Non
         find_published()
     task = task_of(config, network, prepared)
     needed = task.memory(network, config.optimizer, config.runtime)
-    check_memory(needed, config.runtime, pick_device(config.runtime.device), "train.n_batch or data.size")
+    check_memory(needed, config.runtime, pick_device(config.runtime.device), task.sizes)
     return run_folder.RunFacts(
         format=run_folder.FORMAT,
         regard=__version__,

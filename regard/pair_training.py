@@ -94,7 +94,7 @@ def _rehearsed(
         if n_long := len(pairs) - len(readable_pairs(network, pairs)):
             reporter.note(f"{n_long:,} {name} pairs are longer than the model reads and are left out.")
     needed = task.memory(network, config.optimizer, config.runtime)
-    check_memory(needed, config.runtime, pick_device(config.runtime.device), sizes="teaching.max_tokens")
+    check_memory(needed, config.runtime, pick_device(config.runtime.device), task.sizes)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     return run_folder.RunFacts(
         format=run_folder.FORMAT,

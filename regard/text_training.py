@@ -75,7 +75,7 @@ def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> ru
         network = outline(config, tokenizer.vocab_size)
         batches_for(network, prepared.train, config.train, config.seed)
         needed = estimate(network, config.train, config.optimizer, config.runtime)
-        check_memory(needed, config.runtime, pick_device(config.runtime.device))
+        check_memory(needed, config.runtime, pick_device(config.runtime.device), TextTask.sizes)
         n_parameters, flops = network.n_parameters, network.flops_per_token(context_of(network, config.train))
     return run_folder.RunFacts(
         format=run_folder.FORMAT,

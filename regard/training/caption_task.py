@@ -35,6 +35,8 @@ Features = Float[Tensor, "N 320 h w"]
 class CaptionTask:
     """Write the captions of the training pictures; judged by the nats a token of the validation captions, or BLEU."""
 
+    sizes = "train.n_batch or data.size"
+
     def __init__(
         self,
         model: Captioner,

@@ -67,7 +67,7 @@ def train_task(
     device = pick_device(runtime.device)
     shapes = nullcontext() if task.has_one_shape else attention_of_any_shape()
     with on_device(device), shapes, session(runtime, seed), Interrupt() as interrupt:
-        check_memory(task.memory(model, optimizer, runtime), runtime, device)
+        check_memory(task.memory(model, optimizer, runtime), runtime, device, task.sizes)
         checkpoints.clean_run_folder(folder)
         learner = Learner(model.to(device), task.lesson, train=train, optimizer=optimizer, runtime=runtime)
         run = _Run(learner, task, folder, train, schedule, checkpoint, task.highest_rate(optimizer), latest)

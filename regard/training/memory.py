@@ -237,12 +237,7 @@ def available_memory(device: torch.device) -> int | None:
     return min(found) if found else None
 
 
-def check_memory(
-    needed: MemoryEstimate,
-    runtime: RuntimeConfig,
-    device: torch.device,
-    sizes: str = "train.n_batch or train.n_context",
-) -> None:
+def check_memory(needed: MemoryEstimate, runtime: RuntimeConfig, device: torch.device, sizes: str) -> None:
     """Refuse a run that cannot fit. `sizes` are the settings that make a batch smaller."""
     limit = runtime.max_memory_gb
     available = int(limit * 2**30) if limit is not None else available_memory(device)

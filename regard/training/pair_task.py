@@ -29,6 +29,8 @@ from regard.training.teaching_config import TeachingConfig
 class PairTask:
     """Write the targets of `prepared.train`; judged by the nats a token of `prepared.valid`, by BLEU or by F1."""
 
+    sizes = "teaching.max_tokens"
+
     def __init__(
         self,
         model: Seq2Seq,

@@ -34,6 +34,8 @@ class Task(Protocol):
     bytes_per_token: float | None
     has_one_shape: bool
     """Whether one batch is as large as the next."""
+    sizes: str
+    """The settings that make a batch smaller, for who has too little memory."""
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a run is resumed, by names that an error can show."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class TextTask:
     """Predict the next token of `prepared.train`; judged by the nats a token of `prepared.valid`."""
 
+    sizes = "train.n_batch or train.n_context"
+
     def __init__(self, model: GradientModel, prepared: Prepared, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
         self.batches = batches_for(model, prepared.train, train, seed)

@@ -16,6 +16,7 @@ from tiny_training import same_runs, stop_at
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
 from regard.decode.caption import captions_of
 from regard.decode.config import BeamConfig
+from regard.errors import RegardError
 from regard.models.captioner import Captioner
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
 from regard.training.averaging import build_average
@@ -238,6 +239,14 @@ def test_memory_counts_no_gradient_of_what_is_frozen_and_less_where_features_are
         tiny_caption_task(outline, prepared, {"n_batch": n}).memory(outline, optimizer, runtime) for n in (4, 8)
     )
     assert two.activations == 2 * one.activations
+
+
+def test_a_batch_of_pictures_that_does_not_fit_says_what_to_lower(tmp_path: Path) -> None:
+    prepared = tiny_captions()
+    with pytest.raises(RegardError, match=r"Raise train.n_accumulate, lower train.n_batch or data.size, or take"):
+        run_tiny_captions(
+            tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, runtime={"max_memory_gb": 1e-6}
+        )
 
 
 def test_long_captions_are_cut_where_a_transformer_writes() -> None:

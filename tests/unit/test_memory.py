@@ -108,7 +108,7 @@ def test_a_run_that_cannot_fit_is_refused_before_it_starts(tmp_path: Path) -> No
         run_tiny(tmp_path, runtime={"max_memory_gb": 1e-6})
     huge = MemoryEstimate(2**60, 2**60, 2**61, 0, 0, 0)
     with pytest.raises(RegardError, match=r"needs about 4294967296\.00 GB"):
-        check_memory(huge, RuntimeConfig(), torch.device("cpu"))
+        check_memory(huge, RuntimeConfig(), torch.device("cpu"), "train.n_batch")
 
 
 def test_bytes_are_readable() -> None:

@@ -244,11 +244,6 @@ def test_memory_grows_with_batches_and_falls_with_parts(variant: str) -> None:
 
 
 def test_a_batch_that_does_not_fit_says_what_to_lower(tmp_path: Path) -> None:
-    from regard.training.memory import check_memory
-
     model, prepared = built("lstm to gru")
-    needed = tiny_task(model, prepared).memory(model, OptimizerConfig(), CPU)
     with pytest.raises(RegardError, match=r"Raise train.n_accumulate, lower teaching.max_tokens, or take a smaller"):
-        check_memory(
-            needed, RuntimeConfig(max_memory_gb=1e-6), torch.device("cpu"), sizes="teaching.max_tokens"
-        )  # fmt: skip
+        run_tiny_pairs(tmp_path, model, prepared, runtime={"max_memory_gb": 1e-6})
