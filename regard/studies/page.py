@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib import resources
 
 from regard.comparison.budget import count_text, duration_text
 from regard.lens.page.chart import Series, line_chart
 from regard.lens.page.curves import WIDTHS
 from regard.lens.page.palette import colour_of, dash_of
+from regard.lens.page.shell import facts, report_page, section, with_code
 from regard.studies.finding import Cell, Chart, Finding, Line, Numbers, Study
 from regard.studies.fits import short, tick_text
 
@@ -22,56 +21,21 @@ from regard.studies.fits import short, tick_text
 def render_study(study: Study) -> str:
     """The whole page as text."""
     finding = study.finding
-    figures = "\n".join(_figure(chart) for chart in finding.charts)
-    tables = "\n".join(_section(t.title, t.note, _table(t)) for t in (finding.summary, *finding.tables))
-    return PAGE.format(
-        title=escape(f"Regard: {finding.question}"),
-        css=_text("report.css"),
+    tables = (finding.summary, *finding.tables)
+    return report_page(
+        title=f"Regard: {finding.question}",
+        kicker=f"Regard · study: {study.name}",
+        headline=finding.question,
+        lede=finding.sentence,
+        notes="".join(f'<p class="note">{with_code(note)}</p>' for note in finding.notes),
+        sections=[
+            *(_figure(chart) for chart in finding.charts),
+            *(section(table.title, table.note, _table(table)) for table in tables),
+            section("How it was measured", "", _method(study, finding)),
+        ],
+        made="Made by Regard; its numbers are in numbers.json.",
         own_css=OWN_CSS,
-        name=escape(study.name),
-        sentence=escape(finding.sentence),
-        notes="".join(f'<p class="note">{_marked(note)}</p>' for note in finding.notes),
-        question=escape(finding.question),
-        figures=figures,
-        tables=tables,
-        method=_section("How it was measured", "", _method(study, finding)),
-        js=_text("report.js"),
     )
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{css}
-{own_css}
-</style>
-</head>
-<body>
-<main>
-<header>
-<p class="kicker">Regard · study: {name}</p>
-<h1>{question}</h1>
-<p class="lede">{sentence}</p>
-{notes}
-</header>
-{figures}
-{tables}
-{method}
-<footer>Made by Regard; its numbers are in numbers.json. This page is one file and loads nothing from the network.
-</footer>
-</main>
-<div id="tip" hidden></div>
-<script type="application/json" id="data">{{"surprise":{{}},"attention":[],"cells":[]}}</script>
-<script>
-{js}
-</script>
-</body>
-</html>
-"""
 
 
 # A shadow at an edge of a table behind which there is more: the white cover scrolls with the table, the shadow stays.
@@ -85,16 +49,6 @@ OWN_CSS = """
 .lede + .note { margin-top: 10px; }
 code { font-family: var(--mono); font-size: 0.93em; }
 """
-
-
-def _marked(text: str) -> str:
-    """Escaped, with `what is typed` in the type of code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-
-
-def _section(title: str, note: str, body: str) -> str:
-    lede = f'<p class="note">{_marked(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{lede}{body}</section>"
 
 
 def _figure(chart: Chart) -> str:
@@ -120,7 +74,7 @@ def _figure(chart: Chart) -> str:
         + "</div>"
         for kind, width, height in WIDTHS
     )
-    return _section(chart.title, chart.note, charts)
+    return section(chart.title, chart.note, charts)
 
 
 def series_of(chart: Chart) -> list[Series]:
@@ -184,8 +138,7 @@ def _method(study: Study, finding: Finding) -> str:
         ("Versions", ", ".join(f"{name} {version}" for name, version in study.versions.items())),
         ("When", f"{study.date}, {duration_text(study.seconds)} in all"),
     ]
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{_marked(value)}</dd>" for name, value in rows)
-    return f"<dl>{facts}</dl><p>To repeat it:</p><pre class=command>{escape(study.command)}</pre>"
+    return f"{facts(rows)}<p>To repeat it:</p><pre class=command>{escape(study.command)}</pre>"
 
 
 def _value(value: object) -> str:
@@ -194,7 +147,3 @@ def _value(value: object) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:g}"
     return "default" if value is None else str(value)
-
-
-def _text(name: str) -> str:
-    return resources.files("regard.lens").joinpath(name).read_text(encoding="utf-8")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.words import p_text
 from regard.lens.page.chart import decimals, line_chart, linear_ticks
 from regard.lens.page.curves import WIDTHS
 from regard.lens.page.palette import colour_of, shape_of
+from regard.lens.page.shell import facts, report_page, section
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import Duel, Example, System, SystemsComparison
 from regard.systems.table import notes, valid_text
@@ -27,26 +27,24 @@ def render_systems(comparison: SystemsComparison) -> str:
     first, *rest = comparison.headline
     better = "higher is better" if setup.is_watched_upwards else "lower is better"
     sections = [
-        _section("Ranking", RANKING.format(metric=setup.metric), _ranking(comparison)),
-        _section("Better, or lucky with the test data?", DUELS, _duels(comparison)),
-        _section(
+        section("Ranking", RANKING.format(metric=setup.metric), _ranking(comparison)),
+        section("Better, or lucky with the test data?", DUELS, _duels(comparison)),
+        section(
             "Learning", f"{_capital(setup.watched)} on the validation data, {better}. {LEARNING}", _curves(comparison)
         ),
-        _section("What a score costs", REACHED, _reached(comparison)),
-        _section("Side by side", EXAMPLES[setup.task], _examples(comparison)),
-        _section("How it was measured", "", _method(comparison)),
+        section("What a score costs", REACHED, _reached(comparison)),
+        section("Side by side", EXAMPLES[setup.task], _examples(comparison)),
+        section("How it was measured", "", _method(comparison)),
     ]
-    return PAGE.format(
-        title=escape(f"Regard: {', '.join(s.name for s in comparison.systems)}"),
-        css=_text("report.css"),
+    tested = f"{setup.n_tested:,} {ITEMS[setup.task]}"
+    return report_page(
+        title=f"Regard: {', '.join(s.name for s in comparison.systems)}",
+        kicker=f"Regard · {setup.task}: {len(comparison.systems)} finished runs, {tested}",
+        headline=first,
+        lede=" ".join(rest),
+        sections=sections,
+        made="Made by Regard from compare.json; all outputs are in the folder outputs beside it.",
         own_css=OWN_CSS,
-        kicker=escape(
-            f"Regard · {setup.task}: {len(comparison.systems)} finished runs, {setup.n_tested:,} {ITEMS[setup.task]}"
-        ),
-        headline=escape(first),
-        rest=escape(" ".join(rest)),
-        sections="\n".join(section for section in sections if section),
-        js=_text("report.js"),
     )
 
 
@@ -69,37 +67,6 @@ EXAMPLES = {
     "are marked.",
 }
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{css}
-{own_css}
-</style>
-</head>
-<body>
-<main>
-<header>
-<p class="kicker">{kicker}</p>
-<h1>{headline}</h1>
-<p class="lede">{rest}</p>
-</header>
-{sections}
-<footer>Made by Regard from compare.json; all outputs are in the folder outputs beside it. This page is one file and
-loads nothing from the network.</footer>
-</main>
-<div id="tip" hidden></div>
-<script type="application/json" id="data">{{"surprise":{{}},"attention":[],"cells":[]}}</script>
-<script>
-{js}
-</script>
-</body>
-</html>
-"""
-
 OWN_CSS = """
 .costs { grid-template-columns: none; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); white-space: nowrap; }
 @media (min-width: 901px) {
@@ -121,13 +88,6 @@ OWN_CSS = """
   .example { grid-template-columns: 1fr; gap: 0; } .example > p { margin-bottom: 8px; }
 }
 """
-
-
-def _section(title: str, note: str, body: str) -> str:
-    if not body:
-        return ""
-    lede = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{lede}{body}</section>"
 
 
 def _ranking(comparison: SystemsComparison) -> str:
@@ -324,22 +284,18 @@ def _method(comparison: SystemsComparison) -> str:
         ("Versions", ", ".join(f"{k} {v}" for k, v in s.versions.items())),
         ("When", s.date),
     ]
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
     command = f"<p>To repeat it:</p><pre class=command>{escape(s.command)}</pre>"
-    return f"<dl>{facts}</dl>{command}{_settings(comparison)}"
+    return f"{facts(rows)}{command}{_settings(comparison)}"
 
 
 def _settings(comparison: SystemsComparison) -> str:
     """Every run's settings, folded away until someone asks."""
     blocks = []
     for i, system in enumerate(comparison.systems):
-        sections = {name: section for name, section in system.config.items() if isinstance(section, dict)}
-        lines = "".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(', '.join(f'{k} {v}' for k, v in section.items()))}</dd>"
-            for name, section in sections.items()
-        )
+        sections = {name: values for name, values in system.config.items() if isinstance(values, dict)}
+        lines = ((name, ", ".join(f"{k} {v}" for k, v in values.items())) for name, values in sections.items())
         title = f'<h3 style="color:{colour_of(i)}">{escape(system.name)} <small>{escape(system.run)}</small></h3>'
-        blocks.append(f"{title}<dl>{lines}</dl>")
+        blocks.append(f"{title}{facts(lines)}")
     return f"<details><summary>Every run's settings</summary>{''.join(blocks)}</details>"
 
 
@@ -349,7 +305,3 @@ def _capital(text: str) -> str:
 
 def _percent(value: float, scale: tuple[float, float]) -> float:
     return round(100 * (value - scale[0]) / (scale[1] - scale[0]), 2)
-
-
-def _text(name: str) -> str:
-    return resources.files("regard.lens").joinpath(name).read_text(encoding="utf-8")
