@@ -14,7 +14,6 @@ import datetime
 import json
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,13 +44,12 @@ from regard.config import read_yaml
 from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
+from regard.plan import Drawing
 from regard.text.config import TokenizerConfig
 from regard.training.progress import Reporter
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
-
-Drawing = Callable[[], AbstractContextManager["Progress | None"]]
 
 
 @dataclass(frozen=True)

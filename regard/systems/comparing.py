@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from regard.comparison.budget import duration_text
 from regard.comparison.result import to_json
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.plan import Drawing
 from regard.systems.finished import FinishedRun, finished_runs
 from regard.systems.keep import OUTPUTS, keep_outputs, kept_outputs
 from regard.systems.material import Material, check_same, digest, file_digest, material_of, outputs_of
@@ -32,8 +33,6 @@ from regard.training.progress import Reporter, Silent
 
 MAX_TOKENS = 4096
 WRITTEN = ("compare.json", "overview.png", "report.html", OUTPUTS)
-
-Drawing = Callable[[], AbstractContextManager["Progress | None"]]
 
 
 @dataclass(frozen=True)
