@@ -22,6 +22,7 @@ from regard.decode.config import BeamConfig
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_captions_again
 from regard.lens.picture_attention import PictureAttention, write_page, write_panels
+from regard.lens.picture_sheet import write_sheet
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.table import build_picture_model
@@ -189,7 +190,7 @@ class CaptionRun:
 
 
 class Drawing:
-    """One PNG a picture as it comes, and at the end a page for all of them."""
+    """One PNG a picture as it comes, and at the end a page for all of them and a sheet for the first ten."""
 
     def __init__(self, run: CaptionRun, folder: Path) -> None:
         self.run, self.folder, self.examples = run, folder, list[PictureAttention]()
@@ -204,6 +205,8 @@ class Drawing:
         return write_panels(shown, self.folder / f"{len(self.examples):04d}-{path.stem}.png")
 
     def finish(self) -> Path:
+        if self.examples:
+            write_sheet(self.examples, self.folder / "sheet.png")
         return write_page(self.examples, self.folder / "index.html")
 
 

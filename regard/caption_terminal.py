@@ -39,7 +39,8 @@ def print_test_bleu(scores: dict[str, Any] | None) -> None:
 
 
 def print_drawn(page: Path) -> None:
-    errors.print(Text(f"Where each word looked: {page}, and a PNG beside it for each picture."), soft_wrap=True)
+    said = f"Where each word looked: {page}; beside it a PNG for each picture, and sheet.png."
+    errors.print(Text(said), soft_wrap=True)
 
 
 def print_skipped(why: str) -> None:

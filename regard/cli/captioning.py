@@ -24,7 +24,11 @@ def caption(
     ] = None,
     draw: Annotated[
         Path | None,
-        typer.Option("--draw", metavar="DIR", help="Write where each word looked: a PNG a picture, and index.html."),
+        typer.Option(
+            "--draw",
+            metavar="DIR",
+            help="Write where each word looked: a PNG a picture, sheet.png of the first ten, and index.html.",
+        ),
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Pictures that cannot be read are left out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a caption, with scores.")] = False,

@@ -1,8 +1,9 @@
 """Where in the picture each word looked: panels in one PNG, and one page that loads nothing (Xu et al. 2015, figure 2).
 
-A panel is the picture, dark where a word did not look. The strongest place of every word is as bright as the picture
-itself, so panels compare places and not words; the share of the attention that lies there is written below each word,
-next to what it would be if all places counted the same.
+A panel is the picture, dark where a word did not look, with a line around what it looked at most: in a photograph of a
+black dog at night brightness alone shows nothing. The strongest place of every word is as bright as the picture itself,
+so panels compare places and not words; the share of the attention that lies there is written below each word, next to
+what it would be if all places counted the same.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from PIL import Image, ImageDraw, ImageFont
 from regard.errors import RegardError
 from regard.files import write_atomically
 
-DARKEST = 0.22  # brightness of a place with no attention
+DARKEST = 0.3  # brightness of a place with no attention
+LEVEL = 0.5  # the line runs where attention is so much of its largest
+LINE = (255, 176, 0)  # amber, which few things are
+PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
 PANEL, GAP, LABEL = 168, 14, 46  # pixels: a panel's side, between panels, for the words below
 INK, SOFT, GROUND = "#1c1e21", "#5d6470", "#ffffff"
 
@@ -93,16 +97,43 @@ def smooth(weights: Weights, size: tuple[int, int]) -> NDArray[np.float64]:
     return result
 
 
-def shaded(picture: NDArray[np.uint8], weights: Weights) -> NDArray[np.uint8]:
-    """The picture, darkened where the weights are small."""
-    brightness = DARKEST + (1 - DARKEST) * smooth(weights, picture.shape[:2])
-    return (picture * brightness[..., None]).round().astype(np.uint8)
+def line_around(drawn: NDArray[np.float64], width: float = 2.0) -> NDArray[np.float64]:
+    """How much of each pixel a line covers that runs where `drawn` crosses LEVEL, in [0, 1].
+
+    A pixel is |drawn - LEVEL| / |∇drawn| away from the line, to first order.
+    """
+    slope = np.hypot(*np.gradient(drawn))
+    distance = np.abs(drawn - LEVEL) / np.maximum(slope, 1e-9)
+    return np.clip((width + 1) / 2 - distance, 0.0, 1.0)
+
+
+def cover(weights: Weights, size: tuple[int, int], width: float = 2.0) -> NDArray[np.uint8]:
+    """What lies over a picture of `size`, (H, W, 4): black where the weights are small, and a line so wide."""
+    drawn = smooth(weights, size)
+    shade, line = (1 - DARKEST) * (1 - drawn), line_around(drawn, width)
+    alpha = line + shade * (1 - line)
+    share = np.divide(line, alpha, out=np.zeros_like(line), where=alpha > 0)  # of the line in what covers
+    colours = np.concatenate([share[..., None] * LINE, 255 * alpha[..., None]], axis=-1)
+    return colours.round().astype(np.uint8)
+
+
+def shaded(picture: NDArray[np.uint8], weights: Weights, width: float = 2.0) -> NDArray[np.uint8]:
+    """The picture, darkened where the weights are small, with a line around where they are large."""
+    over = cover(weights, (picture.shape[0], picture.shape[1]), width).astype(np.float64)
+    alpha = over[..., 3:] / 255
+    return (picture * (1 - alpha) + over[..., :3] * alpha).round().astype(np.uint8)
+
+
+def fitted_to(picture: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """The picture, so many pixels wide."""
+    height = max(1, round(width * picture.shape[0] / picture.shape[1]))
+    return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.LANCZOS))
 
 
 def draw_panels(shown: PictureAttention, n_columns: int = 6) -> Image.Image:
     """The picture, then a panel for every word, its word below."""
-    height = round(PANEL * shown.picture.shape[0] / shown.picture.shape[1])
-    picture = np.asarray(Image.fromarray(shown.picture).resize((PANEL, height), Image.Resampling.LANCZOS))
+    picture = fitted_to(shown.picture, PANEL)
+    height = len(picture)
     labels = [("", ""), *((word, f"{share:.0%}") for word, share in zip(shown.words, shown.strongest, strict=True))]
     panels = [picture, *(shaded(picture, w) for w in shown.weights)]
     n_columns = min(n_columns, len(panels))
@@ -113,7 +144,7 @@ def draw_panels(shown: PictureAttention, n_columns: int = 6) -> Image.Image:
         x, y = GAP + i % n_columns * (PANEL + GAP), GAP + i // n_columns * (height + LABEL)
         sheet.paste(Image.fromarray(panel), (x, y))
         room = PANEL - (pen.textlength(share, font(13)) + 8 if share else 0)
-        pen.text((x, y + height + 6), _shortened(word, room, pen), INK, font(16))
+        pen.text((x, y + height + 6), shortened(word, room, 16, pen), INK, font(16))
         pen.text((x + PANEL, y + height + 8), share, SOFT, font(13), anchor="ra")
     pen.text((GAP, GAP + height + 8), f"even: {shown.even:.1%}", SOFT, font(13))
     return sheet
@@ -121,7 +152,7 @@ def draw_panels(shown: PictureAttention, n_columns: int = 6) -> Image.Image:
 
 def write_panels(shown: PictureAttention, path: Path) -> Path:
     """Write the panels as a PNG."""
-    write_atomically(path, _encoded(draw_panels(shown), "PNG"))
+    write_atomically(path, encoded(draw_panels(shown), "PNG"))
     return path
 
 
@@ -156,8 +187,8 @@ PAGE = """<!doctype html>
 <main>
 <h1>{title}</h1>
 <p class="note">Each panel is the picture as one word of the caption saw it: bright where the model looked when it wrote
-that word. The number is the share of its attention on the brightest place. Point at a panel, or move to it by keyboard,
-to see it large.</p>
+that word, with a line around what had at least half as much attention as the brightest place. The number is the share
+of that place. Point at a panel, or move to it by keyboard, to see it large.</p>
 {examples}
 <footer>Made by Regard. This page is one file and loads nothing from the network.</footer>
 </main>
@@ -171,7 +202,7 @@ to see it large.</p>
 
 def _example(shown: PictureAttention, index: int) -> str:
     height, width = shown.picture.shape[:2]
-    shades = [_shade(w, (height, width)) for w in shown.weights]
+    shades = [_cover_uri(w, (height, width)) for w in shown.weights]
     panels = "".join(
         f'<button type="button" class="panel"><span class="picture"><img src="{shade}" alt=""></span>'
         f"<span class=word>{escape(word)}</span> <small>{share:.0%}</small></button>"
@@ -190,19 +221,20 @@ def _example(shown: PictureAttention, index: int) -> str:
     )
 
 
-def _shade(weights: Weights, size: tuple[int, int]) -> str:
-    """A black picture that covers what was not looked at, as a data URI."""
-    alpha = (255 * (1 - DARKEST) * (1 - smooth(weights, size))).round().astype(np.uint8)
-    image = Image.merge("LA", (Image.new("L", size[::-1], 0), Image.fromarray(alpha)))
-    return f"data:image/png;base64,{base64.b64encode(_encoded(image, 'PNG')).decode()}"
+def _cover_uri(weights: Weights, size: tuple[int, int]) -> str:
+    """What lies over a picture of `size`, or over one as large as its line needs, as a data URI."""
+    larger = max(1.0, PAGE_SIDE / size[1])
+    image = Image.fromarray(cover(weights, (round(size[0] * larger), round(size[1] * larger))))
+    return f"data:image/png;base64,{base64.b64encode(encoded(image, 'PNG')).decode()}"
 
 
 def _data_uri(picture: NDArray[np.uint8]) -> str:
-    data = _encoded(Image.fromarray(picture), "JPEG", quality=90)
+    data = encoded(Image.fromarray(picture), "JPEG", quality=90)
     return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
 
 
-def _encoded(image: Image.Image, form: str, **options: int) -> bytes:
+def encoded(image: Image.Image, form: str, **options: int) -> bytes:
+    """The bytes of a file."""
     buffer = io.BytesIO()
     image.save(buffer, form, **options)
     return buffer.getvalue()
@@ -213,12 +245,13 @@ def font(size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
 
 
-def _shortened(word: str, room: float, pen: ImageDraw.ImageDraw) -> str:
-    if pen.textlength(word, font(16)) <= room:
-        return word
-    while word and pen.textlength(word + "…", font(16)) > room:
-        word = word[:-1]
-    return word + "…"
+def shortened(text: str, room: float, size: int, pen: ImageDraw.ImageDraw) -> str:
+    """As much of a text as there is room for."""
+    if pen.textlength(text, font(size)) <= room:
+        return text
+    while text and pen.textlength(text + "…", font(size)) > room:
+        text = text[:-1]
+    return text + "…"
 
 
 def _text(name: str) -> str:

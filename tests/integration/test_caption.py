@@ -64,9 +64,10 @@ def test_a_run_is_trained_and_captions_in_processes_of_their_own(
     assert len(shown.err.splitlines()) == 1
     lines = [line.split("\t") for line in shown.out.splitlines()]
     assert [Path(name) for name, _ in lines] == sorted(pictures[0].iterdir())
-    panels = sorted((tmp_path / "looked").glob("*.png"))
-    assert [panel.name for panel in panels][:1] == ["0001-blue-bottom-left.png"]
-    assert len(panels) == 12
+    panels = [panel.name for panel in sorted((tmp_path / "looked").glob("*.png"))]
+    assert panels[0] == "0001-blue-bottom-left.png"
+    assert panels[-1] == "sheet.png"
+    assert len(panels) == 13
     page = (tmp_path / "looked" / "index.html").read_text()
     assert page.count("<section") == 12
     for _, text in lines:

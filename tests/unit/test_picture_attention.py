@@ -18,16 +18,19 @@ from regard.lens.picture_attention import (
     DARKEST,
     GAP,
     LABEL,
+    LINE,
     PANEL,
     PictureAttention,
     attention_page,
     draw_panels,
+    line_around,
     shaded,
     smooth,
     write_page,
     write_panels,
 )
 
+BLUE = 2  # the channel that has nothing of the line
 WHITE = np.full((64, 64, 3), 255, dtype=np.uint8)
 
 
@@ -40,11 +43,23 @@ def looking(*places: tuple[int, int], words: tuple[str, ...] | None = None, side
 
 
 def test_a_word_brightens_the_place_it_looks_at_and_darkens_the_others() -> None:
-    panel = shaded(WHITE, looking((1, 2)).weights[0]).astype(int)[..., 0]
+    panel = shaded(WHITE, looking((1, 2)).weights[0]).astype(int)[..., BLUE]
     rows, columns = np.unravel_index(panel.argmax(), panel.shape)
     assert (rows // 16, columns // 16) == (1, 2)
     assert panel.max() == 255
-    assert panel[60, 4] == panel.min() == round(255 * DARKEST)
+    assert panel[60, 4] == pytest.approx(255 * DARKEST, abs=1)
+
+
+def test_a_line_runs_where_attention_is_half_its_largest() -> None:
+    # The slope is 1/10 a pixel and crosses a half at pixel 5: two pixels wide, a line covers it and half of 4 and 6.
+    slope = np.tile(np.arange(11) / 10, (3, 1))
+    np.testing.assert_allclose(line_around(slope)[1], [0, 0, 0, 0, 0.5, 1, 0.5, 0, 0, 0, 0], atol=1e-9)
+    panel = shaded(WHITE, looking((1, 2)).weights[0])
+    on_line = (panel == LINE).all(-1)
+    rows, columns = np.nonzero(on_line)
+    assert (rows.min() + rows.max() + 1, columns.min() + columns.max() + 1) == (2 * 24, 2 * 40)  # around the cell
+    assert 12 < rows.max() - rows.min() < 20
+    assert not on_line[24, 40]  # the middle of what is looked at is the picture itself
 
 
 def test_even_attention_leaves_the_picture_as_it_is() -> None:
@@ -60,7 +75,7 @@ def test_drawn_weights_lie_between_zero_and_one(values: list[float]) -> None:
 
 
 def test_panels_stand_in_the_order_of_the_words() -> None:
-    sheet = np.asarray(draw_panels(looking((0, 0), (3, 3), (0, 3)), n_columns=2)).astype(int)[..., 0]
+    sheet = np.asarray(draw_panels(looking((0, 0), (3, 3), (0, 3)), n_columns=2)).astype(int)[..., BLUE]
     assert sheet.shape == (GAP + 2 * (PANEL + LABEL), GAP + 2 * (PANEL + GAP))
     corners = {"first": (8, 8), "last": (PANEL - 8, PANEL - 8), "right": (8, PANEL - 8)}
     lit = []
