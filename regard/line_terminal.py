@@ -87,8 +87,9 @@ def same_length(files: Sequence[Path]) -> list[list[str]]:
     found = [whole_lines(file) for file in files]
     for file, lines in zip(files[1:], found[1:], strict=True):
         if len(lines) != len(found[0]):
+            (n, short), (n_more, long) = sorted([(len(found[0]), files[0]), (len(lines), file)])
             raise RegardError(
-                f"'{files[0]}' has {len(found[0]):,} lines and '{file}' {len(lines):,}: line i of one must belong to "
+                f"'{short}' ends after line {n:,}, and '{long}' has {n_more:,} lines: line i of one must belong to "
                 "line i of the other. Give files of equal length."
             )
     return found

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from regard.config import RunConfig
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
+from regard.decode.forced import forced_nats, read_pair, scored_pairs
 from regard.decode.translate import Sentence, Translator
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_tokenizer_of
@@ -26,6 +26,7 @@ from regard.models.table import build_pair_model
 from regard.parsing import Parser, ParseScore, parse_score
 from regard.run import PRECISIONS, weights_of
 from regard.score.alignment import Alignment, hard_alignment, word_weights
+from regard.score.scored import Scored
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
@@ -176,6 +177,35 @@ class PairRun:
         results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)
         return results[0] if isinstance(texts, str) else results
 
+    def score(self, source: str | Sequence[str], target: str | Sequence[str], tag: str | None = None) -> Any:
+        """How probable the model finds a target for a source (forced decoding), or a list for a list of each.
+
+        What every token of the target costs, its end included; None where neither has any text.
+        """
+        one = isinstance(source, str)
+        sources, targets = ([text] if isinstance(text, str) else list(text) for text in (source, target))
+        if one != isinstance(target, str) or len(sources) != len(targets):
+            raise RegardError(
+                f"Sources and targets come in twos, and {len(sources)} and {len(targets)} were given. Give one text of "
+                "each, or lists of equal length."
+            )
+        found = list(self.scores(zip(sources, targets, strict=True), tag))
+        return found[0] if one else found
+
+    def scores(
+        self, pairs: Iterable[tuple[str, str]], tag: str | None = None, *, skips_bad: bool = False
+    ) -> Iterator[Scored | None]:
+        """The same for pairs that come one after another, in bounded memory.
+
+        None also stands for a pair that cannot be scored, where `skips_bad`; it is else an error with its number.
+        """
+        if self.is_parser:
+            raise RegardError(
+                f"'{self.folder}' was trained on trees, which it writes in a form of its own. Score them with regard "
+                "eval, from a file of trees."
+            )
+        return scored_pairs(self.translator(tag=self.wanted_tag(tag)), pairs, skips_bad=skips_bad)
+
     def parse(self, sentences: str | Sequence[str], **beam: Any) -> Any:
         """The tree of a sentence, or a list of them; words, punctuation too, have spaces between them.
 
@@ -258,31 +288,23 @@ class PairRun:
             raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
         return pairs
 
-    @torch.inference_mode()
     def looked(self, source: str, target: str, tag: str | None = None) -> Looked:
         """Which tokens of `source` the model looked at when it is made to write `target` (forced decoding)."""
-        translator = self.translator(tag=self.wanted_tag(tag))
-        sentence = translator.read(source)
-        tokens = self.target_tokenizer.encode(target.strip()).astype(np.int64)
-        device = self.model.embedding.device
-        ids = torch.from_numpy(sentence.ids)[None].to(device)
-        words = None if sentence.words is None else torch.from_numpy(sentence.words)[None].to(device)
-        inputs = torch.from_numpy(np.concatenate([[self.target_tokenizer.eos], tokens]))[None].to(device)
-        targets = torch.from_numpy(np.concatenate([tokens, [self.target_tokenizer.eos]]))[None].to(device)
-        if len(tokens) == self.model.target.max_context:  # a target that was cut off where there was no more room
-            inputs, targets = inputs[:, :-1], targets[:, :-1]
+        pair = read_pair(self.translator(tag=self.wanted_tag(tag)), source, target)
         record = Record()
-        encoded = self.model.eval().encode(ids, torch.ones_like(ids, dtype=torch.bool), words)
-        h, _ = self.model.hidden(inputs, encoded, None, record)
+        (nats,) = forced_nats(self.model, self.target_tokenizer, [pair], record)
         layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
         attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
-        nats = self.model.nats_each(h, targets)[0].double().cpu().numpy()
-        return Looked(sentence, tuple(int(t) for t in tokens), nats, attention)
+        return Looked(pair.source, tuple(pair.ids.tolist()), nats, attention)
 
     def aligned(self, source: str, target: str, tag: str | None = None) -> Alignment:
         """Which word of `source` each of `target` comes from, by where the model looked; words are between spaces."""
         source, target = source.strip(), target.strip()
-        if not source or not target:
+        words = [
+            words_of_tokens(tokenizer, text)
+            for tokenizer, text in ((self.target_tokenizer, target), (self.source_tokenizer, source))
+        ]
+        if not all(words):
             return Alignment(frozenset())
         looked = self.looked(source, target, tag)
         if looked.attention is None:
@@ -290,13 +312,9 @@ class PairRun:
                 f"'{self.folder}' has no attention to align words by: it was trained with attention none. Train one "
                 "with model.attention mlp, say."
             )
-        n_tags = len(looked.source) - len(self.source_tokenizer.encode(source))
+        n_tags = len(looked.source) - len(words[1])
         weights = looked.attention[: len(looked.tokens), n_tags:]  # the end is no word, nor is a tag
-        return hard_alignment(
-            word_weights(
-                weights, words_of_tokens(self.target_tokenizer, target), words_of_tokens(self.source_tokenizer, source)
-            )
-        )
+        return hard_alignment(word_weights(weights, *words))
 
 
 def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int | None]:

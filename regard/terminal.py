@@ -122,7 +122,7 @@ def print_plan(plan: Plan) -> None:
     console.print(table)
     console.print("[bold]The first batch, decoded[/bold]")
     for row, text in enumerate(plan.first_batch[:MAX_ROWS], start=1):
-        console.print(Text(f"{row:3}  ", "dim") + Text(_on_one_line(text)))
+        console.print(Text(f"{row:3}  ", "dim") + Text(on_one_line(text)))
     if (n_more := len(plan.first_batch) - MAX_ROWS) > 0:
         console.print(f"[dim]     and {n_more:,} more[/dim]")
     console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
@@ -214,7 +214,7 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
                 part["nats"] = part["nats"] if math.isfinite(part["nats"]) else None  # JSON has no word for infinity
                 print(json.dumps({"document": index, **part}, ensure_ascii=False))
             else:
-                print(f"{-part['nats']:.3f}\t{_on_one_line(part['text'])}")
+                print(f"{-part['nats']:.3f}\t{on_one_line(part['text'])}")
     if not as_json and by == "token":
         bits = nats / math.log(2)
         errors.print(
@@ -324,7 +324,7 @@ def draw_progress() -> Iterator[Progress]:
         yield tell
 
 
-def _on_one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
 
 

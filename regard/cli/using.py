@@ -59,11 +59,21 @@ def generate(
 
 def score(
     run: RunFolder,
-    file: Annotated[str, typer.Argument(help="The text to score; - reads standard input.")] = "-",
-    by: Annotated[str, typer.Option("--by", help="What to print: token, line or document.")] = "token",
+    file: Annotated[
+        str, typer.Argument(help="The text to score; - reads standard input. Pairs: the sources, one a line.")
+    ] = "-",
+    target: Annotated[Path | None, typer.Argument(help="Pairs: their targets, one a line.")] = None,
+    by: Annotated[str, typer.Option("--by", help="Text: what to print: token, line or document.")] = "token",
+    to: Annotated[str | None, typer.Option("--to", metavar="TAG", help="Pairs: a tag such as <2de>.")] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Pairs that cannot be scored give an empty line.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of colours.")] = False,
 ) -> None:
     """Log-probability of a text: surprising tokens coloured, or a number a line or document.
+
+    For a run that reads pairs: of each target given its source, a line with log-probability, tokens, perplexity and
+    both texts, with tabs between them; --json has what each token costs too.
 
     [bold]Examples[/bold]
 
@@ -73,11 +83,35 @@ def score(
       regard score runs/lstm my.txt --by line | sort -n | head
 
       echo "the cat sat on the" | regard score runs/lstm
+
+      [dim]the pairs that a translator finds least likely:[/dim]
+      regard score runs/multi30k train.en train.de | sort -n | head
     """
     from regard import terminal
+    from regard.errors import RegardError
+    from regard.folder import open_folder
     from regard.run import load
 
+    if open_folder(run)[0].reads_pairs:
+        if target is None:
+            raise RegardError(f"'{run}' reads pairs: give the sources and their targets, as two files of lines.")
+        _score_pairs(run, Path(file), target, to, skip_bad, as_json)
+        return
+    if target is not None or to is not None or skip_bad:
+        loaded = load(run)  # what describes pictures is no language model either, and says so
+        given = "--to" if to is not None else "--skip-bad" if skip_bad else f"'{target}'"
+        raise RegardError(f"'{loaded.folder}' is a language model and scores one text: leave out {given}.")
     terminal.print_scored(load(run).score_source(file), by=by, as_json=as_json)
+
+
+def _score_pairs(run: Path, source: Path, target: Path, to: str | None, skip_bad: bool, as_json: bool) -> None:
+    from regard import line_terminal
+    from regard.pair_run import load_pair_run
+    from regard.pair_terminal import print_scored_pairs
+
+    sources, targets = line_terminal.same_length([source, target])
+    scores = load_pair_run(run).scores(zip(sources, targets, strict=True), to, skips_bad=skip_bad)
+    print_scored_pairs(sources, targets, scores, as_json)
 
 
 def evaluate(

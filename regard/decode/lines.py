@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from regard.errors import RegardError, nearest
 
+Line = TypeVar("Line")
 Item = TypeVar("Item", bound=Sized)
 Out = TypeVar("Out")
 
@@ -27,8 +28,8 @@ class LinesDone:
 
 
 def decoded_lines(
-    lines: Iterable[str],
-    encode: Callable[[str], Item],
+    lines: Iterable[Line],
+    encode: Callable[[Line], Item],
     decode: Callable[[list[Item]], list[Out]],
     *,
     empty: Out,

@@ -115,12 +115,21 @@ class Translator:
             words = None if words is None else np.concatenate([[NOT_COPIED], words])
         return Sentence(text, ids, words, unknown)
 
+    def read_target(self, text: str, source: Sentence) -> Ids:
+        """A target as the models write it, without its end; they may copy the words of the source it is for."""
+        text = text.strip()
+        if not text:
+            return np.zeros(0, dtype=np.int64)
+        if self._copied is not None:
+            return self._copied.of_target(text, source.unknown)
+        return encoded_text(self.target_tokenizer, text).astype(np.int64)
+
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
         """The best targets of each source, best first, or those that are drawn, in one batch."""
-        ids, mask = padded(_flat([sentence.ids for sentence in sentences]))
+        ids, mask = padded(flat([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
-            words = padded(_flat([_words(sentence) for sentence in sentences]), NOT_COPIED)[0]
+            words = padded(flat([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
         limits = self.max_lengths(sentences)
         if self.max_target is not None:
             limits = [min(limit, self.max_target) for limit in limits]
@@ -236,11 +245,13 @@ def _drawing(sampling: SamplingConfig | None, config: BeamConfig) -> SamplingCon
     return sampling
 
 
-def _words(sentence: Sentence) -> Ids:
+def words_of(sentence: Sentence) -> Ids:
+    """Its words, for a model that copies."""
     assert sentence.words is not None, "a model that copies reads words"
     return sentence.words
 
 
-def _flat(rows: Sequence[Ids]) -> tuple[Ids, Ids]:
+def flat(rows: Sequence[Ids]) -> tuple[Ids, Ids]:
+    """Rows one after the other, and how long each is."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     return np.concatenate(rows), lengths

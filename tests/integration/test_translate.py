@@ -195,8 +195,7 @@ def test_a_closed_standard_input_is_one_sentence(pair_run: Path) -> None:
 
 
 def test_wrong_verbs_and_wrong_tags(refuses: Any, pair_run: Path, lstm_run: Path, lines: Path) -> None:
-    for verb in (["generate", pair_run], ["score", pair_run, lines]):
-        refuses("reads pairs (seq2seq) and is no language model. Use regard translate", words=verb)
+    refuses("reads pairs (seq2seq) and is no language model. Use regard translate", words=["generate", pair_run])
     refuses("is a language model (lstm): it reads text and translates nothing", words=["translate", lstm_run, lines])
     refuses(
         "does not know the tag <2de>. It was trained with none", words=["translate", pair_run, lines, "--to", "<2de>"]
