@@ -164,13 +164,14 @@ class Front:
             for at in is_open.any(axis=1).nonzero()[0]
             if not finished[self.sources[at]].is_final(float(best_open[at]), int(longest[at]))
         ]
-        rows, tokens, is_open = rows[going], tokens[going], is_open[going]
-        self.sources, self.texts, self.is_open = self.sources[going], texts[going], is_open
+        kept = slice(None) if len(going) == b else going  # a slice copies nothing
+        rows, tokens, is_open = rows[kept], tokens[kept], is_open[kept]
+        self.sources, self.texts, self.is_open = self.sources[kept], texts[kept], is_open
         if self.rules.constraint is not None:
             moves = zip(rows.ravel(), tokens.ravel().tolist(), is_open.ravel(), strict=True)
             self.states = [self.rules.step(self.states[row], token) if is_on else None for row, token, is_on in moves]
         # What is impossible and yet kept goes on: only what is not open is -inf.
-        totals = np.where(is_open, totals[going].clip(min=IMPOSSIBLE), -math.inf)
+        totals = np.where(is_open, totals[kept].clip(min=IMPOSSIBLE), -math.inf)
         return np.stack([rows.astype(np.float64), tokens.astype(np.float64), totals])
 
 
