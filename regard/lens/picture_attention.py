@@ -104,7 +104,8 @@ def line_around(drawn: NDArray[np.float64], width: float = 2.0) -> NDArray[np.fl
     """
     slope = np.hypot(*np.gradient(drawn))
     distance = np.abs(drawn - LEVEL) / np.maximum(slope, 1e-9)
-    return np.clip((width + 1) / 2 - distance, 0.0, 1.0)
+    covered: NDArray[np.float64] = np.clip((width + 1) / 2 - distance, 0.0, 1.0)
+    return covered
 
 
 def cover(weights: Weights, size: tuple[int, int], width: float = 2.0) -> NDArray[np.uint8]:
