@@ -43,7 +43,7 @@ def write_pair_card(
     lines += ["", "## Test score", "", *_score(test)]
     pairs = prepared.valid if len(prepared.valid) else prepared.train
     verb = "parse" if config.pairs.has_trees else "translate"
-    use = _use(folder, pairs.source_text(0), verb, None if config.pairs.has_trees else pairs.tag(0))
+    use = _use(folder, pairs.source_text(0), verb, pairs.tag(0))
     write_atomically(folder / "README.md", "\n".join([*lines, *use]).encode())
 
 

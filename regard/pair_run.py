@@ -101,16 +101,18 @@ class PairRun:
 
         With `sampling` targets are drawn, the beam's n_best of them, and not searched for.
         """
-        tag = tag if tag is not None else self.config.pairs.tag
-        if tag is not None and tag not in self.tags:
-            known = f"It knows {', '.join(self.tags)}." if self.tags else "It was trained with none: leave it out."
-            raise RegardError(f"'{self.folder}' does not know the tag {tag}.{nearest(tag, self.tags)} {known}")
+        tag = self._known_tag(tag)
         config = beam or BeamConfig(max_ratio=MAX_RATIO)
         tokenizers = self.source_tokenizer, self.target_tokenizer
         return Translator(self._with(others), *tokenizers, config, tag=tag, sampling=sampling)
 
     def parser(
-        self, beam: BeamConfig | None = None, *, others: Sequence[PairRun] = (), is_constrained: bool = True
+        self,
+        beam: BeamConfig | None = None,
+        *,
+        others: Sequence[PairRun] = (),
+        tag: str | None = None,
+        is_constrained: bool = True,
     ) -> Parser:
         """What parses lines, of a run that was trained on trees."""
         if not self.is_parser:
@@ -118,9 +120,9 @@ class PairRun:
                 f"'{self.folder}' was not trained on trees and can parse nothing. Give a run whose data are trees "
                 "(data.format: trees)."
             )
-        pairs = self.config.pairs
-        models, source, target = self._with(others), self.source_tokenizer, self.target_tokenizer
-        return Parser(models, source, target, pairs.tree_words, beam, tag=pairs.tag, is_constrained=is_constrained)
+        tokenizers, form = (self.source_tokenizer, self.target_tokenizer), self.config.pairs.tree_words
+        tag = self._known_tag(tag)
+        return Parser(self._with(others), *tokenizers, form, beam, tag=tag, is_constrained=is_constrained)
 
     @property
     def is_parser(self) -> bool:
@@ -141,6 +143,14 @@ class PairRun:
     def tags(self) -> tuple[str, ...]:
         """What can be put before a source to say what is wanted: those it was trained with."""
         return tuple(sorted({part.tag for part in self.config.pairs.parts("train") if part.tag is not None}))
+
+    def _known_tag(self, tag: str | None) -> str | None:
+        """`tag`, or the one that all data have; an error where the run was not trained with it."""
+        tag = tag if tag is not None else self.config.pairs.tag
+        if tag is not None and tag not in self.tags:
+            known = f"It knows {', '.join(self.tags)}." if self.tags else "It was trained with none: leave it out."
+            raise RegardError(f"'{self.folder}' does not know the tag {tag}.{nearest(tag, self.tags)} {known}")
+        return tag
 
     def wanted_tag(self, tag: str | None) -> str | None:
         """`tag`, or the only one there is; an error where one of several has to be chosen."""
@@ -206,13 +216,14 @@ class PairRun:
             )
         return scored_pairs(self.translator(tag=self.wanted_tag(tag)), pairs, skips_bad=skips_bad)
 
-    def parse(self, sentences: str | Sequence[str], **beam: Any) -> Any:
+    def parse(self, sentences: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
         """The tree of a sentence, or a list of them; words, punctuation too, have spaces between them.
 
         `beam`: beam, length_penalty, alpha as in BeamConfig. A sentence without words has no tree but None.
         """
         given = [sentences] if isinstance(sentences, str) else list(sentences)
-        trees = [parse.tree for parse in self.parser(BeamConfig.from_dict(beam)).all(given)]
+        parser = self.parser(BeamConfig.from_dict(beam), tag=self.wanted_tag(tag))
+        trees = [parse.tree for parse in parser.all(given)]
         return trees[0] if isinstance(sentences, str) else trees
 
     def evaluate(

@@ -152,7 +152,7 @@ def print_trained(run: Run | PairRun | CaptionRun) -> None:
         verb = "parse" if run.is_parser else "translate"
         source, tag = run.example()
         to = "" if tag is None else f" --to {shlex.quote(tag)}"
-        first = f"echo {shlex.quote(source)} | regard {verb} {folder}{'' if run.is_parser else to}"
+        first = f"echo {shlex.quote(source)} | regard {verb} {folder}{to}"
     else:
         if (result := run.test_result()) is not None:
             print_evaluation(result, as_json=False)

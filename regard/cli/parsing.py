@@ -15,6 +15,9 @@ def parse(
     others: Annotated[
         list[Path] | None, typer.Option("--with", metavar="RUN", help="Average with this run too (repeatable).")
     ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TAG", help="The kind of trees, where it was trained with tags.")
+    ] = None,
     beam: Annotated[int, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy.")] = 5,
     draw: Annotated[bool, typer.Option("--draw", help="Draw each tree over several lines.")] = False,
     svg: Annotated[
@@ -52,7 +55,8 @@ def parse(
 
     loaded = load_pair_run(run, precision=precision)
     config = BeamConfig(beam=beam)
-    parser = loaded.parser(config, others=[load_pair_run(other, precision=precision) for other in others or ()])
+    more = [load_pair_run(other, precision=precision) for other in others or ()]
+    parser = loaded.parser(config, others=more, tag=loaded.wanted_tag(to))
     if svg is not None:
         try:
             svg.mkdir(parents=True, exist_ok=True)

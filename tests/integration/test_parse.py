@@ -216,6 +216,30 @@ def test_the_test_score_of_a_run_is_that_of_eval(bank: Path, tmp_path: Path, reg
     assert told["parses"] != greedy["parses"]  # so the two could be told apart
 
 
+def test_sentences_are_read_with_the_tag_of_the_trees_they_were_learned_from(
+    bank: Path, tmp_path: Path, regard: Regard
+) -> None:
+    (tmp_path / "other.mrg").write_text("\n".join(line.replace("dog", "frog") for line in LINES) + "\n")
+    (tmp_path / "in.txt").write_text(SENTENCES[0] + "\n")
+    parts = [[str(bank), "<news>"], [str(tmp_path / "other.mrg"), "<pond>"]]
+    for n_parts in (1, 2):
+        data = {"train": parts[:n_parts], "p_valid": 0, "p_test": 0}
+        run = trained(bank, tmp_path / f"of {n_parts}", data=data, train={"max_steps": 1})
+        as_news = run.parser(tag="<news>").all(SENTENCES)
+        assert as_news == run.parser().all(SENTENCES, ["<news>"] * len(SENTENCES))
+        assert [parse.log_prob for parse in as_news] != [parse.log_prob for parse in run.parser().all(SENTENCES)]
+        assert run.parse(SENTENCES, tag="<news>") == [parse.tree for parse in as_news]
+        done = regard("parse", run.folder, tmp_path / "in.txt", "--json", *(["--to", "<news>"] if n_parts == 2 else []))
+        assert json.loads(done.out)["log_prob"] == pytest.approx(as_news[0].log_prob)
+        assert run.evaluate(split="train").n_pairs == n_parts * len(LINES)
+    with pytest.raises(RegardError, match=r"has to be told which: --to \(or tag\) is one of <news>, <pond>"):
+        run.parse(SENTENCES)
+    with pytest.raises(RegardError, match=r"does not know the tag <ponds>\. Did you mean '<pond>'\?"):
+        run.parse(SENTENCES, tag="<ponds>")
+    assert "regard parse" in (card := (run.folder / "README.md").read_text())
+    assert "--to '<news>'" in card
+
+
 def test_parsing_needs_no_treebank(regard: Regard, tmp_path: Path) -> None:
     """The built-in grammar writes one: train, score and draw, with nothing but commands."""
     out = tmp_path / "trees"
