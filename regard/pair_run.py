@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config import RunConfig
+from regard.data.pair_grammar import is_grammar, of_split
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
@@ -26,6 +27,7 @@ from regard.models.table import build_pair_model
 from regard.parsing import Parser, ParseScore, parse_score
 from regard.run import PRECISIONS, weights_of
 from regard.score.alignment import Alignment, hard_alignment, word_weights
+from regard.score.evaluate import finite_perplexity
 from regard.score.scored import Scored
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.text.tokenizer import Tokenizer
@@ -57,7 +59,7 @@ class PairEvaluation:
 
     @property
     def perplexity(self) -> float:
-        return math.exp(min(self.nats_per_token, 700.0))
+        return finite_perplexity(self.nats_per_token)
 
     @property
     def bits_per_byte(self) -> float:
@@ -278,14 +280,17 @@ class PairRun:
         return pairs.source_text(0), pairs.tag(0)
 
     def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
-        """Other pairs, in the form that `data.train` has, or a split of the run's own."""
+        """Other pairs, in the form that `data.train` has, or a split of the run's own.
+
+        Those of the built-in grammar are of this split too, where their name says no other (grammar:en-de@train).
+        """
         if split not in ("train", "valid", "test"):
             raise RegardError(f"split must be train, valid or test, not '{split}'.")
         if data is None:
             prepared: PreparedPairs = prepared_pairs_again(self.folder, self.config)
             pairs: Pairs = getattr(prepared, split)
         else:
-            given = data if isinstance(data, str) else tuple(data)
+            given = _of_split(data, split)
             form = "trees" if self.is_parser else self.config.pairs.format  # whatever its files are called
             other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
             if other.has_trees != self.is_parser:
@@ -326,6 +331,13 @@ class PairRun:
         n_tags = len(looked.source) - len(words[1])
         weights = looked.attention[: len(looked.tokens), n_tags:]  # the end is no word, nor is a tag
         return hard_alignment(word_weights(weights, *words))
+
+
+def _of_split(data: Any, split: str) -> Any:
+    """What `data.train` may be, where every name of the built-in grammar's has a split."""
+    if isinstance(data, str):
+        return of_split(data, split) if is_grammar(data) else data
+    return tuple(_of_split(part, split) for part in data)
 
 
 def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int | None]:

@@ -6,12 +6,35 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from regard.terminal import errors, on_one_line
+from rich.text import Text
+
+from regard.terminal import console, errors, on_one_line, plain_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from regard.score.scored import Scored
+
+
+N_SHOWN = 3  # pairs of a split
+
+
+def print_grammar(name: str) -> None:
+    """How many pairs of the built-in grammar a name stands for, and the first few."""
+    from regard.data.pair_grammar import looked_into
+
+    found = looked_into(name, N_SHOWN)
+    table = plain_table("split", "pairs", right=("pairs",))
+    for split, n_pairs, _ in found:
+        table.add_row(split, f"{n_pairs:,}")
+    console.print(table)
+    for split, _, first in found:
+        console.print(f"[dim]{split} begins:[/dim]")
+        for source, target in first:
+            console.print(Text(source), soft_wrap=True)
+            console.print(Text(f"  {target}", "bold"), soft_wrap=True)
+    if len(found) > 1:
+        console.print(f"[dim]To learn them: regard train --model seq2seq --data {name}[/dim]", soft_wrap=True)
 
 
 def print_scored_pairs(

@@ -75,13 +75,21 @@ def print_models(name: str | None) -> None:
 def print_data(source: str | None) -> None:
     """The built-in texts and the forms of a source, or what one source holds."""
     from regard.data.builtin import BUILTIN
+    from regard.data.pair_grammar import is_grammar
 
     if source is not None:
-        _print_source(source)
+        if is_grammar(source):
+            from regard.pair_terminal import print_grammar
+
+            print_grammar(source)
+        else:
+            _print_source(source)
         return
     table = plain_table("built-in", "what it is")
     for name, builtin in BUILTIN.items():
         table.add_row(f"[bold]{name}[/bold]", builtin.description)
+    pairs = "pairs to translate, of any two of en, de and fr; en-trees to parse; dates, numbers, reversal, copying"
+    table.add_row("[bold]grammar:en-de[/bold]", pairs)
     console.print(table)
     table = plain_table("your own", "what --data takes")
     for form, meaning in (
@@ -92,7 +100,7 @@ def print_data(source: str | None) -> None:
         ("-", "standard input"),
         ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
     ):
-        table.add_row(f"[bold]{form}[/bold]", meaning)
+        table.add_row(f"[bold]{form}[/bold]", escape(meaning))
     console.print(table)
     console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from regard.errors import RegardError, nearest
 
@@ -46,6 +48,42 @@ def held_out(name: str, split: str) -> str:
     'grammar:en-de:1000@test'
     """
     return of_split(f"{PREFIX}{_read(name)[0]}", split)
+
+
+class NamedPairs(NamedTuple):
+    """What a name stands for, in one split: how many pairs, and the first few of them."""
+
+    split: str
+    n_pairs: int
+    first: list[tuple[str, str]]
+
+
+def looked_into(name: str, n_first: int) -> list[NamedPairs]:
+    """What training on a name reads, validates and tests on; one split where the name says which.
+
+    >>> [(found.split, found.n_pairs, len(found.first)) for found in looked_into("grammar:en-de:50", 2)]
+    [('train', 50, 2), ('valid', 1000, 2), ('test', 1000, 2)]
+    """
+    whole = [of_split(name, "train")]
+    if _read(name)[2] is None:
+        whole += [held_out(name, split) for split in ("valid", "test")]
+    found = []
+    for what, n, split in map(_read, whole):
+        assert n is not None
+        assert split is not None
+        found.append(NamedPairs(split, n, list(islice(_sides(what, n, split), n_first))))
+    return found
+
+
+def _sides(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
+    """Both sides of pairs, as one reads them: the target of a sentence that is parsed is its tree."""
+    from regard.data.builtin.grammar import Grammar
+
+    if form_of(f"{PREFIX}{what}") != "trees":
+        return _pairs(what, n, split)
+    language, _ = what.split("-")
+    sentences = Grammar().sentences(split, n)
+    return ((" ".join(sentence.words(language)), str(sentence.trees[language])) for sentence in sentences)
 
 
 def form_of(name: str) -> str:

@@ -47,6 +47,8 @@ def test_data_lists_the_built_in_texts_and_looks_into_a_source(regard: Callable[
     listing = regard("data").out
     assert "python-docs" in listing
     assert "python-source" in listing
+    assert "grammar:en-de" in listing
+    assert "regard[hub]" in listing
     seen = regard("data", text).out
     assert "the cat sat on the mat" in seen
     assert f"{text.stat().st_size:,}" in seen.replace("\n", " ") or "train" in seen
@@ -163,3 +165,17 @@ def test_only_ngram_models_go_out_as_arpa(regard: Callable[..., object], lstm_ru
     done = regard("export", lstm_run, tmp_path / "x.arpa")
     assert done.code == 2
     assert "n-gram runs as ARPA files" in done.err
+
+
+def test_data_shows_the_pairs_of_the_built_in_grammar(regard: Callable[..., object]) -> None:
+    seen = regard("data", "grammar:en-de")
+    assert seen.code == 0, seen
+    assert [line.split() for line in seen.out.splitlines()[1:4]] == [
+        ["train", "20,000"], ["valid", "1,000"], ["test", "1,000"]
+    ]  # fmt: skip
+    assert "--data grammar:en-de" in seen.out
+    trees = regard("data", "grammar:en-trees:50@test").out
+    assert "50" in trees
+    assert "  (S" in trees
+    assert "train begins" not in trees
+    assert "names no pairs of the built-in grammar" in regard("data", "grammar:en-dd").err

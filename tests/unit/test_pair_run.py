@@ -13,6 +13,7 @@ import torch
 from tiny_pairs import TEXTS, tokenizer_of, write_pairs
 
 from regard import api, pair_run, terminal
+from regard.data.pair_grammar import looked_into
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.pair_run import PairRun, load_pair_run, words_of_tokens
@@ -74,6 +75,19 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> PairRun:
 def test_trees_are_no_translations_to_score(run: PairRun) -> None:
     with pytest.raises(RegardError, match="was trained on translations, and grammar:en-trees:5@test holds trees"):
         run.evaluate("grammar:en-trees:5@test")
+
+
+def test_pairs_of_the_grammar_are_those_of_the_test_split_unless_their_name_says_so(run: PairRun) -> None:
+    """A score on what the grammar writes to train on would mean nothing to a run that was trained on it."""
+    for name, split, expected in (
+        ("grammar:en-de:9", "test", "grammar:en-de:9@test"),
+        ("grammar:en-de:9", "valid", "grammar:en-de:9@valid"),
+        ("grammar:en-de:9@train", "test", "grammar:en-de:9@train"),
+    ):
+        pairs, written = run.pairs_of(name, split), looked_into(expected, 9)[0]
+        assert [(pairs.source_text(i), pairs.target_text(i)) for i in range(len(pairs))] == written.first
+        for several in (run.pairs_of([name], split), run.pairs_of([[name]], split)):  # type: ignore[list-item]
+            assert [several.source_text(i) for i in range(len(several))] == [source for source, _ in written.first]
 
 
 def test_a_loaded_run_translates_the_same(run: PairRun) -> None:
