@@ -27,6 +27,7 @@ from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.table import build_picture_model
 from regard.run import PRECISIONS, weights_of
+from regard.score.evaluate import finite_perplexity
 from regard.score.translation import BleuScore
 from regard.text.tokenizer import Tokenizer
 from regard.training.caption_task import N_PICTURES, caption_bleu, summed_caption_nats
@@ -54,7 +55,7 @@ class CaptionEvaluation:
 
     @property
     def perplexity(self) -> float:
-        return math.exp(min(self.nats_per_token, 700.0))
+        return finite_perplexity(self.nats_per_token)
 
     @property
     def bits_per_byte(self) -> float:

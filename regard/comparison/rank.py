@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -13,6 +12,7 @@ import numpy as np
 from regard.comparison.result import SCHEMA, Comparison, ContenderResult, Neighbours, Score, Setup
 from regard.comparison.statistics import Array, bits_per_byte, interval, paired
 from regard.comparison.words import headline
+from regard.score.evaluate import finite_perplexity
 
 
 def ranked_comparison(setup: Setup, contenders: Sequence[ContenderResult]) -> Comparison:
@@ -52,7 +52,7 @@ def score_of(contender: ContenderResult, n_bytes: Array) -> Score | None:
         bits_per_byte=bits_per_byte(nats, n_bytes),
         low=low,
         high=high,
-        perplexity_per_token=math.exp(min(nats_per_token, 700.0)),
+        perplexity_per_token=finite_perplexity(nats_per_token),
         train_tokens=fmean(s.train_tokens for s in seeds),
         flops=fmean(s.flops for s in seeds),
         seconds=fmean(s.seconds for s in seeds),

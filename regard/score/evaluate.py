@@ -83,5 +83,14 @@ def evaluate(model: NextToken, text: Text, stride: int | None = None) -> Evaluat
     )
 
 
+def finite_perplexity(nats_per_token: float) -> float:
+    """e^(nats per token), at most e^700: beyond that a float holds no number, and JSON has no word for it.
+
+    >>> finite_perplexity(0.0), finite_perplexity(math.inf) == math.exp(700)
+    (1.0, True)
+    """
+    return math.exp(min(nats_per_token, 700.0))
+
+
 def _exp(x: float) -> float:
     return math.exp(x) if x < 700 else math.inf
