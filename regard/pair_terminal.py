@@ -51,21 +51,27 @@ def print_scored_pairs(
         if as_json:
             print(_json_line(number, source, found))
         else:
-            numbers = f"{found.log_probability:.4f}", str(len(found.tokens)), f"{perplexity(found):.4f}"
+            numbers = (
+                f"{found.log_probability:.4f}",
+                str(len(found.tokens)),
+                f"{perplexity(found.total, len(found.tokens)):.4f}",
+            )
             print(*numbers, on_one_line(source.strip()), on_one_line(found.text), sep="\t")
     left_out = f"; left out, each an empty line: {n_left_out:,}" if n_left_out else ""
     pairs = "pair" if n_pairs == 1 else "pairs"
     mean = nats / max(n_tokens, 1)
     errors.print(
         f"[dim]{n_pairs:,} {pairs}, {n_tokens:,} target tokens, log-probability {-nats:,.2f} nats, {mean:.3f} nats a "
-        f"token, perplexity {math.exp(min(mean, 700.0)):,.2f}{left_out}[/dim]",
+        f"token, perplexity {perplexity(nats, n_tokens):,.2f}{left_out}[/dim]",
         soft_wrap=True,
     )
 
 
-def perplexity(found: Scored) -> float:
-    """e to the mean nats of a token."""
-    return math.exp(min(found.total / len(found.tokens), 700.0))
+def perplexity(nats: float, n_tokens: int) -> float:
+    """e to the mean nats of a token; 1 where there is none."""
+    from regard.score.evaluate import finite_perplexity
+
+    return finite_perplexity(nats / max(n_tokens, 1))
 
 
 def _json_line(number: int, source: str, found: Scored) -> str:
@@ -76,7 +82,7 @@ def _json_line(number: int, source: str, found: Scored) -> str:
         "target": found.text,
         "log_prob": found.log_probability if math.isfinite(found.total) else None,
         "n_tokens": len(found.tokens),
-        "perplexity": perplexity(found),
+        "perplexity": perplexity(found.total, len(found.tokens)),
         "tokens": [{"text": t.text, "nats": t.nats if math.isfinite(t.nats) else None} for t in found.tokens],
     }
     return json.dumps(line, ensure_ascii=False)
