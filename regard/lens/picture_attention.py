@@ -13,7 +13,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import resources
 from pathlib import Path
 
 import matplotlib
@@ -23,6 +22,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.lens.page.shell import page, text_of
 
 DARKEST = 0.3  # brightness of a place with no attention
 LEVEL = 0.5  # the line runs where attention is so much of its largest
@@ -161,12 +161,9 @@ def attention_page(examples: Sequence[PictureAttention], title: str = "Where eac
     """One page for all examples. It loads nothing from anywhere; without scripts the panels are still there."""
     if not examples:
         raise RegardError("There is no caption to show. Give at least one.")
-    return PAGE.format(
-        title=escape(title),
-        css=_text("picture_attention.css"),
-        js=_text("picture_attention.js"),
-        examples="\n".join(_example(shown, i) for i, shown in enumerate(examples)),
-    )
+    shown = "\n".join(_example(shown, i) for i, shown in enumerate(examples))
+    body = BODY.format(title=escape(title), examples=shown)
+    return page(title, text_of("picture_attention.css"), body, text_of("picture_attention.js"))
 
 
 def write_page(examples: Sequence[PictureAttention], path: Path, title: str = "Where each word looked") -> Path:
@@ -174,31 +171,14 @@ def write_page(examples: Sequence[PictureAttention], path: Path, title: str = "W
     return path
 
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{css}
-</style>
-</head>
-<body>
-<main>
+BODY = """<main>
 <h1>{title}</h1>
 <p class="note">Each panel is the picture as one word of the caption saw it: bright where the model looked when it wrote
 that word, with a line around what had at least half as much attention as the brightest place. The number is the share
 of that place. Point at a panel, or move to it by keyboard, to see it large.</p>
 {examples}
 <footer>Made by Regard. This page is one file and loads nothing from the network.</footer>
-</main>
-<script>
-{js}
-</script>
-</body>
-</html>
-"""
+</main>"""
 
 
 def _example(shown: PictureAttention, index: int) -> str:
@@ -253,7 +233,3 @@ def shortened(text: str, room: float, size: int, pen: ImageDraw.ImageDraw) -> st
     while text and pen.textlength(text + "…", font(size)) > room:
         text = text[:-1]
     return text + "…"
-
-
-def _text(name: str) -> str:
-    return resources.files("regard.lens").joinpath(name).read_text(encoding="utf-8")
