@@ -22,7 +22,7 @@ from regard.lens.picture_attention import (
 )
 
 N_PICTURES = 10  # on a sheet; a caption more would not be looked at
-PICTURE, PANEL, N_COLUMNS = 156, 76, 11  # pixels: the picture at the left, a word's panel; panels in a row
+PICTURE, PANEL, N_COLUMNS = 156, 88, 10  # pixels: the picture at the left, a word's panel; panels in a row
 GAP, BETWEEN, TITLE, LABEL = 8, 22, 28, 22  # between panels, between pictures; for a caption, for a word
 LINE_WIDTH = 1.4
 N_COLOURS = 256
@@ -42,8 +42,13 @@ def draw_sheet(examples: Sequence[PictureAttention]) -> Image.Image:
 
 
 def write_sheet(examples: Sequence[PictureAttention], path: Path) -> Path:
-    """Write a sheet as a PNG of 256 colours, a third of the bytes that all of them would take."""
-    few = draw_sheet(examples).quantize(N_COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    """Write a sheet as a PNG of 256 colours, a third of the bytes that all of them would take.
+
+    Colours are chosen to lie near all that there are and then moved to the means of what they stand for. Chosen by how
+    many pixels they stand for, as Pillow does unless told, nearly all of them are the greys of the dark panels.
+    """
+    sheet = draw_sheet(examples)
+    few = sheet.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
     write_atomically(path, encoded(few, "PNG", optimize=True))
     return path
 

@@ -51,7 +51,16 @@ def test_the_file_has_the_colours_of_the_sheet(tmp_path: Path) -> None:
     with Image.open(write_sheet(shown, tmp_path / "sheet.png")) as image:
         assert image.mode == "P"
         read = np.asarray(image.convert("RGB")).astype(int)
-    assert np.abs(read - np.asarray(draw_sheet(shown)).astype(int)).mean() < 2
+    assert np.abs(read - np.asarray(draw_sheet(shown)).astype(int)).mean() < 1
+
+
+def test_a_colour_that_few_pixels_have_is_kept(tmp_path: Path) -> None:
+    picture = np.random.default_rng(0).integers(0, 60, (88, 88, 3)).astype(np.uint8)  # dark, of very many colours
+    picture[:4, :4] = 214, 39, 40
+    shown = PictureAttention(picture, ("red",), np.full((1, 2, 2), 0.25))
+    with Image.open(write_sheet([shown], tmp_path / "sheet.png")) as image:
+        red = np.asarray(image.convert("RGB"))[BETWEEN + TITLE + 1, BETWEEN + PICTURE + BETWEEN + 1].astype(int)
+    assert np.abs(red - (214, 39, 40)).max() < 12
 
 
 def test_a_sheet_of_nothing_is_refused() -> None:
