@@ -46,3 +46,8 @@ def print_drawn(page: Path) -> None:
 def print_skipped(why: str) -> None:
     """Something was left out of what is printed."""
     errors.print(Text(f"regard: {why}"), soft_wrap=True)
+
+
+def print_n_skipped(n: int, n_given: int) -> None:
+    """How much of it that was, in the end."""
+    errors.print(Text(f"regard: left out: {n:,} of {n_given:,} pictures."))

@@ -103,6 +103,11 @@ class PairRun:
 
         With `sampling` targets are drawn, the beam's n_best of them, and not searched for.
         """
+        if self.is_parser:
+            raise RegardError(
+                f"'{self.folder}' was trained on trees and translates nothing. Use regard parse with it (in Python: "
+                "parse)."
+            )
         tag = self._known_tag(tag)
         config = beam or BeamConfig(max_ratio=MAX_RATIO)
         tokenizers = self.source_tokenizer, self.target_tokenizer
@@ -213,8 +218,8 @@ class PairRun:
         """
         if self.is_parser:
             raise RegardError(
-                f"'{self.folder}' was trained on trees, which it writes in a form of its own. Score them with regard "
-                "eval, from a file of trees."
+                f"'{self.folder}' was trained on trees, which it writes in a form of its own. Use regard eval with it, "
+                "and a file of trees."
             )
         return scored_pairs(self.translator(tag=self.wanted_tag(tag)), pairs, skips_bad=skips_bad)
 
@@ -246,7 +251,8 @@ class PairRun:
         n_given, pairs = len(pairs), readable_pairs(self.model, pairs)
         if not len(pairs):
             raise RegardError(
-                f"All {n_given} pairs are longer than the model reads, {self.model.max_context} tokens. Give shorter "
+                f"Of {n_given:,} given, no pair is short enough for the model, which reads {self.model.max_context} "
+                "tokens. Give shorter "
                 "ones, or train one with a larger model.max_context."
             )
         nats, n_tokens = summed_nats(self.model, pairs, MAX_TOKENS)
@@ -374,12 +380,13 @@ def load_pair_run(folder: str | Path, device: str = "auto", precision: str = "fl
     config, facts, tokenizer = open_folder(folder)
     if config.reads_pictures:
         raise RegardError(
-            f"'{folder}' describes pictures ({config.model_name}) and translates nothing. Use regard caption with it."
+            f"'{folder}' describes pictures ({config.model_name}) and reads no pairs of texts. Use regard caption with "
+            "it."
         )
     if not config.reads_pairs:
         raise RegardError(
-            f"'{folder}' is a language model ({config.model_name}): it reads text and translates nothing. "
-            "Give a run of a model that reads pairs, such as seq2seq."
+            f"'{folder}' is a language model ({config.model_name}) and reads text, not pairs of texts. Give a run of a "
+            "model that reads pairs, such as seq2seq."
         )
     target = target_tokenizer_of(folder, facts) or tokenizer
     tensors = weights_of(folder)

@@ -88,11 +88,14 @@ def _rehearsed(
     if start is not None:
         check_decoder(network, prepared.target_tokenizer, start)
     task = task_of(config, network, prepared)
-    if task.batches.n_left_out:
-        reporter.note(f"{task.batches.n_left_out:,} training pairs are longer than the model reads and are left out.")
-    for name, pairs in (("validation", prepared.valid), ("test", prepared.test)):
-        if n_long := len(pairs) - len(readable_pairs(network, pairs)):
-            reporter.note(f"{n_long:,} {name} pairs are longer than the model reads and are left out.")
+    for name, pairs, n_left_out in (
+        ("training", prepared.train, task.batches.n_left_out),
+        ("validation", prepared.valid, len(prepared.valid) - len(readable_pairs(network, prepared.valid))),
+        ("test", prepared.test, len(prepared.test) - len(readable_pairs(network, prepared.test))),
+    ):
+        if n_left_out:
+            share = f"{n_left_out:,} of {len(pairs):,} {name} pairs"
+            reporter.note(f"Left out, since they are longer than the model reads: {share}.")
     needed = task.memory(network, config.optimizer, config.runtime)
     check_memory(needed, config.runtime, pick_device(config.runtime.device), task.sizes)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer

@@ -204,7 +204,8 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
     table.add_row("pairs, target tokens", f"{result.n_pairs:,}, {result.n_tokens:,}")
     console.print(table)
     if result.n_left_out:
-        console.print(f"{result.n_left_out:,} pairs are longer than the model reads and were left out.")
+        share = f"{result.n_left_out:,} of {result.n_pairs + result.n_left_out:,} pairs"
+        console.print(f"Left out, since they are longer than the model reads: {share}.")
     if result.bleu is not None:
         console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 

@@ -87,7 +87,8 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise
-        print(f"regard: {error.strerror}: {error.filename or 'the disk'}. Nothing else was changed.", file=sys.stderr)
+        where = "" if error.filename is None else f": {error.filename}"
+        print(f"regard: {error.strerror}{where}. Nothing else was changed.", file=sys.stderr)
         sys.exit(2)
     except SystemExit as leaving:
         if leaving.code == 130:  # what typer makes of a Ctrl-C that no verb has caught

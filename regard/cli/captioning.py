@@ -48,7 +48,7 @@ def caption(
       regard caption runs/flickr8k 'photos/*.png' --n-best 3 --json
     """
     from regard.caption_run import load_caption_run, picture_files
-    from regard.caption_terminal import print_drawn, print_skipped
+    from regard.caption_terminal import print_drawn, print_n_skipped, print_skipped
     from regard.decode.config import BeamConfig
 
     loaded = load_caption_run(run, precision=precision)
@@ -58,7 +58,9 @@ def caption(
     )  # fmt: skip
     files = list(picture_files(pictures))
     drawing = None if draw is None else loaded.drawing(draw)
+    n_described = 0
     for path, square, best in loaded.described(files, config, skipped=print_skipped if skip_bad else None):
+        n_described += 1
         for found in best:
             if as_json:
                 line = {"picture": str(path), "text": found.text, "log_prob": found.log_prob, "score": found.score}
@@ -68,5 +70,7 @@ def caption(
                 print(*name, found.text, *([f"{found.score:.4f}"] if n_best > 1 else []), sep="\t")
         if drawing is not None:
             drawing.add(path, square, best[0])
+    if n_described < len(files):
+        print_n_skipped(len(files) - n_described, len(files))
     if drawing is not None:
         print_drawn(drawing.finish())

@@ -39,9 +39,11 @@ def resolve_pairs(parts: tuple[PairPart, ...], spool: Path, cache: Path) -> list
             folder.mkdir()
             sides.append(_files_of(_trees_in(name) if part.form == "trees" else name, folder, cache))
         if len({len(files) for files in sides}) > 1:
-            counts = " and ".join(f"{name} {len(files)}" for name, files in zip(part.names, sides, strict=True))
+            (source, target), (n_source, n_target) = part.names, map(len, sides)
+            files = "file" if n_source == 1 else "files"
             raise RegardError(
-                f"Aligned files come in twos, and {counts} files were found. Name the same number of each."
+                f"Aligned files come in twos, and '{source}' stands for {n_source:,} {files} and '{target}' for "
+                f"{n_target:,}. Name the same number of each."
             )
         found += [PairFiles(files, part.form, part.tag) for files in zip(*sides, strict=True)]
     return found

@@ -50,7 +50,8 @@ class PairCounts:
         text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
         if self.skipped:
             kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.skipped.items()))
-            text += f"; {sum(self.skipped.values()):,} lines left out ({kinds})"
+            n_lines = sum(self.skipped.values())
+            text += f"; {n_lines:,} {'line' if n_lines == 1 else 'lines'} left out ({kinds})"
         if self.seen:
             splits = " and ".join(f"{n:,} of {name}" for name, n in self.seen.items())
             text += f"; the sources of {splits} are in training too"

@@ -197,6 +197,21 @@ def test_a_full_disk_loses_nothing(text: Path, tmp_path: Path, regard, monkeypat
     assert (tmp_path / "run" / "state" / "step-00000006").is_dir()
 
 
+def test_a_full_disk_is_told_by_its_file_where_that_is_known(
+    regard, lstm_run: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    for name, told in ((None, "No space left on device."), ("/x/out", "No space left on device: /x/out.")):
+
+        def fills_up(*_: object, name: str | None = name, **__: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device", name)
+
+        monkeypatch.setattr("regard.terminal.print_scored", fills_up)
+        done = regard("score", lstm_run, text)
+        assert (done.code, done.err) == (2, f"regard: {told} Nothing else was changed.\n")
+
+
 def test_unknown_options_and_verbs_are_typers_own_errors(regard) -> None:
     assert regard("trian").code == 2
     assert regard("train", "--modle", "lstm").code == 2

@@ -177,7 +177,10 @@ def test_what_is_wrong_is_said_in_one_sentence(
         (("caption", run.folder, tmp_path / "gone.jpg"), "There is no picture"),
         (("caption", run.folder, pictures[0] / "red-top-lefd.png"), "Did you mean 'red-top-left.png'?"),
         (("caption", lstm_run, picture), "reads text (lstm) and sees no pictures. Give a run of a captioner"),
-        (("translate", run.folder, pictures[1]), "describes pictures (captioner) and translates nothing"),
+        (
+            ("translate", run.folder, pictures[1]),
+            "describes pictures (captioner) and reads no pairs of texts. Use regard caption",
+        ),
         (("generate", run.folder), "describes pictures (captioner) and is no language model"),
         (("train", "--model", "captioner", "--data", pictures[0]), "names two things, their folder and the file"),
     ):
@@ -188,6 +191,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
     done = regard("caption", run.folder, tmp_path / "no.jpg", picture, "--skip-bad")
     assert done.code == 0
     assert "no.jpg' cannot be used" in done.err
+    assert done.err.endswith("regard: left out: 1 of 2 pictures.\n")
     assert len(done.out.splitlines()) == 1
 
 

@@ -152,6 +152,12 @@ def test_what_cannot_be_parsed_is_said(memorised: PairRun, tmp_path: Path, regar
     refused = regard("parse", tmp_path / "translator")
     assert refused.code == 2
     assert "(data.format: trees)" in refused.err
+    for verb, files in (("translate", ["words"]), ("align", ["words", "words"]), ("score", ["words", "words"])):
+        (tmp_path / "words").write_text("a b\n")
+        other = regard(verb, memorised.folder, *(tmp_path / file for file in files))
+        assert other.code == 2
+        assert "was trained on trees" in other.err
+        assert f"Use regard {'eval' if verb == 'score' else 'parse'} with it" in other.err
     missing = regard("parse", memorised.folder, tmp_path / "none.txt")
     assert (missing.code, missing.err) == (2, f"regard: There is no file '{tmp_path / 'none.txt'}'.\n")
 

@@ -196,7 +196,12 @@ def test_a_closed_standard_input_is_one_sentence(pair_run: Path) -> None:
 
 def test_wrong_verbs_and_wrong_tags(refuses: Any, pair_run: Path, lstm_run: Path, lines: Path) -> None:
     refuses("reads pairs (seq2seq) and is no language model. Use regard translate", words=["generate", pair_run])
-    refuses("is a language model (lstm): it reads text and translates nothing", words=["translate", lstm_run, lines])
+    for verb in ("translate", "parse", "align"):
+        files = [lines, lines] if verb == "align" else [lines]
+        message = (
+            "is a language model (lstm) and reads text, not pairs of texts. Give a run of a model that reads pairs"
+        )
+        refuses(message, words=[verb, lstm_run, *files])
     refuses(
         "does not know the tag <2de>. It was trained with none", words=["translate", pair_run, lines, "--to", "<2de>"]
     )
@@ -268,13 +273,13 @@ def test_bad_lines_are_refused_or_counted(regard: Any, refuses: Any, fault: str,
     assert not (tmp_path / "run").exists()
     done = regard(*words, "--skip-bad")
     assert done.code == 0, done
-    assert f"10 pairs for training, 0 for validation, 0 for test; 1 lines left out ({counted})" in done.out
+    assert f"10 pairs for training, 0 for validation, 0 for test; 1 line left out ({counted})" in done.out
 
 
 def test_a_line_of_100000_characters_is_left_out_where_the_model_cannot_read_it(regard: Any, tmp_path: Path) -> None:
     done = regard(*small(*bad_files(tmp_path, b"x " * 50_000 + b"\n", b"eins\n")), "--out", tmp_path / "run")
     assert done.code == 0, done
-    assert "1 training pairs are longer than the model reads and are left out." in done.out
+    assert "Left out, since they are longer than the model reads: 1 of 11 training pairs." in done.out
 
 
 def test_other_faults_of_the_files(refuses: Any, tmp_path: Path) -> None:

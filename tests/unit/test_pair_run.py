@@ -147,13 +147,13 @@ def test_pairs_that_are_too_long_are_left_out_told_and_counted(tmp_path: Path) -
     data = {name: [str(tmp_path / f"{name}.{side}") for side in ("en", "de")] for name in ("train", "valid", "test")}
     model = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 8}
     run = trained(tmp_path, data["train"], told, data=data, model=model | {"n_heads": 2})
-    assert "1 training pairs are longer than the model reads and are left out." in told.told
-    assert "1 validation pairs are longer than the model reads and are left out." in told.told
+    assert "Left out, since they are longer than the model reads: 1 of 13 training pairs." in told.told
+    assert "Left out, since they are longer than the model reads: 1 of 7 validation pairs." in told.told
     scores = run.test_result()
     assert scores is not None
     assert (scores["n_pairs"], scores["n_left_out"]) == (6, 1)
     only_long = write_pairs(tmp_path, [LONG], "long")
-    with pytest.raises(RegardError, match="All 1 pairs are longer than the model reads, 8 tokens"):
+    with pytest.raises(RegardError, match="Of 1 given, no pair is short enough for the model, which reads 8 tokens"):
         run.evaluate([str(path) for path in only_long])
 
 
@@ -198,7 +198,7 @@ def test_a_run_whose_test_pairs_are_all_too_long_ends_with_no_test_score(tmp_pat
     run = trained(tmp_path / "long", reporter=notes, model=given, data=data)
     assert run.test_result() is None
     assert "None was taken" in (run.folder / "README.md").read_text(encoding="utf-8")
-    assert any("1 test pairs are longer than the model reads and are left out." in note for note in notes.told)
+    assert "Left out, since they are longer than the model reads: 1 of 1 test pairs." in notes.told
 
 
 def test_runs_of_other_vocabularies_do_not_translate_together(run: PairRun, tagged: PairRun) -> None:
@@ -314,7 +314,7 @@ def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: PairRun, tm
     (tmp_path / "my.txt").write_text("a few words of text\n" * 200)
     text = {"train": str(tmp_path / "my.txt"), "p_valid": 0, "p_test": 0}
     folder = api.train({"model": {"name": "ngram"}, "tokenizer": {"kind": "char"}, "data": text}, out=tmp_path / "text")
-    with pytest.raises(RegardError, match=r"is a language model \(ngram\): it reads text and translates nothing"):
+    with pytest.raises(RegardError, match=r"is a language model \(ngram\) and reads text, not pairs of texts"):
         load_pair_run(folder.folder)
     with pytest.raises(RegardError, match="precision must be one of float32, bf16, not 'int8'"):
         load_pair_run(run.folder, precision="int8")

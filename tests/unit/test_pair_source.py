@@ -70,7 +70,7 @@ def test_globs_of_aligned_files_are_paired_in_order(tmp_path: Path) -> None:
     assert read(tmp_path, train=given)[0] == [("a", "x"), ("b", "y")]
     written(tmp_path, "3.en", "c")
     (tmp_path / "spool").rename(tmp_path / "before")
-    with pytest.raises(RegardError, match=r"Aligned files come in twos, and .*\*.en 3 and .*\*.de 2 files were found"):
+    with pytest.raises(RegardError, match=r"come in twos, and '.*\*.en' stands for 3 files and '.*\*.de' for 2\. Name"):
         read(tmp_path, train=given)
 
 
