@@ -56,7 +56,7 @@ def decoded_lines(
         raise RegardError(f"window and max_tokens must be at least 1, not {window} and {max_tokens}.")
     done = LinesDone()
     tell = progress or (lambda done: None)
-    encoded = (encode(line) for line in lines)
+    encoded: Iterator[Item] = map(encode, lines)
     if max_line is not None and long_lines == "error":
         encoded = _none_longer(encoded, max_line)
     for items, fault in _windows(encoded, window):

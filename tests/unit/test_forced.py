@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from regard.score.scored import Scored
 from regard.training.pair_task import summed_nats
 
 
-def found_by(translator: Translator, pairs: list[tuple[str, str]], **how: int) -> list[Scored]:
+def found_by(translator: Translator, pairs: list[tuple[str, str]], **how: Any) -> list[Scored]:
     """Of pairs that all have a score."""
     found = list(scored_pairs(translator, pairs, **how))
     assert None not in found

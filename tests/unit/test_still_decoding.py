@@ -84,6 +84,21 @@ def test_one_text_each_is_the_same_too() -> None:
             assert one.log_prob == pytest.approx(other.log_prob, rel=0, abs=1e-10)
 
 
+def test_several_samples_of_a_source_are_the_same_too() -> None:
+    """Each source is read once, and its row repeated before the first step."""
+    for changes in ({}, {"encoder": "lstm", "decoder": "lstm", "attention": "mlp"}):
+        model, batch, rows = tiny_seq2seq(**changes | {"max_context": 24}), pairs(1, [5, 2]), [0, 0, 0, 1, 1, 1]
+        texts = []
+        for is_still in (False, True):
+            writer = Translating(model, is_still=is_still)
+            log_probs, state = writer.begin(batch.source, batch.mask, None, STEPS)
+            state = writer.reorder(state, torch.tensor(rows))
+            config, limits = SamplingConfig(seed=2), [20, 20, 20, 9, 9, 9]
+            texts.append(decode_all(writer, log_probs[rows], state, config, max_lengths=limits, stop=0))
+        assert [text.tokens for text in texts[0]] == [text.tokens for text in texts[1]]
+        assert len({tuple(text.tokens) for text in texts[0]}) > 3
+
+
 def test_short_targets_and_large_memory_go_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(still_decoding, "StillDecoding", None)  # nothing may be made
     model, batch = tiny_seq2seq(max_context=24), pairs(0, [3, 2])

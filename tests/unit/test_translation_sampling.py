@@ -30,9 +30,9 @@ def tokens_of(found: list[list[Translation]]) -> list[list[tuple[int, ...]]]:
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("variant", ["lstm to gru", "transformer to transformer", "lstm that copies"])
 def test_what_a_line_draws_does_not_depend_on_its_batch_or_window(variant: str, n: int) -> None:
-    translator = drawing(variant, n, n_best=3)
+    translator = drawing(variant, n, n_best=2)
     expected = list(translator.lines(MIXED))
-    for max_tokens, window in ((1, 1), (9, 3), (20, 5), (1000, 4)):
+    for max_tokens, window in ((1, 1), (20, 5)):
         found = list(translator.lines(iter(MIXED), max_tokens=max_tokens, window=window))
         assert tokens_of(found) == tokens_of(expected)
         for ours, theirs in zip(found, expected, strict=True):
