@@ -31,10 +31,11 @@ def test_what_is_held_out_is_the_grammars_own_affair(tmp_path: Path) -> None:
 
 def test_a_run_is_scored_on_the_test_pairs_by_name(tmp_path: Path) -> None:
     """To whom scores other pairs they are all there is: they are not held against test pairs of their own."""
-    learned = prepare_pairs(PairsConfig(train="grammar:en-de:60"), WORDS, WORDS, cache=tmp_path)
+    few = PairsConfig(train="grammar:en-de:60", valid="grammar:en-de:5@valid", test="grammar:en-de:5@test")
+    learned = prepare_pairs(few, WORDS, WORDS, cache=tmp_path)
     tokenizers = learned.source_tokenizer, learned.target_tokenizer
-    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de@test"), cache=tmp_path)
-    assert len(pairs) == len(learned.test) == 1000
+    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path)
+    assert len(pairs) == len(learned.test) == 5
     assert pairs.source_text(0) == learned.test.source_text(0)
 
 

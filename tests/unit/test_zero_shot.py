@@ -200,6 +200,13 @@ def test_settings_that_mean_nothing_are_refused(given: dict[str, object], said: 
 SMALL = ["n_steps=2", "d_model=8", "n_test=2"]
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that learned nothing never end a text by themselves."""
+    monkeypatch.setattr("regard.studies.zero_shot.MAX_RATIO", 0.1)
+
+
+@pytest.mark.usefixtures("short")
 def test_the_study_on_the_grammar_writes_its_page(tmp_path: Path) -> None:
     found = regard.study("zero-shot", settings=[*SMALL, "n_pairs=20", "n_points=2"], out=tmp_path / "z")
     ways = found.numbers["ways"]
@@ -213,6 +220,7 @@ def test_the_study_on_the_grammar_writes_its_page(tmp_path: Path) -> None:
     assert "In the wrong language" in page
 
 
+@pytest.mark.usefixtures("short")
 def test_only_the_supervised_model_is_taught_the_pair_that_is_asked_for_and_a_recipe_says_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
