@@ -64,8 +64,8 @@ def _score(test: PairEvaluation | None) -> list[str]:
             "|---|---|---|---|---|---|",
             f"| {shares} | {test.perplexity:.2f} | {test.n_pairs:,} |",
             "",
-            "As `regard eval` scores, on at most 1,000 sentences, by the rules of evalb. Every parse is held to be a "
-            f"tree over the words given; without that {test.parses.n_ill_formed:,} were none.",
+            "As `regard eval` scores, on 1,000 sentences at most, evenly from all, by the rules of evalb. Every parse "
+            f"is held to be a tree over the words given; without that {test.parses.n_ill_formed:,} were none.",
         ]
     lines = [
         "| BLEU | chrF | perplexity a token | pairs |",
@@ -75,7 +75,8 @@ def _score(test: PairEvaluation | None) -> list[str]:
         else f"| | | {test.perplexity:.2f} | {test.n_pairs:,} |",
     ]
     if test.bleu is not None:
-        lines += ["", f"As `regard eval` scores, on at most 1,000 pairs; sacreBLEU {test.bleu.signature}."]
+        how = "As `regard eval` scores, on 1,000 pairs at most, evenly from all"
+        lines += ["", f"{how}; sacreBLEU {test.bleu.signature}."]
     return lines
 
 

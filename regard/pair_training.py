@@ -129,7 +129,7 @@ def _finished(config: RunConfig, prepared: PreparedPairs, folder: Path, is_teste
     """The run, loaded, with its test score and its card written."""
     run = load_pair_run(folder)
     test: PairEvaluation | None = None
-    some = prepared.test.first(MAX_TEST_PAIRS)
+    some = prepared.test.some(MAX_TEST_PAIRS)
     if is_tested and len(readable_pairs(run.model, some)):
         test = run.evaluate_pairs(some)
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())

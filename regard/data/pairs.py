@@ -111,9 +111,13 @@ class Pairs:
         """White-space separated words of the targets and their line ends, as `Stream.n_words` counts them."""
         return sum(len(self.target.texts[row].tobytes().split()) + 1 for row in self.rows)
 
-    def first(self, n: int) -> Pairs:
-        """The first n of these pairs."""
-        return Pairs(self.source, self.target, self.rows[:n], self.tag_numbers, self.tags)
+    def some(self, n: int) -> Pairs:
+        """n of these pairs, evenly from the first to the last, or all where there are no more.
+
+        Files are often sorted: the first sentences of Tatoeba are its shortest, and score 5 BLEU above all of them.
+        """
+        rows = self.rows[np.arange(n) * len(self) // n] if n < len(self) else self.rows
+        return Pairs(self.source, self.target, rows, self.tag_numbers, self.tags)
 
     def fitting(self, max_lengths: MaxLengths) -> Pairs:
         """Those that are not too long; all of them where none is."""

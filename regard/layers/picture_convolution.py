@@ -47,10 +47,10 @@ class PictureConvolution(nn.Module):
 class ResidualBlock(nn.Module):
     """y = skip(x) + W_2 * φ(norm(W_1 * φ(norm(x)))),  φ = ReLU (He et al. 2016b).
 
-    `skip` is x itself, or a 1×1 convolution where the number of channels changes. Channels are normed in groups (Wu & He
-    2018), so that a picture's numbers never depend on the others in its batch. Departure: a block that halves the sides
-    does it by windows of 4×4 and 2×2, which lie around the middle of the two pixels that become one. The usual 3×3 and
-    1×1 lie beside it, each to another side, and attention over what comes out is drawn beside what was seen.
+    `skip` is x itself, or a 1×1 convolution where the number of channels changes. Channels are normed in groups (Wu &
+    He 2018), so that a picture's numbers never depend on the others in its batch. Departure: a block that halves the
+    sides does it by windows of 4×4 and 2×2, which lie around the middle of the two pixels that become one. The usual
+    3×3 and 1×1 lie beside it, each to another side, and attention over what comes out is drawn beside what was seen.
     """
 
     def __init__(self, d_in: int, d_out: int, stride: int = 1) -> None:

@@ -163,7 +163,7 @@ def _held_out(run: PairRun, config: ExposureConfig, is_own: bool) -> tuple[Pairs
             f"Every pair is longer than the {run.model.max_context} tokens that '{run.folder}' reads. Name shorter "
             "ones with --set data=PAIRS."
         )
-    return readable.first(config.n_texts), len(pairs) - len(readable)
+    return readable.some(config.n_texts), len(pairs) - len(readable)
 
 
 def _names(runs: Sequence[PairRun]) -> list[str]:

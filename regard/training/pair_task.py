@@ -91,8 +91,8 @@ class PairTask:
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
         if self.teaching.judged_by == "loss":
             return Score(nats / n_tokens, bits, judged=nats / n_tokens)
-        judges, first = {"bleu": greedy_bleu, "f1": self._greedy_f1}, valid.first(self.teaching.max_judged)
-        score = judges[self.teaching.judged_by](model, first, self.teaching.max_tokens)
+        judges, some = {"bleu": greedy_bleu, "f1": self._greedy_f1}, valid.some(self.teaching.max_judged)
+        score = judges[self.teaching.judged_by](model, some, self.teaching.max_tokens)
         return Score(nats / n_tokens, bits, judged=-score, more={self.teaching.judged_by: score})
 
     def _greedy_f1(self, model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:

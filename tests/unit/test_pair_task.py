@@ -105,15 +105,17 @@ def test_a_task_counts_tokens_bytes_and_cost() -> None:
     assert task.bytes_per_token == n_bytes / 10
 
 
-def test_bleu_is_that_of_greedy_translations_of_the_first_pairs() -> None:
-    model, prepared = built("bag to rnn", TEXTS, TEXTS[::2])
+def test_bleu_is_that_of_greedy_translations_of_some_pairs() -> None:
+    valid = TEXTS[::2]
+    model, prepared = built("bag to rnn", TEXTS, valid)
     score = tiny_task(model, prepared, judged_by="bleu", max_judged=5).evaluate(model)
     assert score is not None
     translator = Translator(
         [model], prepared.source_tokenizer, prepared.target_tokenizer, BeamConfig(beam=1, max_ratio=2.0)
     )
-    best = translator.all([translator.read(source) for source, _ in TEXTS[:10:2]])
-    expected = bleu([found[0].text for found in best], [target for _, target in TEXTS[:10:2]]).score
+    some = [valid[i * len(valid) // 5] for i in range(5)]
+    best = translator.all([translator.read(source) for source, _ in some])
+    expected = bleu([found[0].text for found in best], [target for _, target in some]).score
     assert score.more == {"bleu": expected}
     assert score.judged == -expected
     assert score.nats_per_token == tiny_task(model, prepared).evaluate(model).judged  # type: ignore[union-attr]
@@ -247,3 +249,13 @@ def test_a_batch_that_does_not_fit_says_what_to_lower(tmp_path: Path) -> None:
     model, prepared = built("lstm to gru")
     with pytest.raises(RegardError, match=r"Raise train.n_accumulate, lower teaching.max_tokens, or take a smaller"):
         run_tiny_pairs(tmp_path, model, prepared, runtime={"max_memory_gb": 1e-6})
+
+
+def test_what_is_judged_comes_evenly_from_all() -> None:
+    """Files may be sorted, and their first sentences are no sample of them."""
+    prepared = tiny_prepared(TEXTS)
+    pairs = prepared.train
+    texts = [pairs.source_text(i) for i in range(len(pairs))]
+    some = pairs.some(5)
+    assert [some.source_text(i) for i in range(5)] == [texts[i * len(texts) // 5] for i in range(5)]
+    assert len(pairs.some(len(texts))) == len(pairs.some(10 * len(texts))) == len(texts)
