@@ -24,7 +24,7 @@ from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.lens.page.shell import page, text_of
 
-DARKEST = 0.3  # brightness of a place with no attention
+DARKEST = 0.4  # brightness of a place with no attention
 LEVEL = 0.5  # the line runs where attention is so much of its largest
 LINE = (255, 176, 0)  # amber, which few things are
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
