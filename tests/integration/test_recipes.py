@@ -46,7 +46,13 @@ def test_a_recipe_for_pairs_trains(recipe: Path, tmp_path: Path) -> None:
         f"(S (NP (DT {a}) (NN {b})) (VP (VB {c})))" if has_trees else f"{a} {b} {c}\t{c} {a} {b}" for a, b, c in words
     ]
     (tmp_path / "my.pairs").write_text("\n".join(lines) + "\n")
-    small = ["model.d_model=8", "model.n_layers=1", "tokenizer.vocab_size=300", "teaching.max_tokens=400"]
+    small = [
+        "model.d_model=8",
+        "model.n_heads=2",
+        "model.n_layers=1",
+        "tokenizer.vocab_size=300",
+        "teaching.max_tokens=400",
+    ]
     quick = [*small, "train.max_steps=2", "train.eval_every=1", "runtime.precision=float32"]
     quick += ["data.format=trees" if has_trees else "data.format=tsv"]
     run = api.train(recipe, data=str(tmp_path / "my.pairs"), settings=quick, out=tmp_path / "run")
