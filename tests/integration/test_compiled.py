@@ -13,32 +13,32 @@ from tiny_training import lasting_metrics
 SCRIPT = Path(__file__).parents[1] / "tiny_training.py"
 
 
-def trained(folder: Path, model: str, backend: str) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
-    """What the plain model and the compiled one measured, one after the other in one process."""
+def trained(folder: Path, models: tuple[str, ...], backend: str) -> None:
+    """Train each model, plain and compiled, all in one process: to start one takes longer than most trainings."""
     jobs = [
-        {"folder": str(folder / name), "model": model, "sections": {"runtime": {"is_compiled": used is not None}},
-         "backend": used}
-        for name, used in (("plain", None), ("compiled", backend))
+        {"folder": str(folder / model / name), "model": model, "backend": used,
+         "sections": {"runtime": {"is_compiled": used is not None}}}
+        for model in models for name, used in (("plain", None), ("compiled", backend))
     ]  # fmt: skip
     subprocess.run([sys.executable, SCRIPT, json.dumps(jobs)], check=True, capture_output=True, timeout=300)
-    return lasting_metrics(folder / "plain"), lasting_metrics(folder / "compiled")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "backend"),
+    ("models", "backend"),
     [
-        ("transformer", "inductor"),
-        ("lstm", "inductor"),
+        (("transformer",), "inductor"),
+        (("lstm",), "inductor"),
         # Making code takes up to a minute; of these it is tested that they can be traced, and that the trace is right.
-        ("rnn-attention", "eager"),
-        ("pointer", "eager"),
-        ("convolution", "eager"),
-        ("restricted", "eager"),
+        (("rnn-attention", "pointer", "convolution", "restricted"), "eager"),
     ],
 )
-def test_a_compiled_model_learns_what_the_plain_one_learns(model: str, backend: str, tmp_path: Path) -> None:
-    plain, compiled = trained(tmp_path, model, backend)
-    assert len(plain) == len(compiled) == 9
-    for a, b in zip(plain, compiled, strict=True):
-        assert a["nats_per_token"] == pytest.approx(b["nats_per_token"], abs=1e-4)
+def test_a_compiled_model_learns_what_the_plain_one_learns(
+    models: tuple[str, ...], backend: str, tmp_path: Path
+) -> None:
+    trained(tmp_path, models, backend)
+    for model in models:
+        plain, compiled = (lasting_metrics(tmp_path / model / name) for name in ("plain", "compiled"))
+        assert len(plain) == len(compiled) == 9, model
+        for a, b in zip(plain, compiled, strict=True):
+            assert a["nats_per_token"] == pytest.approx(b["nats_per_token"], abs=1e-4), model

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.layers.record import Record
@@ -33,6 +33,7 @@ VARIANTS = [(name, {}) for name in GRADIENT] + [
 EACH = pytest.mark.parametrize(("name", "changes"), VARIANTS)
 V = 11
 seeds = st.integers(0, 2**16)
+FEW = settings(max_examples=10)  # of each of two dozen mixers
 
 
 def texts(seed: int, B: int, T: int) -> torch.Tensor:
@@ -40,6 +41,7 @@ def texts(seed: int, B: int, T: int) -> torch.Tensor:
 
 
 @EACH
+@FEW
 @given(seed=seeds, T=st.integers(2, 7), data=st.data())
 def test_the_past_ignores_the_future(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, T: int, data: st.DataObject
@@ -54,6 +56,7 @@ def test_the_past_ignores_the_future(
 
 
 @EACH
+@FEW
 @given(seed=seeds, T=st.integers(1, 4), n_padded=st.integers(1, 3), B=st.integers(1, 4))
 def test_right_padding_and_batch_mates_change_nothing(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, T: int, n_padded: int, B: int
@@ -73,6 +76,7 @@ def test_right_padding_and_batch_mates_change_nothing(
 
 
 @EACH
+@FEW
 @given(seed=seeds, T=st.integers(1, 7))
 def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, T: int
@@ -89,6 +93,7 @@ def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
 
 
 @EACH
+@FEW
 @given(seed=seeds, cuts=st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_a_text_in_pieces_equals_the_text_in_one(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, cuts: list[int]
@@ -110,6 +115,7 @@ def cuts_within(cuts: list[int], T: int) -> list[int]:
 
 
 @EACH
+@FEW
 @given(seed=seeds, rows=st.lists(st.integers(0, 2), min_size=1, max_size=4))
 def test_a_reordered_state_goes_on_as_those_texts(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, rows: list[int]
@@ -132,6 +138,7 @@ def read(model: NextToken, ids: np.ndarray, n_prompt: int) -> list[torch.Tensor]
 
 
 @EACH
+@FEW
 @given(seed=seeds, T=st.integers(1, 24), data=st.data())
 def test_cached_equals_uncached_beyond_the_context_too(
     tiny_model: Tiny, name: str, changes: dict[str, object], seed: int, T: int, data: st.DataObject
