@@ -82,7 +82,8 @@ class Translating:
         """The same from sources that are encoded already."""
         with on_device(self._device), attention_of_any_shape():
             decoder = self.model.start(source, capacity)
-            slim = source._replace(states=source.states[:, :0], start=())
+            gone = source.states.new_empty(len(source.states), 0, source.states.shape[2])  # a slice would keep them
+            slim = source._replace(states=gone, start=())
             first = torch.full((len(source.mask),), self.eos, device=self._device)
             return self._step(first, Written(slim, decoder, self.model.n_words(source.words), capacity))
 

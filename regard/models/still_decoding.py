@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from jaxtyping import Float, Int
@@ -35,15 +35,25 @@ class StillDecoding:
     """log P(next | rows reordered, one more token in each), in the same memory each time, with the state moved on."""
 
     def __init__(self, model: ConditionalLanguageModel, state: State, source: Source, room: Room) -> None:
-        decoder = model.decoder
-        assert isinstance(decoder, StillDecoder), "`room_for` was asked"
         device = model.embedding.device
-        self.model, self.decoder, self.source, self.room = model, decoder, source, room
-        self.state = decoder.still(state, room)
+        self._model, self.source = ref(model), source  # what is kept for a model does not keep the model
+        self.state = self.decoder.still(state, room)
         self.rows = torch.arange(room.n_rows, device=device)
         self.identity = torch.arange(room.n_rows, device=device)
         self.tokens = torch.zeros(room.n_rows, 1, dtype=torch.int64, device=device)
         self._recorded: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+
+    @property
+    def model(self) -> ConditionalLanguageModel:
+        model = self._model()
+        assert model is not None, "whoever takes a step has the model"
+        return model
+
+    @property
+    def decoder(self) -> StillDecoder:
+        decoder = self.model.decoder
+        assert isinstance(decoder, StillDecoder), "`room_for` was asked"
+        return decoder
 
     def fill(self, state: State) -> None:
         """Begin with another state, of any batch for which there is room."""

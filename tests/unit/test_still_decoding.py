@@ -1,5 +1,7 @@
 """Writing in memory that stays in its place equals writing that copies its state about."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -122,6 +124,18 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(still_decoding, "CPU_BYTES", largest)
     found(model, [2] * 3, is_still=True)
     assert [key[0].n_sources for key in kept] == [3]
+
+
+def test_what_is_kept_keeps_neither_the_model_nor_a_batch() -> None:
+    model = tiny_seq2seq(max_context=24)
+    found(model, [3, 2], is_still=True)
+    decoding = next(iter(still_decoding._OF_MODELS[model.target]._kept.values()))
+    assert decoding.source.states.untyped_storage().nbytes() == 0
+    model_is_there, decoding_is_there = weakref.ref(model.target), weakref.ref(decoding)
+    del model, decoding
+    gc.collect()
+    assert model_is_there() is None
+    assert decoding_is_there() is None
 
 
 def test_sizes_are_rounded_up_by_a_quarter_at_most() -> None:
