@@ -12,8 +12,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.decode.choice import Choice, Sent
 from regard.decode.config import BeamConfig
-from regard.decode.highest import highest
 from regard.decode.rules import IMPOSSIBLE, Rules
 from regard.decode.stepper import Constraint, Stepper
 from regard.models.next_token import NextToken, check_numbers
@@ -45,6 +45,7 @@ def beam_search(
     max_lengths: Sequence[int] | int,
     stop: int | None,
     constraint: Constraint | None = None,
+    is_ahead: bool | None = None,
 ) -> list[list[Hypothesis]]:
     """For each of B sources the best complete hypotheses, best first: score = log P(w_1 ... w_L) / penalty(L).
 
@@ -59,47 +60,49 @@ def beam_search(
     A source ends early where that changes nothing. Log-probabilities are at most 0 and the penalty never falls, so
     whatever an open hypothesis with log-probability p becomes, its score is at most p / penalty(M): once n_best
     complete ones are as good as that for every open one, no other can take their places.
+
+    A GPU that waits for us to look at each token stands still for half of the time. So it goes `is_ahead`: the next
+    step is on its way while we look, and of a source that turns out to need none, it was for nothing. Where a guard or
+    a constraint reads the texts first, and on a CPU, nothing is done ahead. The texts are the same.
     """
     limits = np.broadcast_to(np.asarray(max_lengths, dtype=np.int64), len(log_probs))
     assert (limits >= 1).all(), "a text has one token at least"
     rules = Rules(
         stop=stop, min_length=config.min_length, no_repeat_ngram=config.no_repeat_ngram, constraint=constraint
     )
+    if is_ahead is None:
+        is_ahead = log_probs.is_cuda and not rules.read_texts
     finished = [Finished(config) for _ in limits]
-    front = Front.start(rules, len(limits))
+    front = Front.start(rules, limits)
     totals = torch.zeros(len(limits), 1, dtype=torch.float64, device=log_probs.device)  # log P; -inf: not open
+    n_left = torch.tensor(limits, device=log_probs.device)
+    choice = Choice(config.beam, stop, int(limits.max(initial=0)))
     while len(front.sources):
         R = len(log_probs)
         log_probs = rules.applied(log_probs, front.texts.reshape(R, -1), front.states, front.is_open.ravel())
-        seen = continuations(totals, log_probs, config.beam).cpu().numpy()  # the one time that we wait
-        moved = front.move(seen, limits, finished)  # (3, b, k)
-        if not len(front.sources):
+        moved = choice(totals, log_probs, n_left)  # (4, b, k)
+        sent = Sent(moved)
+        (rows, tokens), totals, n_left = moved[:2].long(), moved[3], n_left - 1
+        goes_ahead = is_ahead and front.may_go_on
+        if goes_ahead:
+            if config.beam > 1:
+                state = stepper.reorder(state, rows.flatten())
+            log_probs, state = stepper.step(tokens.flatten(), state)
+        seen = sent.read()  # the one time that we wait
+        going = front.move(seen, finished)
+        if not going:
             break
-        told = torch.from_numpy(moved).to(log_probs.device, non_blocking=True)
-        (rows, tokens), totals = told[:2].long().flatten(1), told[2]
-        if not np.array_equal(moved[0].ravel(), np.arange(R)):  # a state is large, and copied to be reordered
-            state = stepper.reorder(state, rows)
-        log_probs, state = stepper.step(tokens, state)
+        if len(going) < len(rows):
+            kept = torch.tensor(going, device=rows.device)
+            totals, n_left, rows, tokens = (each[kept] for each in (totals, n_left, rows, tokens))
+            if goes_ahead:
+                left = (kept[:, None] * moved.shape[2] + torch.arange(moved.shape[2], device=kept.device)).flatten()
+                log_probs, state = log_probs[left], stepper.reorder(state, left)
+        if not goes_ahead:
+            if not np.array_equal(seen[0, going].ravel(), np.arange(R)):  # a state is large, and copied to be reordered
+                state = stepper.reorder(state, rows.flatten())
+            log_probs, state = stepper.step(tokens.flatten(), state)
     return [f.best for f in finished]
-
-
-def continuations(totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], beam: int) -> Float[Tensor, "3 b k"]:
-    """The most probable continuations of w hypotheses of each source, best first: hypothesis, token and log P of each.
-
-    Ties go to the more probable token, then to the earlier hypothesis, then to the lower id: so that a beam of 1
-    decides every tie, and what rounding makes one, as greedy decoding does. Only the `beam` most probable tokens of a
-    hypothesis can be among its source's; so the candidates are few. What cannot be has IMPOSSIBLE as its log P.
-    """
-    b, w = totals.shape
-    values, ids = highest(log_probs, min(beam, log_probs.shape[1]))  # (b w, n)
-    n = values.shape[1]
-    candidates = (totals.view(-1, 1) + values.double()).clamp(min=IMPOSSIBLE)
-    candidates = candidates.masked_fill(totals.view(-1, 1) == -math.inf, -math.inf).view(b, w * n)
-    order = values.view(b, w * n).argsort(dim=-1, descending=True, stable=True)
-    by_total = candidates.gather(1, order).argsort(dim=-1, descending=True, stable=True)
-    order = order.gather(1, by_total)[:, :beam]
-    tokens = ids.view(b, w * n).gather(1, order)
-    return torch.stack([(order // n).double(), tokens.double(), candidates.gather(1, order)])
 
 
 class Finished:
@@ -127,52 +130,56 @@ class Front:
 
     rules: Rules
     sources: NDArray[np.int64]  # (b,) their numbers
+    longest: NDArray[np.int64]  # (b,) their limits
     texts: NDArray[np.int64]  # (b, w, t)
     is_open: NDArray[np.bool_]  # (b, w)
     states: list[Any]  # the constraint's, b * w of them; without one, none is ever read
 
     @classmethod
-    def start(cls, rules: Rules, n_sources: int) -> "Front":
-        texts = np.zeros((n_sources, 1, 0), dtype=np.int64)
-        states = [rules.start(row) for row in range(n_sources)]
-        return cls(rules, np.arange(n_sources), texts, np.ones((n_sources, 1), dtype=np.bool_), states)
+    def start(cls, rules: Rules, limits: NDArray[np.int64]) -> "Front":
+        b = len(limits)
+        states = [rules.start(row) for row in range(b)]
+        return cls(rules, np.arange(b), limits, np.zeros((b, 1, 0), np.int64), np.ones((b, 1), np.bool_), states)
 
-    def move(
-        self, seen: NDArray[np.float64], limits: NDArray[np.int64], finished: list[Finished]
-    ) -> NDArray[np.float64]:
-        """Take one more token in each hypothesis: `seen` is what `continuations` found (3, b, k).
+    @property
+    def length(self) -> int:
+        return int(self.texts.shape[2])
 
-        Complete ones go into `finished`, and sources that need no more are gone from here. Of the others comes back
-        the row of the batch before that each hypothesis continues, its token, and its log P, -inf if not open.
+    @property
+    def may_go_on(self) -> bool:
+        """Whether any source may have another token after the next."""
+        return self.length + 1 < int(self.longest.max())
+
+    def move(self, seen: NDArray[np.float64], finished: list[Finished]) -> list[int]:
+        """Take one more token in each hypothesis: `seen` is what `onward` made of them (4, b, k).
+
+        Complete ones go into `finished`, and sources that need no more are gone from here. Of the others, which they
+        were among those before.
         """
-        slots, tokens, totals = seen[0].astype(np.int64), seen[1].astype(np.int64), seen[2]
-        check_numbers(totals[:, 0])  # NaN sorts before all numbers
-        is_kept = totals > IMPOSSIBLE
-        totals = np.where(is_kept, totals, -math.inf)
-        is_kept[:, 0] = True  # one at least, impossible or not
-        b, width, t = self.texts.shape
-        rows = np.arange(b)[:, None] * width + slots
-        texts = np.concatenate([self.texts.reshape(b * width, t)[rows], tokens[:, :, None]], axis=2)
-        longest = limits[self.sources]
-        is_complete = is_kept & ((tokens == self.rules.stop) | (t + 1 == longest)[:, None])
+        rows, tokens = seen[0].astype(np.int64), seen[1].astype(np.int64)
+        log_probs, is_open = seen[2], seen[3] > -math.inf
+        check_numbers(log_probs[:, 0])  # NaN sorts before all numbers
+        is_kept = log_probs > IMPOSSIBLE
+        is_complete = is_kept & ~is_open
+        is_complete[:, 0] |= ~is_open[:, 0]
+        b, w, t = self.texts.shape
+        texts = np.concatenate([self.texts.reshape(b * w, t)[rows], tokens[:, :, None]], axis=2)
         for at, slot in zip(*is_complete.nonzero(), strict=True):
-            finished[self.sources[at]].add(texts[at, slot].tolist(), float(totals[at, slot]))
-        is_open = is_kept & ~is_complete
-        best_open = np.where(is_open, totals, -math.inf).max(axis=1)
+            log_prob = float(log_probs[at, slot]) if is_kept[at, slot] else -math.inf
+            finished[self.sources[at]].add(texts[at, slot].tolist(), log_prob)
+        best_open = np.where(is_open & is_kept, log_probs, -math.inf).max(axis=1).tolist()
         going = [
             at
-            for at in is_open.any(axis=1).nonzero()[0]
-            if not finished[self.sources[at]].is_final(float(best_open[at]), int(longest[at]))
+            for at in is_open.any(axis=1).nonzero()[0].tolist()
+            if not finished[self.sources[at]].is_final(best_open[at], int(self.longest[at]))
         ]
         kept = slice(None) if len(going) == b else going  # a slice copies nothing
-        rows, tokens, is_open = rows[kept], tokens[kept], is_open[kept]
-        self.sources, self.texts, self.is_open = self.sources[kept], texts[kept], is_open
+        rows, tokens, self.is_open = rows[kept], tokens[kept], is_open[kept]
+        self.sources, self.longest, self.texts = self.sources[kept], self.longest[kept], texts[kept]
         if self.rules.constraint is not None:
-            moves = zip(rows.ravel(), tokens.ravel().tolist(), is_open.ravel(), strict=True)
+            moves = zip(rows.ravel(), tokens.ravel().tolist(), self.is_open.ravel(), strict=True)
             self.states = [self.rules.step(self.states[row], token) if is_on else None for row, token, is_on in moves]
-        # What is impossible and yet kept goes on: only what is not open is -inf.
-        totals = np.where(is_open, totals[kept].clip(min=IMPOSSIBLE), -math.inf)
-        return np.stack([rows.astype(np.float64), tokens.astype(np.float64), totals])
+        return going
 
 
 def rescored(hypotheses: Sequence[Hypothesis], log_probs: Sequence[float], config: BeamConfig) -> list[Hypothesis]:

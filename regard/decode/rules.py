@@ -37,6 +37,11 @@ class Rules:
         self.stop, self.min_length, self.no_repeat_ngram = stop, min_length, no_repeat_ngram
         self.constraint = constraint
 
+    @property
+    def read_texts(self) -> bool:
+        """Whether what may come next depends on what was written, beyond its length."""
+        return self.no_repeat_ngram is not None or self.constraint is not None
+
     def start(self, row: int) -> Any:
         """The constraint's state before the first token of source `row`."""
         return None if self.constraint is None else self.constraint.start(row)

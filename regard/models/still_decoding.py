@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.layers.recording import recorded
 from regard.layers.shared_rows import Shared
 from regard.mixers import mixer as mixers
 from regard.mixers.mixer import State
@@ -86,17 +87,7 @@ class StillDecoding:
     def _record(self) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """The step, recorded; the state is where it was."""
         before = [part.clone() for part in self._changing()]
-        graph = torch.cuda.CUDAGraph()
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(2):  # kernels are compiled and their workspaces taken before anything is recorded
-                self._run()
-                self._restore(before)
-        torch.cuda.current_stream().wait_stream(aside)
-        with torch.cuda.graph(graph):
-            log_probs = self._run()
-        return graph, log_probs
+        return recorded(self._run, lambda: self._restore(before))
 
     def _changing(self) -> list[Tensor]:
         """What a step changes, but for the positions of a cache that it fills: the first real one fills them again."""

@@ -77,6 +77,7 @@ def agrees(found: list[Hypothesis], expected: list[tuple[tuple[int, ...], float,
     decimals=st.sampled_from([None, None, 0]),
     p_impossible=st.sampled_from([0.0, 0.0, 0.3]),
     grows=st.booleans(),
+    is_ahead=st.booleans(),
 )
 def test_a_batch_finds_what_a_plain_search_finds_for_each_source(
     seed: int,
@@ -90,11 +91,12 @@ def test_a_batch_finds_what_a_plain_search_finds_for_each_source(
     decimals: int | None,
     p_impossible: float,
     grows: bool,
+    is_ahead: bool,
 ) -> None:
     stepper = TableStepper(V, seed, decimals, p_impossible, grows)
     config = BeamConfig(beam=beam, n_best=n_best, length_penalty=penalty, alpha=alpha)
     sources = list(range(len(max_lengths)))
-    found = beam_search(stepper, *stepper.start(sources), config, max_lengths=max_lengths, stop=stop)
+    found = beam_search(stepper, *stepper.start(sources), config, max_lengths=max_lengths, stop=stop, is_ahead=is_ahead)
     for source, hypotheses in zip(sources, found, strict=True):
         expected = plain_search(stepper, source, config, max_lengths[source], stop, rules_of(config, stop, None))
         possible = [h for h in hypotheses if h.log_prob > -math.inf]

@@ -99,6 +99,14 @@ def test_sources_that_are_done_leave_the_batch() -> None:
     assert told.n_reorders == 2  # between lengths 2 and 4 nobody moved
 
 
+def test_whoever_goes_ahead_takes_a_step_for_nothing_where_a_source_ends() -> None:
+    told = Told([[0.1, 0.9], [0.2, 0.8]])
+    first = told.log_probs[0].expand(3, -1)
+    found = beam_search(told, first, (), BeamConfig(beam=1), max_lengths=[1, 4, 2], stop=0, is_ahead=True)
+    assert [len(hypotheses[0].tokens) for hypotheses in found] == [1, 4, 2]
+    assert told.n_rows == [3, 2, 1]  # and none after the longest
+
+
 def test_every_source_has_its_own_longest_length() -> None:
     stepper = TableStepper(V=5, seed=1)
     config = BeamConfig(beam=3, n_best=3)
@@ -188,6 +196,17 @@ def test_a_gpu_finds_the_same(no_repeat_ngram: int | None) -> None:
     here, there = Told((probs / probs.sum(1, keepdim=True)).tolist()), Told([[1.0]])
     there.log_probs = here.log_probs.cuda()
     assert there.found(config, 3, longest=[9, 3, 12]) == here.found(config, 3, longest=[9, 3, 12])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_choice_that_is_replayed_is_the_usual_one() -> None:
+    probs = torch.rand(70, 70, generator=torch.Generator().manual_seed(0)).mul(4).round().add(0.01)  # many ties
+    here, there = Told((probs / probs.sum(1, keepdim=True)).tolist()), Told([[1.0]])
+    here.log_probs = here.log_probs.float()
+    there.log_probs = here.log_probs.cuda()
+    for beam, n_best, B in ((4, 4, 3), (4, None, 9), (1, 1, 9), (4, 2, 3)):
+        config, limits = BeamConfig(beam=beam, n_best=n_best), [20 + 3 * (i % 4) for i in range(B)]
+        assert there.found(config, B, longest=limits) == here.found(config, B, longest=limits)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [("lstm", "lstm"), ("transformer", "transformer")])
