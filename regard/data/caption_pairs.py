@@ -29,7 +29,7 @@ UNREADABLE = "unreadable picture"
 
 # Flickr8k's own form has a tab behind the number; copies are about that have an @ there, or an @ for the #.
 NUMBERED = re.compile(r"(?P<name>[^\t]+?)[#@]\d+[\t@](?P<caption>.*)", re.DOTALL)
-SKIP = "or set skips_bad to leave such out"
+SKIP = "or leave such out: --skip-bad (data.skips_bad)"
 
 
 @dataclass(frozen=True)

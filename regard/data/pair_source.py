@@ -80,7 +80,9 @@ class PairReader:
             elif self._data.skips_bad:
                 self.skipped[checked.kind] += 1
             else:
-                raise RegardError(f"{place} {checked.why} To leave out such lines and count them, set data.skips_bad.")
+                raise RegardError(
+                    f"{place} {checked.why} To leave out such lines and count them: --skip-bad (data.skips_bad)."
+                )
 
     def _found(self, part: PairFiles) -> Iterator[tuple[str, Sides | BadLine]]:
         """Both sides of every pair, or what is wrong with it, and where it stands."""
@@ -119,5 +121,5 @@ class PairReader:
             raise RegardError(
                 f"{names[0]} ends after line {min(n_source, n_target):,}, and {names[1]} has "
                 f"{max(n_source, n_target):,} lines: line i of one must belong to line i of the other. Give files of "
-                "equal length, or set data.skips_bad to leave out the rest."
+                "equal length, or leave out the rest: --skip-bad (data.skips_bad)."
             )

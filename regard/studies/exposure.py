@@ -141,7 +141,7 @@ def _measured(
     for name, run in zip(names, runs, strict=True):
         pairs, n_left_out = _held_out(run, config, is_own=bool(folders))
         if n_left_out:
-            notes.append(f"{n_left_out:,} held-out pairs are longer than {name} reads and were left out.")
+            notes.append(f"Held-out pairs left out, since they are longer than {name} reads: {n_left_out:,}.")
         tell(f"measuring {name}", 0, len(pairs))
         found.append(exposure(name, run, pairs))
         tell(f"measuring {name}", len(pairs), len(pairs))

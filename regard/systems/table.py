@@ -128,7 +128,7 @@ def notes(comparison: SystemsComparison) -> list[str]:
     setup = comparison.setup
     lines = [f"{setup.metric} of {setup.n_tested:,} test items, {setup.decoding}: {setup.signature}"]
     if setup.n_left_out:
-        lines.append(f"{setup.n_left_out:,} test items are longer than one of the models reads and were left out.")
+        lines.append(f"Test items left out, since they are longer than one of the models reads: {setup.n_left_out:,}.")
     if any(not duel.is_clear for duel in comparison.duels):
         lines.append("? the order of these two is not settled by these test items.")
     lines.append(

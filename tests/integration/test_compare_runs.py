@@ -170,7 +170,7 @@ def test_the_command_line_prints_the_table_and_where_the_report_is(
     assert done.code == 0, done.err
     for part in ("attentive is best at BLEU", "vs next better", "to reach", "nrefs:1|case:mixed", "report.html"):
         assert part in done.out, part
-    assert "1 test items are longer than one of the models reads and were left out." in done.out
+    assert "Test items left out, since they are longer than one of the models reads: 1." in done.out
     found = SystemsComparison.load(out)
     assert (found.setup.n_tested, found.setup.n_left_out) == (len(TEXTS), 1)
     assert len(found.duels) == 3  # second and third against the best, third against the second

@@ -269,7 +269,7 @@ BAD: dict[str, tuple[bytes, bytes, list[str], str]] = {
 def test_bad_lines_are_refused_or_counted(regard: Any, refuses: Any, fault: str, tmp_path: Path) -> None:
     source, target, parts, counted = BAD[fault]
     words = [*small(*bad_files(tmp_path, source, target)), "--out", tmp_path / "run"]
-    refuses(*parts, "data.skips_bad", words=words)
+    refuses(*parts, "--skip-bad (data.skips_bad)", words=words)
     assert not (tmp_path / "run").exists()
     done = regard(*words, "--skip-bad")
     assert done.code == 0, done

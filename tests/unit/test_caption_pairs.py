@@ -95,10 +95,12 @@ def test_a_line_that_is_no_caption_is_named(tmp_path: Path, name: str, line: str
 
 def test_what_cannot_be_used_is_named_with_the_way_out(folder: Folder) -> None:
     folder.add("a.png").captions("a.png\tx", "b.png\ty")
-    with pytest.raises(RegardError, match=r"'b.png' has a caption .* is not in .*pictures. Put .* or set skips_bad"):
+    with pytest.raises(
+        RegardError, match=r"'b.png' has a caption .* is not in .*pictures. Put .* or leave such out: --skip-bad"
+    ):
         folder.load()
     folder.add("b.png", "c.png")
-    with pytest.raises(RegardError, match=r"c.png' has no caption .* or set skips_bad"):
+    with pytest.raises(RegardError, match=r"c.png' has no caption .* or leave such out: --skip-bad"):
         folder.load()
     folder.captions("a.png\tx", "b.png\ty", "c.png\t  ")
     with pytest.raises(RegardError, match=r"line 3: the caption of 'c.png' is empty"):

@@ -216,7 +216,7 @@ def test_pairs_that_are_too_long_are_left_out_and_told(tmp_path: Path, run: Pair
     long.write_text("red green\tgreen red\n" + "red " * 9 + "\tred\n" + "old\told " + "new " * 7 + "\n")
     found = regard.study("exposure", runs=run.folder, settings=[f"data={long}"], out=tmp_path / "x")
     assert found.finding.notes == (
-        "2 held-out pairs are longer than mine (scheduled sampling) reads and were left out.",
+        "Held-out pairs left out, since they are longer than mine (scheduled sampling) reads: 2.",
     )
     long.write_text("red " * 9 + "\tred\n")
     with pytest.raises(RegardError, match="Every pair is longer than the 8 tokens that"):

@@ -89,7 +89,7 @@ FAULTS: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     ),
     "an empty source": (
         {"a.en": "one\n\ntwo\n", "a.de": "eins\nx\nzwei\n"},
-        r"a\.en, line 2 has an empty source\. Every pair needs a source and a target\..*set data\.skips_bad",
+        r"a\.en, line 2 has an empty source\. Every pair needs a source and a target\..*--skip-bad \(data\.skips_bad\)",
         "empty side",
     ),
     "an empty target": (

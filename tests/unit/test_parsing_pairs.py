@@ -113,7 +113,7 @@ def test_a_bad_tree_is_an_error_with_its_file_and_line_or_is_left_out_and_counte
         read(tmp_path, train=path)
     assert str(error.value).startswith(f"{path}, line {line}: ")
     assert why in str(error.value)
-    assert str(error.value).endswith("To leave out such lines and count them, set data.skips_bad.")
+    assert str(error.value).endswith("To leave out such lines and count them: --skip-bad (data.skips_bad).")
     (tmp_path / "spool").rename(tmp_path / "old")
     found, skipped = read(tmp_path, train=path, skips_bad=True)
     assert [source for source, _ in found] == ["a", "c"]
