@@ -18,7 +18,7 @@ from regard.lens.page.shell import facts, report_page, section
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import Duel, Example, System, SystemsComparison
 from regard.systems.table import notes, valid_text
-from regard.systems.words import flops_text, level_text
+from regard.systems.words import cost_text, flops_text, level_text
 
 
 def render_systems(comparison: SystemsComparison) -> str:
@@ -177,14 +177,13 @@ def _duels(comparison: SystemsComparison) -> str:
 
 
 def _reached(comparison: SystemsComparison) -> str:
+    levels = [level_text(comparison.setup, row.level) for row in comparison.reached]
     rows = []
-    for row in comparison.reached:
-        cells = [level_text(comparison.setup, row.level)]
-        for system in comparison.ranked:
-            flops, seconds = (column[comparison.place(system.name)] for column in (row.flops, row.seconds))
-            cells.append("–" if flops is None or seconds is None else f"{flops_text(flops)} · {duration_text(seconds)}")
-        rows.append((tuple(cells), ""))
-    return _table(("validation score", *comparison.ranking), rows) if rows else ""
+    for name in comparison.ranking:
+        place = comparison.place(name)
+        costs = ((row.flops[place], row.seconds[place]) for row in comparison.reached)
+        rows.append(((name, *(cost_text(*cost, " · ") for cost in costs)), ""))
+    return _table(("validation score", *levels), rows) if levels else ""
 
 
 def _table(columns: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]) -> str:

@@ -14,7 +14,7 @@ from regard.comparison.table import interval_bar
 from regard.comparison.words import p_text
 from regard.lens.page.palette import colour_of
 from regard.systems.result import LOSS, SystemsComparison
-from regard.systems.words import flops_text, level_text
+from regard.systems.words import cost_text, flops_text, level_text
 
 Value = Callable[[SystemsComparison, int], str]
 """A cell of the system at a place of the ranking."""
@@ -105,14 +105,11 @@ def _against(comparison: SystemsComparison, place: int, other: int) -> str:
 
 def _reached(comparison: SystemsComparison, has_time: bool) -> Table:
     """The FLOPs, and the time, that each needed to first have a validation score."""
-    table = _table("to reach", *(s.name for s in comparison.ranked))
-    for row in comparison.reached:
-        cells = []
-        for system in comparison.ranked:
-            flops, seconds = (column[comparison.place(system.name)] for column in (row.flops, row.seconds))
-            words = [] if flops is None or seconds is None else [flops_text(flops), duration_text(seconds)]
-            cells.append(", ".join(words[: 1 + has_time]) or "–")
-        table.add_row(level_text(comparison.setup, row.level), *cells)
+    table = _table("to reach", *(level_text(comparison.setup, row.level) for row in comparison.reached))
+    for name in comparison.ranking:
+        place = comparison.place(name)
+        costs = ((row.flops[place], row.seconds[place]) for row in comparison.reached)
+        table.add_row(name, *(cost_text(flops, seconds, ", ", has_time) for flops, seconds in costs))
     return table
 
 

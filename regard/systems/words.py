@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from regard.comparison.budget import duration_text
 from regard.comparison.words import p_text
 from regard.systems.result import Duel, Reached, Setup, System
 
@@ -27,13 +28,27 @@ def headline(
         )
     else:
         first = f"{start}, but its lead of {lead.difference:.1f} over {second.name} is not settled ({p_text(lead.p)})."
-    open_pairs = [f"{a.name} and {b.name}" for a, b in pairwise(ranked[1:]) if not _duel(duels, a, b).is_clear]
     sentences = [first]
-    if open_pairs:
-        sentences.append(f"Not told apart by these {setup.n_tested:,} test items: {', '.join(open_pairs)}.")
+    if chains := _open_chains(ranked[1:], duels):
+        told = "; ".join(", ".join(chain[:-1]) + f" and {chain[-1]}" for chain in chains)
+        each = ", each from the next" if max(map(len, chains)) > 2 else ""
+        sentences.append(f"Not told apart by these {setup.n_tested:,} test items{each}: {told}.")
     if sentence := _cheaper(setup, found, systems):
         sentences.append(sentence)
     return tuple(sentences)
+
+
+def _open_chains(ranked: Sequence[System], duels: Sequence[Duel]) -> list[list[str]]:
+    """Neighbours whose order is not settled; those that follow each other make one chain."""
+    chains: list[list[str]] = []
+    for better, worse in pairwise(ranked):
+        if _duel(duels, better, worse).is_clear:
+            continue
+        if chains and chains[-1][-1] == better.name:
+            chains[-1].append(worse.name)
+        else:
+            chains.append([better.name, worse.name])
+    return chains
 
 
 def _duel(duels: Sequence[Duel], better: System, worse: System) -> Duel:
@@ -58,6 +73,13 @@ def flops_text(flops: float) -> str:
     ('3.1e15', '9.0e7', '0')
     """
     return f"{flops:.1e}".replace("e+0", "e").replace("e+", "e") if flops else "0"
+
+
+def cost_text(flops: float | None, seconds: float | None, between: str, has_time: bool = True) -> str:
+    """What a score cost; – where it was never reached."""
+    if flops is None or seconds is None:
+        return "–"
+    return flops_text(flops) + (between + duration_text(seconds) if has_time else "")
 
 
 def _cheaper(setup: Setup, found: Sequence[Reached], systems: Sequence[System]) -> str:

@@ -142,9 +142,26 @@ def test_the_table_gives_up_columns_rather_than_numbers() -> None:
     assert "-2.00, p = 0.200 ?" in narrow
     assert "…" not in narrow
     assert "tokens" not in narrow
-    assert "3 test items are longer than one of the models reads" in narrow
-    assert "BLEU 10   4.0e12, 20 s" in wide
-    assert "20 s" not in printed(made_up_systems(4), 100)  # so many names leave room for FLOPs alone
+    assert "longer than one of the models reads: 3." in narrow.replace("\n", " ")
+    assert "4.0e12, 20 s" in wide
+    assert "20 s" not in printed(made_up_systems(), 60)  # so narrow a terminal has room for FLOPs alone
+
+
+def test_a_chain_of_neighbours_that_are_not_told_apart_is_one_list() -> None:
+    made = made_up_systems(4)
+    unsettled = [dataclasses.replace(d, is_clear="further-system-0" in (d.better, d.worse)) for d in made.duels]
+    first, second, *_ = headline(made.ranked, unsettled, made.setup, (), made.systems)
+    assert "is not settled" in first
+    assert second.endswith(
+        f"test items, each from the next: {HOSTILE} and plain; further-system-1, further-system-2 and further-system-3."
+    )
+
+
+def test_any_number_of_systems_fits_below_each_other() -> None:
+    text = printed(made_up_systems(14), 84)
+    reached = text[text.index("to reach") :]
+    assert "…" not in reached
+    assert all(f"further-system-{i} " in reached for i in range(14))
 
 
 def test_runs_that_were_not_watched_have_no_curve_and_no_column() -> None:
