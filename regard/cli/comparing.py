@@ -29,6 +29,8 @@ Writes a table, compare.json, overview.png and report.html. After an interruptio
 
   regard compare runs/lstm-plain runs/lstm runs/transformer --out compare/multi30k
 
+  regard compare runs/lstm-s0 runs/lstm-s1 runs/lstm-s2 runs/transformer-s0 runs/transformer-s1 runs/transformer-s2
+
   regard compare runs/lstm runs/transformer --data test.en --data test.de --beam 5 --reach 30
 """
 )
@@ -75,6 +77,9 @@ def compare(
         list[float] | None,
         typer.Option("--reach", help="Runs: tell what this validation score costs (repeatable; default: round ones)."),
     ] = None,
+    each: Annotated[
+        bool | None, typer.Option("--each", help="Runs: compare seeds one by one, too, not as one system.")
+    ] = None,
 ) -> None:
     """Train models of every generation under one budget and show which is better, by how much, at what cost."""
     from regard import terminal
@@ -86,7 +91,7 @@ def compare(
     from regard.training.progress import reporter
 
     training = {"budget": budget, "params": params, "seeds": seeds, "tokenizer": tokenizer, "prompt": prompt}
-    testing = {"split": split, "beam": beam, "max-tokens": max_tokens, "device": device, "reach": reach}
+    testing = {"split": split, "beam": beam, "max-tokens": max_tokens, "device": device, "reach": reach, "each": each}
     if given_runs(contenders):
         refuse_options(training, "is for models that are trained to be compared, and these runs are finished")
         compare_finished(contenders, data, out, testing)

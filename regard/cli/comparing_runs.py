@@ -55,6 +55,7 @@ def compare_finished(
         split=options["split"] or "test",
         **{name: value for name, value in asked.items() if value is not None},
         levels=options["reach"] or (),
+        is_each=bool(options["each"]),
         out=place,
         progress=terminal.draw_progress,
         reporter=reporter(),

@@ -103,9 +103,12 @@ def bootstrap_of(
     n_draws: int = 1000,
     seed: int = SEED,
 ) -> PairedBootstrap:
-    """The same for any score of sums: `first` and `second` are what is counted in each sentence, (n, k)."""
-    sides = [first, second]
-    scores = [score(side.sum(axis=0)) for side in sides]
+    """The same for any score of sums: `first` and `second` are what is counted in each sentence, (n, k).
+
+    (S, n, k) are S systems that stand for one, say with different seeds: their scores are averaged.
+    """
+    sides = [side[None] if side.ndim == 2 else side for side in (first, second)]
+    scores = [_mean_score(score, side.sum(axis=1)) for side in sides]
     drawn = _scores_of_draws(score, sides, n_draws, seed)  # (R, 2)
     gaps = drawn[:, 1] - drawn[:, 0]
     return PairedBootstrap(
@@ -116,7 +119,7 @@ def bootstrap_of(
         difference=_drawn(scores[1] - scores[0], gaps),
         p=p_value(gaps, scores[1] - scores[0]),
         wins=float((gaps > 0).mean()),
-        n_sentences=len(first),
+        n_sentences=sides[0].shape[1],
         n_draws=n_draws,
         seed=seed,
     )
@@ -147,15 +150,21 @@ def score_by(scorer: Metric) -> ScoreOfSum:
 
 def _scores_of_draws(score: ScoreOfSum, sides: list[Counts], n_draws: int, seed: int) -> Floats:
     draws = np.random.default_rng(seed)
-    n = len(sides[0])
+    n = sides[0].shape[1]
     scores = np.empty((n_draws, len(sides)))
     per_block = max(1, BLOCK // n)
     for start in range(0, n_draws, per_block):
         rows = draws.choice(n, size=(min(per_block, n_draws - start), n), replace=True)
         times = np.stack([np.bincount(row, minlength=n) for row in rows])  # (r, n), how often each sentence came
         for i, side in enumerate(sides):
-            scores[start : start + len(rows), i] = [score(summed) for summed in times @ side]
+            summed = np.stack([times @ counts for counts in side], axis=1)  # (r, S, k)
+            scores[start : start + len(rows), i] = [_mean_score(score, each) for each in summed]
     return scores
+
+
+def _mean_score(score: ScoreOfSum, summed: Counts) -> float:
+    """Over systems that stand for one, (S, k)."""
+    return float(np.mean([score(counts) for counts in summed]))
 
 
 def _drawn(score: float, draws: Floats) -> Drawn:

@@ -27,6 +27,7 @@ from regard.systems.keep import OUTPUTS, keep_outputs, kept_outputs
 from regard.systems.material import Material, check_same, digest, file_digest, material_of, outputs_of
 from regard.systems.ranked import compared
 from regard.systems.result import SystemsComparison, holds_systems
+from regard.systems.seeds import groups_of
 from regard.text.learning import Progress
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
@@ -57,6 +58,7 @@ def compare_runs(
     device: str = "auto",
     max_tokens: int = MAX_TOKENS,
     levels: Sequence[float] = (),
+    is_each: bool = False,
     out: str | Path | None = None,
     progress: Drawing | None = None,
     reporter: Reporter | None = None,
@@ -64,7 +66,7 @@ def compare_runs(
     """Compare finished runs of models that translate, parse or describe pictures, and write the report into `out`.
 
     `data` are other test data than the runs' own, in the form that `regard eval --data` takes; `levels` are validation
-    scores whose cost is told.
+    scores whose cost is told. Runs that differ by their seed alone are one system, unless `is_each`.
     """
     decoding, reporter = Decoding(beam, device, max_tokens), reporter or Silent()
     pick_device(device, "--device")
@@ -90,10 +92,11 @@ def compare_runs(
             materials,
             chosen,
             outputs,
+            groups=groups_of(runs, is_each=is_each),
             levels=levels,
             data=_data_words(runs[0], data, split),
             decoding=decoding.words,
-            command=_command(folders, data, split, decoding, levels, place),
+            command=_command(folders, data, split, decoding, levels, is_each, place),
         )
     write_atomically(place / "compare.json", to_json(comparison))
     draw_systems(comparison, place, reporter.note)
@@ -184,6 +187,7 @@ def _command(
     split: str,
     decoding: Decoding,
     levels: Sequence[float],
+    is_each: bool,
     out: Path,
 ) -> str:
     words = ["regard", "compare", *map(str, folders)]
@@ -193,6 +197,8 @@ def _command(
         words += ["--split", split]
     for level in levels:
         words += ["--reach", f"{level:g}"]
+    if is_each:
+        words.append("--each")
     return shlex.join([*words, "--beam", str(decoding.beam), "--out", str(out)])
 
 

@@ -18,7 +18,7 @@ from regard.lens.page.shell import facts, report_page, section
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import Duel, Example, System, SystemsComparison
 from regard.systems.table import notes, valid_text
-from regard.systems.words import cost_text, flops_text, level_text
+from regard.systems.words import cost_text, flops_text, level_text, seeds_text
 
 
 def render_systems(comparison: SystemsComparison) -> str:
@@ -39,7 +39,7 @@ def render_systems(comparison: SystemsComparison) -> str:
     tested = f"{setup.n_tested:,} {ITEMS[setup.task]}"
     return report_page(
         title=f"Regard: {', '.join(s.name for s in comparison.systems)}",
-        kicker=f"Regard · {setup.task}: {len(comparison.systems)} finished runs, {tested}",
+        kicker=f"Regard · {setup.task}: {sum(len(s.runs) for s in comparison.systems)} finished runs, {tested}",
         headline=first,
         lede=" ".join(rest),
         sections=sections,
@@ -270,8 +270,7 @@ def _method(comparison: SystemsComparison) -> str:
         (
             "Interval, p",
             f"95% of {s.n_draws:,} draws of the test data (Koehn 2004); p as in sacreBLEU's --paired-bs; settled means "
-            "p < 0.05 and an interval of the difference that leaves out zero. Each system is one run: what another "
-            "seed would give is not in it",
+            f"p < 0.05 and an interval of the difference that leaves out zero. {seeds_text(comparison)}",
         ),
         (
             "FLOPs, time",
@@ -293,7 +292,8 @@ def _settings(comparison: SystemsComparison) -> str:
     for i, system in enumerate(comparison.systems):
         sections = {name: values for name, values in system.config.items() if isinstance(values, dict)}
         lines = ((name, ", ".join(f"{k} {v}" for k, v in values.items())) for name, values in sections.items())
-        title = f'<h3 style="color:{colour_of(i)}">{escape(system.name)} <small>{escape(system.run)}</small></h3>'
+        runs = ", ".join(f"{run} ({score:.2f})" for run, score in zip(system.runs, system.scores, strict=True))
+        title = f'<h3 style="color:{colour_of(i)}">{escape(system.name)} <small>{escape(runs)}</small></h3>'
         blocks.append(f"{title}{facts(lines)}")
     return f"<details><summary>Every run's settings</summary>{''.join(blocks)}</details>"
 

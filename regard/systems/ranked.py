@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from regard.comparison.machine import hardware, versions
 from regard.score.bootstrap import Counts, PairedBootstrap, bootstrap_of
@@ -15,6 +18,7 @@ from regard.systems.judge import Judge, judge_of
 from regard.systems.material import Material, digest
 from regard.systems.reach import reached
 from regard.systems.result import KIND, LOSS, SCHEMA, Duel, Setup, System, SystemsComparison, Watched
+from regard.systems.seeds import group_names, mean_curve, widened
 from regard.systems.words import headline
 
 N_DRAWS = 1000
@@ -26,21 +30,26 @@ def compared(
     chosen: Sequence[int],
     outputs: Sequence[Sequence[str]],
     *,
+    groups: Sequence[Sequence[int]],
     levels: Sequence[float],
     data: str,
     decoding: str,
     command: str,
 ) -> SystemsComparison:
-    """Rank the runs by their outputs for the test items that were chosen; `data` and the rest say what was done."""
+    """Rank the runs by their outputs for the test items that were chosen; `data` and the rest say what was done.
+
+    `groups` are the places of the runs of each system.
+    """
     references = [materials[0].references[i] for i in chosen]
     judge = judge_of(runs[0].task, references, materials[0].has_tags)
-    counts = [judge.counts(lines) for lines in outputs]
+    counts = [np.stack([judge.counts(outputs[place]) for place in group]) for group in groups]  # (S, n, k) each
     chrfs = [judge.chrf(lines) for lines in outputs]
     watched, notes = watched_by_all(runs)
     systems = [
-        _system(run, judge, counted, second, watched) for run, counted, second in zip(runs, counts, chrfs, strict=True)
+        _system(name, [runs[i] for i in group], judge, counted, [chrfs[i] for i in group], watched)
+        for name, group, counted in zip(group_names([run.name for run in runs], groups), groups, counts, strict=True)
     ]
-    order = sorted(range(len(runs)), key=lambda i: -systems[i].score)
+    order = sorted(range(len(systems)), key=lambda i: -systems[i].score)
     duels = _duels(judge, systems, counts, order)
     setup = Setup(
         task=runs[0].task,
@@ -71,28 +80,44 @@ def compared(
         ranking=tuple(system.name for system in ranked),
         duels=tuple(duels),
         reached=found,
-        examples=examples_of(materials[0], chosen, outputs),
+        examples=examples_of(materials[0], chosen, [outputs[group[0]] for group in groups]),
     )
 
 
-def _system(run: FinishedRun, judge: Judge, counted: Counts, chrf: ChrfScore | None, watched: str) -> System:
-    drawn, curve = _bootstrap(judge, counted, counted).first, run.curve(watched)
+def _system(
+    name: str,
+    runs: Sequence[FinishedRun],
+    judge: Judge,
+    counted: Counts,
+    chrfs: Sequence[ChrfScore | None],
+    watched: str,
+) -> System:
+    drawn, curves = _bootstrap(judge, counted, counted).first, [run.curve(watched) for run in runs]
+    scores = tuple(judge.score(counts.sum(axis=0)) for counts in counted)
+    low, high = widened(drawn, [scores])
     return System(
-        name=run.name,
-        run=str(run.folder),
-        about=run.about(),
-        config=_plain(run.config.to_dict()),
-        n_parameters=run.facts.n_parameters,
-        tokens=round(run.spent("tokens")),
-        flops=run.spent("flops"),
-        seconds=run.spent("seconds"),
-        valid=_best(curve, watched),
+        name=name,
+        runs=tuple(str(run.folder) for run in runs),
+        scores=scores,
+        about=runs[0].about(),
+        config=_plain(runs[0].config.to_dict()),
+        n_parameters=runs[0].facts.n_parameters,
+        tokens=round(fmean(run.spent("tokens") for run in runs)),
+        flops=fmean(run.spent("flops") for run in runs),
+        seconds=fmean(run.spent("seconds") for run in runs),
+        valid=_mean_or_none(_best(curve, watched) for curve in curves),
         score=drawn.score,
-        low=drawn.low,
-        high=drawn.high,
-        chrf=None if chrf is None else chrf.score,
-        curve=curve,
+        low=low,
+        high=high,
+        chrf=_mean_or_none(None if chrf is None else chrf.score for chrf in chrfs),
+        curve=mean_curve(curves),
     )
+
+
+def _mean_or_none(values: Iterable[float | None]) -> float | None:
+    """None where a run has none."""
+    known = list(values)
+    return None if None in known else fmean(value for value in known if value is not None)
 
 
 def _notes(
@@ -121,16 +146,17 @@ def _duels(judge: Judge, systems: Sequence[System], counts: Sequence[Counts], or
     for place, worse in enumerate(order[1:]):
         for better in dict.fromkeys((order[place], order[0])):
             test = _bootstrap(judge, counts[worse], counts[better])
+            low, high = widened(test.difference, [systems[better].scores, systems[worse].scores])
             found.append(
                 Duel(
                     better=systems[better].name,
                     worse=systems[worse].name,
                     difference=test.difference.score,
-                    low=test.difference.low,
-                    high=test.difference.high,
+                    low=low,
+                    high=high,
                     p=test.p,
                     wins=test.wins,
-                    is_clear=test.is_clear,
+                    is_clear=test.is_clear and not low <= 0.0 <= high,
                 )
             )
     return found

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 
 KIND = "runs"
 """Tells this compare.json from one of language models that were trained to be compared."""
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +31,14 @@ class Watched:
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One run: what it is, what it cost, and how good it is; `low` and `high` bound the 95% interval of `score`."""
+    """One run, or several with different seeds: what it is, what it cost, and how good it is.
+
+    `low` and `high` bound the 95% interval of `score`. Of several runs everything is a mean, but `scores`.
+    """
 
     name: str
-    run: str
+    runs: tuple[str, ...]
+    scores: tuple[float, ...]  # of each run
     about: str
     config: dict[str, Any]
     n_parameters: int
@@ -74,7 +78,7 @@ class Reached:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """One test sentence, or picture, and what every system makes of it, in the order of systems."""
+    """One test sentence, or picture, and what every system's first run makes of it, in the order of systems."""
 
     number: int  # from 1, among all that were tested
     source: str

@@ -14,7 +14,7 @@ from regard.comparison.table import interval_bar
 from regard.comparison.words import p_text
 from regard.lens.page.palette import colour_of
 from regard.systems.result import LOSS, SystemsComparison
-from regard.systems.words import cost_text, flops_text, level_text
+from regard.systems.words import cost_text, flops_text, level_text, seeds_text
 
 Value = Callable[[SystemsComparison, int], str]
 """A cell of the system at a place of the ranking."""
@@ -128,10 +128,10 @@ def notes(comparison: SystemsComparison) -> list[str]:
         lines.append(f"Test items left out, since they are longer than one of the models reads: {setup.n_left_out:,}.")
     if any(not duel.is_clear for duel in comparison.duels):
         lines.append("? the order of these two is not settled by these test items.")
-    lines.append(
-        f"p: paired bootstrap over the test items, {setup.n_draws:,} draws. Each system is one run: what another seed "
-        "would give is not in it."
-    )
+    lines.append(f"p: paired bootstrap over the test items, {setup.n_draws:,} draws. {seeds_text(comparison)}")
+    for system in comparison.ranked:
+        if len(system.runs) > 1:
+            lines.append(f"{system.name}: {', '.join(f'{score:.2f}' for score in system.scores)}")
     if comparison.reached:
         lines.append(
             "to reach: training FLOPs and time at the first evaluation on the validation data that was as good."

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from regard.comparison.budget import duration_text
 from regard.comparison.words import p_text
-from regard.systems.result import Duel, Reached, Setup, System
+from regard.systems.result import Duel, Reached, Setup, System, SystemsComparison
 
 LEAST_FACTOR = 1.25
 """Costs that lie closer are not worth a sentence."""
@@ -73,6 +73,15 @@ def flops_text(flops: float) -> str:
     ('3.1e15', '9.0e7', '0')
     """
     return f"{flops:.1e}".replace("e+0", "e").replace("e+", "e") if flops else "0"
+
+
+def seeds_text(comparison: SystemsComparison) -> str:
+    """What the intervals hold of luck with seeds."""
+    n_runs = [len(system.runs) for system in comparison.systems]
+    if max(n_runs) == 1:
+        return "Each system is one run: what another seed would give is not in it."
+    text = "Of several runs with different seeds scores are means, and intervals hold what another seed would give."
+    return text if min(n_runs) > 1 else text + " Of a single run they do not."
 
 
 def cost_text(flops: float | None, seconds: float | None, between: str, has_time: bool = True) -> str:

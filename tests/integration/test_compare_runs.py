@@ -43,7 +43,7 @@ LONG = ("the " * 20, "haus " * 20)
 def trained(folder: Path, data: dict[str, Any], n_steps: int = 1, is_tested: bool = False, **sections: Any) -> Path:
     given = {**GIVEN, "data": data, "train": {"max_steps": n_steps, "eval_every": max(1, n_steps // 4)}}
     for name, section in sections.items():
-        given[name] = given.get(name, {}) | section
+        given[name] = given.get(name, {}) | section if isinstance(section, dict) else section
     found: Path = api.train(given, out=folder, is_tested=is_tested).folder
     return found
 
@@ -271,3 +271,25 @@ def test_a_comparison_of_language_models_is_not_written_over(runs: list[Path], t
     (tmp_path / "compare.json").write_text(json.dumps({"schema": 1}))
     with pytest.raises(RegardError, match=r"it holds the comparison of language models\); choose another --out"):
         compare_runs(runs[:2], out=tmp_path)
+
+
+def test_seeds_of_one_system_are_compared_together(
+    regard: Regard, runs: list[Path], pairs: dict[str, Any], tmp_path: Path
+) -> None:
+    seeds = [tmp_path / f"again-s{seed}" for seed in (1, 2)]
+    for seed, folder in enumerate(seeds, start=1):
+        trained(folder, pairs, 4, model={"attention": "dot"}, seed=seed)
+    done = regard("compare", runs[1], *seeds, "--beam", 1, "--out", tmp_path / "out")
+    assert done.code == 0, done
+    found = SystemsComparison.load(tmp_path / "out")
+    alone, together = found.systems
+    assert (alone.name, together.name) == ("attentive", "again ×2")
+    assert together.runs == tuple(map(str, seeds))
+    assert together.score == pytest.approx(sum(together.scores) / 2, abs=1e-9)
+    assert f"again ×2: {together.scores[0]:.2f}, {together.scores[1]:.2f}" in done.out
+    assert "Of a single run they do not." in done.out
+    each = compare_runs([runs[1], *seeds], beam=1, is_each=True, out=tmp_path / "out")
+    assert [system.score for system in each.systems[1:]] == pytest.approx(together.scores, abs=1e-9)
+    assert "--each" in each.setup.command
+    same = compare_runs(seeds, beam=1, out=tmp_path / "same")  # nothing else is there to compare
+    assert [system.name for system in same.systems] == ["again-s1", "again-s2"]

@@ -216,5 +216,5 @@ def test_a_comparison_is_read_back_as_it_was_written_and_drawn_again(
     assert (tmp_path / "report.html").read_text() == render_systems(made)
     assert (tmp_path / "overview.png").read_text() == made.headline[0]
     (tmp_path / "compare.json").write_text(json.dumps({"kind": "runs", "schema": 99}))
-    with pytest.raises(RegardError, match="has schema 99; this version of Regard reads 1"):
+    with pytest.raises(RegardError, match="has schema 99; this version of Regard reads 2"):
         draw_again(tmp_path)
