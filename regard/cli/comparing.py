@@ -29,7 +29,7 @@ Writes a table, compare.json, overview.png and report.html. After an interruptio
 
   regard compare runs/lstm-plain runs/lstm runs/transformer --out compare/multi30k
 
-  regard compare runs/lstm-s0 runs/lstm-s1 runs/lstm-s2 runs/transformer-s0 runs/transformer-s1 runs/transformer-s2
+  regard compare runs/lstm-s* runs/transformer-s*    (runs that differ by their seed alone count as one system)
 
   regard compare runs/lstm runs/transformer --data test.en --data test.de --beam 5 --reach 30
 """
