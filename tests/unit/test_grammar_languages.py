@@ -321,3 +321,13 @@ def test_negation_turns_sentiment_round_and_questions_have_none() -> None:
     assert m.Meaning(replace(good, is_question=True)).polarity == 0
     assert m.Meaning(good, "but", bad).polarity == 0
     assert m.Meaning(does(CAT, "see", DOG, negation=m.NOT)).polarity == 0
+
+
+def test_what_is_rarely_so_is_mostly_not() -> None:
+    likes = does(np("man"), "like", DOG)
+    hates = does(np("man"), "hate", DOG)
+    polarities = [
+        [m.Meaning(replace(clause, often=BY_ADVERB[often])).polarity for clause in (likes, hates)]
+        for often in ("rarely", "sometimes", "often", "always")
+    ]
+    assert polarities == [[-1, 1], [1, -1], [1, -1], [1, -1]]

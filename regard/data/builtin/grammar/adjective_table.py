@@ -5,7 +5,7 @@ Adjectives come in groups: of two attributes, English and German put the earlier
 an ending, after `/` where it differs (dunkel, dunkle). French: masculine/feminine, then the plural and the form before
 a vowel where no rule gives them; `<` stands before its noun. `+` and `-` mark those that praise and blame: they are
 predicates only, and they alone, with love, hate and the like, make a sentence positive or negative. `!` marks what
-has no degree (no "very excellent"), `~` a mood, which comes and goes.
+has no degree (no "very excellent"), `~` a mood, which comes and goes. Of adverbs, `rare` turns praise into blame.
 """
 
 EVERYTHING = "animal thing text clothes vehicle furniture place"
@@ -123,7 +123,7 @@ badly | schlecht | mal | skill -
 often | oft | souvent | present past perfect future
 always | immer | toujours | present past perfect future
 sometimes | manchmal | parfois | present past perfect
-rarely | selten | rarement | present past perfect
+rarely | selten | rarement | present past perfect rare
 already | schon | déjà | perfect
 = time
 yesterday | gestern | hier | past

@@ -141,10 +141,11 @@ class Clause:
 
     @property
     def polarity(self) -> int:
-        """What it praises (1) or blames (-1); a negation turns it round."""
+        """What it praises (1) or blames (-1); a negation turns it round, and so does rarely: mostly, it is not so."""
         marked = [self.verb, self.predicate, self.manner]
         total = sum(part.polarity for part in marked if part is not None)
-        return -total if self.negation else total
+        is_rare = self.often is not None and "rare" in self.often.flags
+        return -total if self.negation or is_rare else total
 
 
 @dataclass(frozen=True)
