@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from regard.data.pair_lines import BYTE_ORDER_MARK, MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
 
 if TYPE_CHECKING:
@@ -15,30 +17,49 @@ if TYPE_CHECKING:
 
     from regard.decode.lines import LinesDone
 
+TOO_LONG = "too long"
+MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
+
 
 class SourceLines:
-    """The lines of a stream, as they come; what is not UTF-8 is an error that names the line.
+    """The lines of a stream, as they come; one that is not UTF-8, or endless, is an error that names it.
 
     With `skips_bad` it is an empty line instead, and is counted.
     """
 
     def __init__(self, stream: IO[bytes], skips_bad: bool = False) -> None:
         self._stream, self._skips_bad = stream, skips_bad
-        self.n_not_utf8 = 0
+        self.skipped: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[str]:
-        for number, line in enumerate(self._stream, start=1):
-            try:
-                text = line.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
+        for number, line in enumerate(self._bounded(), start=1):
+            text = _read(line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
+            if isinstance(text, BadLine):
                 if not self._skips_bad:
-                    raise RegardError(
-                        f"Line {number} is not UTF-8 ({error.reason}). Convert the text first, with iconv for example, "
-                        "or leave it out: --skip-bad."
-                    ) from None
-                self.n_not_utf8 += 1
+                    raise RegardError(f"Line {number} {text.why}, or leave it out: --skip-bad.")
+                self.skipped[text.kind] += 1
                 text = ""
             yield text
+
+    def _bounded(self) -> Iterator[bytes]:
+        """Lines, of which one that has no end is never held whole."""
+        while line := self._stream.readline(MAX_BYTES + 1):
+            rest = line
+            while len(line) > MAX_BYTES and rest and not rest.endswith(b"\n"):
+                rest = self._stream.readline(MAX_BYTES)
+            yield line
+
+
+def _read(line: bytes) -> str | BadLine:
+    try:
+        text = "" if len(line) > MAX_BYTES else line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        return BadLine("not UTF-8", f"is not UTF-8 ({error.reason}). Convert the text first, with iconv for example")
+    if len(line) <= MAX_BYTES and len(text) <= MAX_LINE:
+        return text
+    return BadLine(
+        TOO_LONG, f"has more than {MAX_LINE:,} characters. Has the text lost its line ends? Give a sentence a line"
+    )
 
 
 def is_typed(file: Path | None) -> bool:
@@ -116,9 +137,9 @@ def lines_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
     finally:
         if is_shown:
             print(file=sys.stderr)
-        if n_too_long or lines.n_not_utf8:
-            kinds = ((n_too_long, "too long"), (lines.n_not_utf8, "not UTF-8"))
-            told = ", ".join(f"{n:,} {kind}" for n, kind in kinds if n)
+        skipped = lines.skipped + Counter({TOO_LONG: n_too_long})
+        if skipped:
+            told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(skipped.items(), reverse=True))
             print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)
 
 

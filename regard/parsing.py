@@ -113,14 +113,15 @@ class Parser:
             if progress is not None:
                 progress(replace(done, n_empty=done.n_empty - n_long, n_skipped=done.n_skipped + n_long))
 
+        max_tokens = max_tokens or self.max_tokens
         return decoded_lines(
             lines,
             read,
             self._parse,
             empty=NOTHING,
-            max_tokens=max_tokens or self.max_tokens,
+            max_tokens=max_tokens,
             window=window,
-            max_line=self._translator.max_source,
+            max_line=self._translator.longest_line(max_tokens),
             long_lines="skip" if skips_long else "error",
             progress=tell,
         )

@@ -60,6 +60,9 @@ class Translation:
     score: float
 
 
+UNLIMITED = 4096
+"""Tokens that a recurrent model reads of a line, unless batches are larger. Its target may have three times as many:
+what takes minutes and comes to nothing looks like a program that hangs."""
 NOTHING = Translation("", (), 0.0, 0.0)
 """What an empty line becomes."""
 
@@ -101,6 +104,10 @@ class Translator:
     def max_source(self) -> int | None:
         """The longest source that all can read, in tokens."""
         return min((m.encoder.max_context for m in self.models if m.encoder.max_context is not None), default=None)
+
+    def longest_line(self, max_tokens: int) -> int:
+        """The longest source that is read from lines: where a model has no limit, still no book that lost its ends."""
+        return max(max_tokens, UNLIMITED) if self.max_source is None else self.max_source
 
     def read(self, text: str, tag: str | None = None) -> Sentence:
         """A source as the models read it; white space around it is none of it."""
@@ -216,7 +223,7 @@ class Translator:
             empty=[NOTHING],
             max_tokens=max_tokens,
             window=window,
-            max_line=self.max_source,
+            max_line=self.longest_line(max_tokens),
             long_lines="skip" if skips_long else "error",
             progress=progress,
         )

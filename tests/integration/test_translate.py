@@ -161,6 +161,23 @@ def test_a_line_that_is_too_long(regard: Any, refuses: Any, pair_run: Path, tmp_
     assert done.err == "regard: left out, each an empty line: 1 too long.\n"
 
 
+@pytest.mark.parametrize("line", ["the " * 30_000, "x" * 500_000, "the " * 4_100])
+def test_a_line_that_never_ends_is_refused_or_left_out(
+    regard: Any, refuses: Any, pair_run: Path, tmp_path: Path, line: str
+) -> None:
+    """The encoder, a recurrent one, would read it, and its decoder write for minutes."""
+    path = tmp_path / "endless.en"
+    path.write_text(f"\ufeff{TEXTS[7][0]}\n{line}\n{TEXTS[2][0]}\n", encoding="utf-8")
+    done = regard("translate", pair_run, path)
+    assert (done.code, done.out) == (2, f"{TEXTS[7][1]}\n")
+    size = "4100 tokens" if len(line) < 100_000 else "more than 100,000 characters"
+    assert done.err.startswith(f"regard: Line 2 has {size}")
+    assert "--skip-bad" in done.err
+    done = regard("translate", pair_run, path, "--skip-bad")
+    assert (done.code, done.out) == (0, f"{TEXTS[7][1]}\n\n{TEXTS[2][1]}\n")
+    assert done.err == "regard: left out, each an empty line: 1 too long.\n"
+
+
 def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines: Path, tmp_path: Path) -> None:
     refuses("There is no file", "Did you mean 'lines.en'?", words=["translate", pair_run, lines.with_name("line.en")])
     refuses("cannot be read: Is a directory", words=["translate", pair_run, tmp_path])
