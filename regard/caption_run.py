@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class CaptionEvaluation:
     n_pictures: int
     n_captions: int
     bleu: BleuScore
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Pictures and captions that could not be used and were left out, by kind."""
 
     @property
     def nats_per_token(self) -> float:
@@ -64,7 +66,7 @@ class CaptionEvaluation:
     def to_dict(self) -> dict[str, Any]:
         names = ("nats", "n_tokens", "n_bytes", "n_pictures", "n_captions", "nats_per_token", "perplexity")
         found = {name: getattr(self, name) for name in (*names, "bits_per_byte")}
-        return found | {"bleu": self.bleu.to_dict()}
+        return found | {"skipped": dict(self.skipped), "bleu": self.bleu.to_dict()}
 
 
 class CaptionRun:
@@ -152,13 +154,24 @@ class CaptionRun:
         return Drawing(self, folder)
 
     def evaluate(
-        self, data: Sequence[str] | None = None, *, split: str = "test", beam: BeamConfig | None = None
+        self,
+        data: Sequence[str] | None = None,
+        *,
+        split: str = "test",
+        beam: BeamConfig | None = None,
+        skips_bad: bool = False,
     ) -> CaptionEvaluation:
-        """Loss and BLEU on a split of the pictures the run was trained on, or on others: [folder, captions]."""
-        prepared, pictures = self.pictures_of(data, split)
-        return evaluate_captions(self.model, prepared, pictures, beam or BeamConfig(max_length=MAX_LENGTH))
+        """Loss and BLEU on a split of the pictures the run was trained on, or on others: [folder, captions].
 
-    def pictures_of(self, data: Sequence[str] | None, split: str = "test") -> tuple[PreparedCaptions, CaptionSet]:
+        What of others cannot be used is an error, or, where `skips_bad`, left out and counted.
+        """
+        prepared, pictures = self.pictures_of(data, split, skips_bad)
+        found = evaluate_captions(self.model, prepared, pictures, beam or BeamConfig(max_length=MAX_LENGTH))
+        return found if data is None else replace(found, skipped=prepared.data.skipped)
+
+    def pictures_of(
+        self, data: Sequence[str] | None, split: str = "test", skips_bad: bool = False
+    ) -> tuple[PreparedCaptions, CaptionSet]:
         if split not in ("train", "valid", "test"):
             raise RegardError(f"split must be train, valid or test, not '{split}'.")
         if data is None:
@@ -168,7 +181,8 @@ class CaptionRun:
             if isinstance(data, str) or len(data) != 2:
                 raise RegardError(f"Other pictures are two names, a folder and a file of captions, not {data!r}.")
             named = {"pictures": data[0], "captions": data[1], "train": None, "valid": None, "test": None}
-            other = self.config.captions.replace(**named, p_valid=0.0, p_test=0.0)
+            own = self.config.captions
+            other = own.replace(**named, p_valid=0.0, p_test=0.0, skips_bad=skips_bad or own.skips_bad)
             prepared = PreparedCaptions(self.tokenizer, load_captions(other), "")
             pictures = prepared.data.train
         if not len(pictures):

@@ -27,6 +27,10 @@ def print_caption_evaluation(result: CaptionEvaluation, as_json: bool) -> None:
         table.add_row(Text(f"BLEU-{n}", bold), Text(f"{score:.2f}", bold))
     table.add_row("pictures, captions, tokens", f"{result.n_pictures:,}, {result.n_captions:,}, {result.n_tokens:,}")
     console.print(table)
+    if result.skipped:
+        from regard.data.caption_pairs import told_skipped
+
+        console.print(f"Left out: {told_skipped(result.skipped)}.", soft_wrap=True)
     console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 
 

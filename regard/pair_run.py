@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class PairEvaluation:
     bleu: BleuScore | None = None
     chrf: ChrfScore | None = None
     parses: ParseScore | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Lines that could not be used and were left out, by kind."""
 
     @property
     def nats_per_token(self) -> float:
@@ -69,7 +71,7 @@ class PairEvaluation:
         counts = ("n_tokens", "n_bytes", "n_pairs", "n_left_out")
         names = ("nats", *counts, "nats_per_token", "perplexity", "bits_per_byte")
         scores = {"bleu": self.bleu, "chrf": self.chrf, "parses": self.parses}
-        found = {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names} | {"skipped": dict(self.skipped)}
         return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
 
 
@@ -240,9 +242,17 @@ class PairRun:
         split: str = "test",
         beam: BeamConfig | None = None,
         is_translated: bool = True,
+        skips_bad: bool = False,
     ) -> PairEvaluation:
-        """Loss, BLEU and chrF, or F1 of trees, on other pairs, or on a split of those the run was trained on."""
-        return self.evaluate_pairs(self.pairs_of(data, split), beam, is_translated)
+        """Loss, BLEU and chrF, or F1 of trees, on other pairs, or on a split of those the run was trained on.
+
+        A line of other pairs that cannot be used is an error, or, where `skips_bad`, left out and counted.
+        """
+        if data is None:
+            return self.evaluate_pairs(self.pairs_of(None, split), beam, is_translated)
+        other = self.other_pairs(data, split, skips_bad)
+        found = self.evaluate_pairs(other.train, beam, is_translated)
+        return replace(found, skipped=other.counts.skipped)
 
     def evaluate_pairs(
         self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True
@@ -286,29 +296,31 @@ class PairRun:
         return pairs.source_text(0), pairs.tag(0)
 
     def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
-        """Other pairs, in the form that `data.train` has, or a split of the run's own.
-
-        Those of the built-in grammar are of this split too, where their name says no other (grammar:en-de@train).
-        """
-        if split not in ("train", "valid", "test"):
-            raise RegardError(f"split must be train, valid or test, not '{split}'.")
-        if data is None:
-            prepared: PreparedPairs = prepared_pairs_again(self.folder, self.config)
-            pairs: Pairs = getattr(prepared, split)
-        else:
-            given = _of_split(data, split)
-            form = "trees" if self.is_parser else self.config.pairs.format  # whatever its files are called
-            other = self.config.pairs.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
-            if other.has_trees != self.is_parser:
-                raise RegardError(
-                    f"'{self.folder}' was trained on translations, and {data} holds trees. Give pairs such as it knows."
-                )
-            if not all(part.tag for part in other.parts("train")):
-                other = other.replace(tag=self.wanted_tag(None))
-            pairs = encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
+        """Other pairs, or a split of the run's own."""
+        if data is not None:
+            return self.other_pairs(data, split).train
+        pairs: Pairs = getattr(prepared_pairs_again(self.folder, self.config), _checked_split(split))
         if not len(pairs):
             raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
         return pairs
+
+    def other_pairs(self, data: str | Sequence[str], split: str = "test", skips_bad: bool = False) -> PreparedPairs:
+        """Other pairs, in the form that `data.train` has, all in the split train, and what was left out of them.
+
+        Those of the built-in grammar are of `split`, where their name says no other (grammar:en-de@train).
+        """
+        given = _of_split(data, _checked_split(split))
+        own = self.config.pairs
+        form = "trees" if self.is_parser else own.format  # whatever its files are called
+        other = own.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
+        other = other.replace(skips_bad=skips_bad or own.skips_bad)
+        if other.has_trees != self.is_parser:
+            raise RegardError(
+                f"'{self.folder}' was trained on translations, and {data} holds trees. Give pairs such as it knows."
+            )
+        if not all(part.tag for part in other.parts("train")):
+            other = other.replace(tag=self.wanted_tag(None))
+        return encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
 
     def looked(self, source: str, target: str, tag: str | None = None) -> Looked:
         """Which tokens of `source` the model looked at when it is made to write `target` (forced decoding)."""
@@ -337,6 +349,12 @@ class PairRun:
         n_tags = len(looked.source) - len(words[1])
         weights = looked.attention[: len(looked.tokens), n_tags:]  # the end is no word, nor is a tag
         return hard_alignment(word_weights(weights, *words))
+
+
+def _checked_split(split: str) -> str:
+    if split not in ("train", "valid", "test"):
+        raise RegardError(f"split must be train, valid or test, not '{split}'.")
+    return split
 
 
 def _of_split(data: Any, split: str) -> Any:

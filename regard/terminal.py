@@ -206,6 +206,10 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
     if result.n_left_out:
         share = f"{result.n_left_out:,} of {result.n_pairs + result.n_left_out:,} pairs"
         console.print(f"Left out, since they are longer than the model reads: {share}.")
+    if result.skipped:
+        from regard.data.pair_texts import told_skipped
+
+        console.print(f"{told_skipped(result.skipped)}.")
     if result.bleu is not None:
         console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 

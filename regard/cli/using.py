@@ -125,6 +125,9 @@ def evaluate(
         typer.Option("--stride", min=1, help="Step of the sliding window of fixed-context models (default: half)."),
     ] = None,
     beam: Annotated[int, typer.Option("--beam", min=1, help="Pairs: width of the beam search; 1 is greedy.")] = 5,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out pairs, trees and pictures that cannot be used; count them.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Loss, perplexity per token and per word, and bits per byte on held-out text.
@@ -149,22 +152,30 @@ def evaluate(
     """
     from regard import api, terminal
     from regard.caption_run import CaptionRun
+    from regard.errors import RegardError
     from regard.pair_run import PairRun
 
     loaded = api.load(run)
+    is_language_model = not isinstance(loaded, CaptionRun | PairRun)
+    if skip_bad and (data is None or is_language_model):
+        if is_language_model:
+            raise RegardError(f"'{run}' is a language model and leaves out no line: leave out --skip-bad.")
+        raise RegardError("--skip-bad is for what --data names: name some, or leave it out.")
     if isinstance(loaded, CaptionRun):
         from regard.caption_terminal import print_caption_evaluation
         from regard.decode.caption import MAX_LENGTH
         from regard.decode.config import BeamConfig
 
         config = BeamConfig(beam=beam, max_length=MAX_LENGTH)
-        print_caption_evaluation(loaded.evaluate(data, split=split, beam=config), as_json=as_json)
+        print_caption_evaluation(loaded.evaluate(data, split=split, beam=config, skips_bad=skip_bad), as_json)
         return
     if isinstance(loaded, PairRun):
         from regard.decode.config import BeamConfig
 
         config = BeamConfig(beam=beam, max_ratio=3.0)
-        terminal.print_pair_evaluation(loaded.evaluate(data, split=split, beam=config), as_json=as_json)
+        terminal.print_pair_evaluation(
+            loaded.evaluate(data, split=split, beam=config, skips_bad=skip_bad), as_json=as_json
+        )
         return
     terminal.print_evaluation(loaded.evaluate(data, split=split, stride=stride), as_json=as_json)
     if loaded.can_copy_words and not as_json:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def load_captions(
     ]
     if not sets[TRAIN].names:
         raise RegardError(
-            f"No picture is left for training: {_told(skipped.counts) or 'none has a caption'}. Check pictures, "
+            f"No picture is left for training: {told_skipped(skipped.counts) or 'none has a caption'}. Check pictures, "
             "captions and train."
         )
     return CaptionData(sets[TRAIN], sets[VALID], sets[TEST], pictures, config, dict(skipped.counts))
@@ -236,5 +236,10 @@ def _key(content: str, seed: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content.encode(), digest_size=8, key=seed).digest(), "little")
 
 
-def _told(counts: Counter[str]) -> str:
-    return ", ".join(f"{kind} ({n})" for kind, n in counts.items())
+def told_skipped(counts: Mapping[str, int]) -> str:
+    """What was left out, in words.
+
+    >>> told_skipped({"unreadable picture": 1, "empty caption": 2})
+    'empty caption 2, unreadable picture 1'
+    """
+    return ", ".join(f"{kind} {n:,}" for kind, n in sorted(counts.items()))

@@ -49,13 +49,22 @@ class PairCounts:
         """
         text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
         if self.skipped:
-            kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.skipped.items()))
-            n_lines = sum(self.skipped.values())
-            text += f"; {n_lines:,} {'line' if n_lines == 1 else 'lines'} left out ({kinds})"
+            text += f"; {told_skipped(self.skipped)}"
         if self.seen:
             splits = " and ".join(f"{n:,} of {name}" for name, n in self.seen.items())
             text += f"; the sources of {splits} are in training too"
         return text
+
+
+def told_skipped(skipped: Mapping[str, int]) -> str:
+    """How many lines were left out, in words.
+
+    >>> told_skipped({"too long": 1})
+    '1 line left out (1 too long)'
+    """
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(skipped.items()))
+    n_lines = sum(skipped.values())
+    return f"{n_lines:,} {'line' if n_lines == 1 else 'lines'} left out ({kinds})"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
-from regard.data.caption_pairs import CaptionData, CaptionSet, load_captions
+from regard.data.caption_pairs import CaptionData, CaptionSet, load_captions, told_skipped
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -33,8 +33,7 @@ class PreparedCaptions:
         sizes = [
             f"{len(split):,} pictures for {name} ({n_captions(split):,} captions)" for name, split in splits.items()
         ]
-        skipped = [f"{kind} {n:,}" for kind, n in self.data.skipped.items()]
-        return ", ".join(sizes) + (f"; left out: {', '.join(skipped)}" if skipped else "")
+        return ", ".join(sizes) + (f"; left out: {told_skipped(self.data.skipped)}" if self.data.skipped else "")
 
 
 def prepare_captions(

@@ -87,12 +87,12 @@ def encode_pairs_with(
     progress: Progress | None = None,
     cache: Path | None = None,
     n_processes: int | None = None,
-) -> Pairs:
-    """All of `data.train` under tokenizers that are there already; to score other pairs, say."""
+) -> PreparedPairs:
+    """All of `data.train`, as its split train, under tokenizers that are there already; to score other pairs, say."""
     cache, tell = cache or cache_root(), progress or _silent
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
     texts = _texts(whole, cache, tell, only=("train",))  # the built-in grammar would hold out more by itself
-    return _encoded(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes).train
+    return _encoded(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes)
 
 
 def open_prepared_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:

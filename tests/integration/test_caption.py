@@ -115,6 +115,25 @@ def test_other_pictures_are_evaluated(regard: Callable[..., Any], run: CaptionRu
         run.evaluate([str(pictures[0])])
 
 
+def test_eval_leaves_out_pictures_that_cannot_be_used_where_it_is_told_to(
+    regard: Callable[..., Any], run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    captions = tmp_path / "some.txt"
+    captions.write_text("".join(pictures[1].read_text().splitlines(keepends=True)[:6]) + "gone.png#0\ta thing\n")
+    words = ("eval", run.folder, "--data", pictures[0], "--data", captions)
+    done = regard(*words)
+    assert done.code == 2
+    assert "has no caption in" in done.err
+    assert "leave such out: --skip-bad" in done.err
+    done = regard(*words, "--skip-bad")
+    assert done.code == 0, done.err
+    assert "Left out: caption without its picture 1, picture without captions 9." in done.out
+    found = json.loads(regard(*words, "--skip-bad", "--json").out)
+    assert (found["n_pictures"], found["n_captions"]) == (3, 6)
+    assert found["skipped"] == {"picture without captions": 9, "caption without its picture": 1}
+    assert run.evaluate([str(pictures[0]), str(captions)], skips_bad=True).to_dict() == found
+
+
 def test_one_picture_gives_one_line_and_json_has_scores(
     regard: Callable[..., Any], run: CaptionRun, pictures: tuple[Path, Path]
 ) -> None:

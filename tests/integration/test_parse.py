@@ -92,6 +92,17 @@ def test_eval_is_what_one_works_out_by_hand(memorised: PairRun, tmp_path: Path, 
     assert ["no", "trees", "without", "the", "constraint", "0", "of", "3"] in said
 
 
+def test_eval_leaves_out_broken_trees_where_it_is_told_to(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "gold.mrg").write_text("\n".join([LINES[0], "(S (NP (DT the)", LINES[1]]) + "\n")
+    words = ("eval", memorised.folder, "--data", tmp_path / "gold.mrg")
+    done = regard(*words)
+    assert (done.code, "--skip-bad" in done.err) == (2, True)
+    done = regard(*words, "--skip-bad")
+    assert (done.code, "1 line left out (" in done.out) == (0, True), done
+    found = json.loads(regard(*words, "--skip-bad", "--json").out)
+    assert (found["n_pairs"], sum(found["skipped"].values())) == (2, 1)
+
+
 def test_an_untrained_run_writes_no_trees_unless_it_is_held_to(untrained: PairRun) -> None:
     score = untrained.evaluate(split="train").parses
     assert score is not None

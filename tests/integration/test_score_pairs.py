@@ -94,6 +94,29 @@ def test_a_pair_that_cannot_be_scored(regard: Regard, run: PairRun, tmp_path: Pa
     assert json.loads(done.out.splitlines()[1]) == {"line": 2, "log_prob": None}
 
 
+def test_eval_leaves_out_lines_that_cannot_be_used_where_it_is_told_to(
+    regard: Regard, run: PairRun, lstm_run: Path, tmp_path: Path
+) -> None:
+    sources, targets = (list(side) for side in zip(*TEXTS[:3], strict=True))
+    files = written(tmp_path, [*sources, "the", "bird"], [*targets, "", "x" * 100_001])
+    words = ["eval", run.folder, "--data", files[0], "--data", files[1]]
+    done = regard(*words)
+    assert done.code == 2
+    assert "line 4 has an empty target" in done.err
+    assert "--skip-bad" in done.err
+    done = regard(*words, "--skip-bad")
+    assert done.code == 0, done.err
+    assert "2 lines left out (1 empty side, 1 too long)." in done.out
+    found = json.loads(regard(*words, "--skip-bad", "--json").out)
+    assert (found["n_pairs"], found["skipped"]) == (3, {"empty side": 1, "too long": 1})
+    assert run.evaluate([str(file) for file in files], skips_bad=True).to_dict() == found
+    assert run.evaluate([str(file) for file in write_pairs(tmp_path, TEXTS[:3])]).nats == found["nats"]
+    done = regard("eval", run.folder, "--skip-bad")
+    assert (done.code, "--skip-bad is for what --data names" in done.err) == (2, True)
+    done = regard("eval", lstm_run, "--data", files[0], "--skip-bad")
+    assert (done.code, "is a language model and leaves out no line: leave out --skip-bad" in done.err) == (2, True)
+
+
 def test_what_is_wrong_with_the_files_is_said(
     regard: Regard, run: PairRun, lstm_run: Path, text: Path, tmp_path: Path
 ) -> None:

@@ -130,7 +130,7 @@ def test_skipping_counts_what_is_left_out_by_kind(folder: Folder) -> None:
 
 def test_nothing_left_for_training_says_what_was_left_out(folder: Folder) -> None:
     folder.add("a.png").captions("b.png\tx")
-    why = r"No picture is left for training: picture without captions \(1\), caption without its picture \(1\)\. Check"
+    why = r"No picture is left for training: caption without its picture 1, picture without captions 1\. Check"
     with pytest.raises(RegardError, match=why):
         folder.load(skips_bad=True)
 

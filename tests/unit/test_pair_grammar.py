@@ -34,7 +34,7 @@ def test_a_run_is_scored_on_the_test_pairs_by_name(tmp_path: Path) -> None:
     few = PairsConfig(train="grammar:en-de:60", valid="grammar:en-de:5@valid", test="grammar:en-de:5@test")
     learned = prepare_pairs(few, WORDS, WORDS, cache=tmp_path)
     tokenizers = learned.source_tokenizer, learned.target_tokenizer
-    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path)
+    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path).train
     assert len(pairs) == len(learned.test) == 5
     assert pairs.source_text(0) == learned.test.source_text(0)
 

@@ -265,7 +265,8 @@ def test_an_unknown_tag_is_refused_with_those_there_are(tmp_path: Path, given: s
 def test_other_pairs_can_be_encoded_with_what_was_learned(tmp_path: Path, given: str, cache: Path) -> None:
     first = prepare_pairs(PairsConfig(train=given), tokenizer_config(), tokenizer_config("word"), cache=cache)
     other = tsv(tmp_path / "other.tsv", [("the fox sees", "der Fuchs sieht")])
-    pairs = encode_pairs_with(first.source_tokenizer, first.target_tokenizer, PairsConfig(train=other), cache=cache)
+    tokenizers = first.source_tokenizer, first.target_tokenizer
+    pairs = encode_pairs_with(*tokenizers, PairsConfig(train=other), cache=cache).train
     assert texts(pairs) == [("the fox sees", "der Fuchs sieht")]
     assert pairs.target_ids(0).tolist() == first.target_tokenizer.encode("der Fuchs sieht").tolist()
     assert pairs.target_ids(0)[1] == 1
