@@ -18,7 +18,7 @@ from regard.data.builtin.grammar.forms import (
     Pronoun,
 )
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
-from regard.data.builtin.grammar.words import aligned, joined, leaves
+from regard.data.builtin.grammar.words import aligned, bracketed, joined, leaves
 
 BY_ADVERB = {adverb.english: adverb for _, adverb in ADVERBS}
 HER, THEM = Pronoun("f", SINGULAR, "she"), Pronoun("m", PLURAL, "they")
@@ -331,3 +331,71 @@ def test_what_is_rarely_so_is_mostly_not() -> None:
         for often in ("rarely", "sometimes", "often", "always")
     ]
     assert polarities == [[-1, 1], [1, -1], [1, -1], [1, -1]]
+
+
+def trees(clause: m.Clause) -> list[str]:
+    """Of the English, the German and the French sentence, without their full stops."""
+    written = [bracketed(module.sentence(m.Meaning(clause))) for module in (english, german, french)]
+    return [tree.replace(" (PUNCT .))", ")") for tree in written]
+
+
+SLEEPS = ("(S (NP (DET The) (NOUN dog)) (VP (VERB sleeps) {})", "(S (NP (DET Der) (NOUN Hund)) (VERB schläft) {}",
+          "(SENT (NP (DET Le) (NOUN chien)) (VN (VERB dort)) {}")  # fmt: skip
+TIMES = [  # what an expression of time is in each language, whatever it is used as
+    ("now", "(ADVP (ADV now))", "(AVP (ADV jetzt))", "(AdP (ADV maintenant))"),
+    ("every:1 day:2", "(NP (DET every) (NOUN day))", "(NP (DET jeden) (NOUN Tag))", "(NP (DET chaque) (NOUN jour))"),
+    (
+        "in:1 the:1 morning:2",
+        "(PP (ADP in) (NP (DET the) (NOUN morning)))",
+        "(PP (ADP am) (NP (NOUN Morgen)))",
+        "(NP (DET le) (NOUN matin))",
+    ),
+    (
+        "next:1 week:2",
+        "(NP (ADJ next) (NOUN week))",
+        "(NP (ADJ nächste) (NOUN Woche))",
+        "(NP (DET la) (NOUN semaine) (ADJ prochaine))",
+    ),
+    (
+        "two:1 days:2 ago:3",
+        "(ADVP (NP (NUM two) (NOUN days)) (ADV ago))",
+        "(PP (ADP vor) (NP (NUM zwei) (NOUN Tagen)))",
+        "(AdP (PRON il) (PRON y) (VERB a) (NP (NUM deux) (NOUN jours)))",
+    ),
+    ("secretly", "(ADVP (ADV secretly))", "(AVP (ADV heimlich))", "(PP (ADP en) (NP (NOUN secret)))"),
+]
+
+
+@pytest.mark.parametrize("row", TIMES, ids=lambda row: row[0])
+def test_an_adverbial_is_named_by_what_it_is_made_of(row: tuple[str, str, str, str]) -> None:
+    adverb, *expected = row
+    expected = [f"{sleeps.format(phrase)})" for sleeps, phrase in zip(SLEEPS, expected, strict=True)]
+    assert trees(does(DOG, "sleep", when=BY_ADVERB[adverb])) == expected
+
+
+def test_dressed_and_bored_are_adjectives() -> None:
+    assert trees(does(DOG, "get bored"))[0] == (
+        "(S (NP (DET The) (NOUN dog)) (VP (VERB gets) (ADJP (ADJ bored))))"
+    )  # fmt: skip
+    assert trees(does(DOG, "get dressed", tense=FUTURE))[0] == (
+        "(S (NP (DET The) (NOUN dog)) (VP (AUX will) (VP (VERB get) (ADJP (ADJ dressed)))))"
+    )
+
+
+def test_the_preposition_of_an_object_makes_a_phrase_with_it() -> None:
+    waits, hunts = trees(does(DOG, "wait for", CAT)), trees(does(DOG, "look for", CAT))
+    assert waits[0] == "(S (NP (DET The) (NOUN dog)) (VP (VERB waits) (PP (ADP for) (NP (DET the) (NOUN cat)))))"
+    assert waits[1] == "(S (NP (DET Der) (NOUN Hund)) (VERB wartet) (PP (ADP auf) (NP (DET die) (NOUN Katze))))"
+    assert waits[2] == "(SENT (NP (DET Le) (NOUN chien)) (VN (VERB attend)) (NP (DET le) (NOUN chat)))"
+    assert hunts[0] == waits[0].replace("waits", "looks")
+    cares, wakes = trees(does(DOG, "take care of", CAT))[0], trees(does(DOG, "turn on", np("lamp")))[0]
+    assert cares.endswith("(VP (VERB takes) (NP (NOUN care)) (PP (ADP of) (NP (DET the) (NOUN cat)))))")
+    assert wakes.endswith("(VP (VERB turns) (ADP on) (NP (DET the) (NOUN lamp))))")
+
+
+def test_a_preposition_stays_where_its_object_has_gone() -> None:
+    sought = replace(CAT, relative=m.Relative(does(DOG, "look for", CAT), is_subject=False))
+    assert trees(does(sought, "sleep"))[0] == (
+        "(S (NP (NP (DET The) (NOUN cat)) (SBAR (PRON that) (S (NP (DET the) (NOUN dog)) (VP (VERB looks) "
+        "(PP (ADP for)))))) (VP (VERB sleeps)))"
+    )

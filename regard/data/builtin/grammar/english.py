@@ -22,6 +22,7 @@ from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
     Word,
+    adverbial,
     leaves,
     person_words,
     phrase,
@@ -38,6 +39,7 @@ DETERMINERS = {
 PRONOUNS = {("m", SINGULAR): ("he", "him"), ("f", SINGULAR): ("she", "her"), ("m", PLURAL): ("they", "them")}
 BE = {PRESENT: ("is", "are"), PAST: ("was", "were")}
 DO = {PRESENT: ("does", "do"), PAST: ("did", "did")}
+BESIDE_VERBS = {"dressed": ("ADJP", "ADJ"), "bored": ("ADJP", "ADJ"), "care": ("NP", "NOUN")}  # others are particles
 LINKS = {"and": "and", "but": "but", "because": "because", "while": "while", "if": "if"}
 _SOUNDS_CONSONANT = re.compile(r"(use|uni|one|eu)", re.IGNORECASE)
 _SOUNDS_VOWEL = re.compile(r"([aeiou]|hon|hour)", re.IGNORECASE)
@@ -75,7 +77,7 @@ def _with_last(main: Phrase, last: Phrase) -> list[Node | None]:
 def clause(c: m.Clause, inside: Sequence[Node] = (), without: str = "") -> Phrase:
     """A clause; `inside` ends its verb phrase; `without` names the part a question asks for and leaves out."""
     subject: Node = noun_phrase(c.subject, mark=f"{c.key}.subject")
-    when = _adverb(c.when, f"{c.key}.when", "ADVP") if without != "when" else None
+    when = _adverb(c.when, f"{c.key}.when") if without != "when" else None
     ahead: list[Node | None] = [when, word(",", "PUNCT", f"{c.key}.comma")] if c.is_when_first and when else []
     last = None if c.is_when_first else when
     verbs, rest = _predicate(c, without)
@@ -112,7 +114,8 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
         quality = phrase("ADJP", [*degree, word(c.predicate.name, "ADJ", f"{c.key}.quality")], f"{c.key}.predicate")
         return verbs, [quality, *where]
     goal = noun_phrase(c.object, is_object=True, mark=f"{c.key}.object") if c.object and without != "object" else None
-    manner = _adverb(c.manner, f"{c.key}.manner", "ADVP")
+    goal = _after_preposition(c, goal)
+    manner = _adverb(c.manner, f"{c.key}.manner")
     if c.recipient is None:
         return verbs, [goal, manner, *where]
     receiver = noun_phrase(c.recipient, is_object=True, mark=f"{c.key}.recipient")
@@ -137,9 +140,8 @@ def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
             return [word("will", "AUX", t, f"{c.key}.ask"), *between, word("be", "AUX", v)]
         return [word(BE[c.tense][many], "AUX", v, t, f"{c.key}.ask"), *between]
     verb = c.verb.english
-    *inner, last = verb.particle.split() or [""]
-    particle = [word(text, "NOUN", v) for text in inner] + ([word(last, "ADP", f"{c.key}.particle")] if last else [])
-    verb_keys = [v] if last else [v, f"{c.key}.particle"]
+    particle = _particle(c)
+    verb_keys = [v] if verb.particle or verb.preposition else [v, f"{c.key}.particle"]
     if c.tense == FUTURE:
         return [word("will", "AUX", t, f"{c.key}.ask"), *between, word(verb.base, "VERB", *verb_keys), *particle]
     if c.tense == PERFECT:
@@ -152,8 +154,25 @@ def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     return [*between, word(form, "VERB", *verb_keys, t), *particle]
 
 
-def _adverb(adverb: Adverb | None, key: str, label: str) -> Phrase | None:
-    return phrase(label, spelled(adverb.english, "ADV", key), mark=key) if adverb else None
+def _particle(c: m.Clause) -> list[Node]:
+    """What stays beside the verb: wakes up, gets dressed, takes care."""
+    assert c.verb is not None
+    text = c.verb.english.particle
+    if text in BESIDE_VERBS:
+        label, tag = BESIDE_VERBS[text]
+        return [phrase(label, [word(text, tag, f"{c.key}.v" if tag == "NOUN" else f"{c.key}.particle")])]
+    return [word(text, "ADP", f"{c.key}.particle")] if text else []
+
+
+def _after_preposition(c: m.Clause, goal: Phrase | None) -> Phrase | None:
+    """The object with the preposition the verb asks for, which stays where the object is asked for or has gone."""
+    if c.verb is None or not c.verb.english.preposition:
+        return goal
+    return phrase("PP", [word(c.verb.english.preposition, "ADP", f"{c.key}.particle"), goal])
+
+
+def _adverb(adverb: Adverb | None, key: str) -> Phrase | None:
+    return adverbial(adverb.english, key, "ADVP", mark=key) if adverb else None
 
 
 def somewhere(place: m.Somewhere, mark: str = "") -> Phrase:
@@ -218,7 +237,8 @@ def _relative(relative: m.Relative, head: Noun) -> Phrase:
     if relative.is_subject:
         return phrase("SBAR", [pronoun, phrase("S", [_verb_phrase(*_predicate(c, ""))])])
     verbs = _verbs(c, c.subject.number, is_inverted=False)
-    rest = [_adverb(c.manner, f"{c.key}.manner", "ADVP"), *(somewhere(place) for place in c.where)]
+    where = [somewhere(place) for place in c.where]
+    rest = [_after_preposition(c, None), _adverb(c.manner, f"{c.key}.manner"), *where]
     return phrase("SBAR", [pronoun, phrase("S", [noun_phrase(c.subject), _verb_phrase(verbs, rest)])])
 
 

@@ -78,6 +78,7 @@ class EnglishVerb:
     past: str
     participle: str
     particle: str  # up in "wake up"; may be empty
+    preposition: str  # of its object; may be empty
 
 
 @dataclass(frozen=True)

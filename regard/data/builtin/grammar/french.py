@@ -12,6 +12,7 @@ from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
     Word,
+    adverbial,
     leaves,
     person_words,
     phrase,
@@ -79,7 +80,7 @@ def clause(c: m.Clause) -> list[Node]:
         there = [word("il", "PRON", f"{c.key}.there"), word("y", "PRON", f"{c.key}.there")]
         has = word("a", "VERB", f"{c.key}.v", f"{c.key}.t", f"{c.key}.ask")
         return [phrase("VN", [*there, has]), noun_phrase(c.subject), *_where(c)]
-    when = phrase("AdP", spelled(c.when.french, "ADV", f"{c.key}.when")) if c.when else None
+    when = adverbial(c.when.french, f"{c.key}.when", "AdP") if c.when else None
     nodes: list[Node] = [when, word(",", "PUNCT", f"{c.key}.comma")] if when and c.is_when_first else []
     nodes += [noun_phrase(c.subject), _verbs(c), *_after(c)]
     return nodes if when is None or c.is_when_first else [*nodes, when]
@@ -88,7 +89,7 @@ def clause(c: m.Clause) -> list[Node]:
 def _after(c: m.Clause) -> list[Node]:
     nodes: list[Node] = []
     if c.manner and not _stands_within(c):
-        nodes.append(phrase("AdP", spelled(c.manner.french, "ADV", f"{c.key}.manner")))
+        nodes.append(adverbial(c.manner.french, f"{c.key}.manner", "AdP"))
     if c.predicate is not None:
         degree = spelled(c.degree.french, "ADV", f"{c.key}.degree") if c.degree else []
         form = agreeing(c.predicate, c.subject.french_gender, c.subject.number)

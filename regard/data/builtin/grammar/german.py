@@ -29,6 +29,7 @@ from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
     Word,
+    adverbial,
     leaves,
     person_words,
     phrase,
@@ -154,7 +155,7 @@ def _pronouns(c: m.Clause) -> list[Node]:
 
 
 def _when(c: m.Clause) -> list[Node]:
-    return [phrase("AVP", spelled(c.when.german, "ADV", f"{c.key}.when"))] if c.when else []
+    return [adverbial(c.when.german, f"{c.key}.when", "AVP")] if c.when else []
 
 
 def _where(c: m.Clause) -> list[Node]:
@@ -172,7 +173,7 @@ def _middle(c: m.Clause) -> list[Node]:
         nodes.append(noun_phrase(c.recipient, DATIVE, without_preposition=f"{c.key}.to"))
     says_no = c.negation == m.NOT and c.object is not None and c.object.is_indefinite
     last: list[Node] = []
-    manner: list[Node] = [phrase("AVP", spelled(c.manner.german, "ADV", f"{c.key}.manner"))] if c.manner else []
+    manner: list[Node] = [adverbial(c.manner.german, f"{c.key}.manner", "AVP")] if c.manner else []
     if c.object is not None and c.verb is not None:
         verb = c.verb.german
         goal = noun_phrase(c.object, verb.case, negation=f"{c.key}.not" if says_no else "")

@@ -110,10 +110,11 @@ def _noun(kind: str, cells: list[str]) -> Noun:
 
 
 def _english_verb(cell: str) -> EnglishVerb:
-    base, *rest = cell.split("/")
+    forms, _, preposition = cell.partition(" ")
+    base, *rest = forms.split("/")
     base, _, particle = base.partition("+")
     past, participle = rest or (english_ed(base), english_ed(base))
-    return EnglishVerb(base, english_s(base), past, participle, particle.replace("+", " "))
+    return EnglishVerb(base, english_s(base), past, participle, particle, preposition)
 
 
 def _german_verb(cell: str) -> GermanVerb:
@@ -149,7 +150,7 @@ def _verb(pattern: str, cells: list[str]) -> Verb:
     subjects, _, objects = who.partition(">")
     forms = _english_verb(english)
     return Verb(
-        name=f"{forms.base} {forms.particle}".strip(),
+        name=" ".join(part for part in (forms.base, forms.particle, forms.preposition) if part),
         pattern=pattern,
         english=forms,
         german=_german_verb(german),

@@ -1,7 +1,8 @@
 # ruff: noqa: E501
 """The verbs, by pattern: `English | German | French | who > whom or what | more`.
 
-English: base/past/participle, the last two where they are not -ed; `wake+up` has a word that stays beside it.
+English: base/past/participle, the last two where they are not -ed; `wake+up` has a word that stays beside it; then the
+preposition of the object: `wait for`.
 German: infinitive/present/past/participle (third person singular), `auf|wachen` is separable, `~` forms the perfect
 with sein, `sich` is reflexive; then what governs the object: nothing for the accusative, `dat`, or `auf:acc`.
 French: an infinitive in -er that is regular, or infinitive/present singular/present plural/participle/stem of the
@@ -49,7 +50,7 @@ like | mögen/mag/mochte/gemocht | aimer | person animal > person animal text sh
 hate | hassen/hasst/hasste/gehasst | détester | person > person animal show place | stative -
 admire | bewundern/bewundert/bewunderte/bewundert | admirer | person > person nature | stative +
 know/knew/known | kennen/kennt/kannte/gekannt | connaître/connaît/connaissent/connu/connaîtr/connaiss | person > person place text | stative
-look+for | suchen/sucht/suchte/gesucht | chercher | person animal > person animal thing clothes | action
+look for | suchen/sucht/suchte/gesucht | chercher | person animal > person animal thing clothes | action
 find/found/found | finden/findet/fand/gefunden | trouver | person animal > person animal thing clothes |
 visit | besuchen/besucht/besuchte/besucht | visiter | person > place |
 invite | ein|laden/lädt/lud/eingeladen | inviter | person > person |
@@ -58,9 +59,9 @@ call | an|rufen/ruft/rief/angerufen | appeler/appelle/appellent/appelé/appeller
 help | helfen/hilft/half/geholfen dat | aider | person > person animal |
 thank | danken/dankt/dankte/gedankt dat | remercier | person > person |
 follow | ~folgen/folgt/folgte/gefolgt dat | suivre/suit/suivent/suivi/suivr | person animal > person animal vehicle | action
-listen+to | zu|hören/hört/hörte/zugehört dat | écouter | person > person | action
-wait+for | warten/wartet/wartete/gewartet auf:acc | attendre/attend/attendent/attendu/attendr | person > person public | action
-look+at | an|sehen/sieht/sah/angesehen | regarder | person animal > person animal thing nature | action
+listen to | zu|hören/hört/hörte/zugehört dat | écouter | person > person | action
+wait for | warten/wartet/wartete/gewartet auf:acc | attendre/attend/attendent/attendu/attendr | person > person public | action
+look at | an|sehen/sieht/sah/angesehen | regarder | person animal > person animal thing nature | action
 watch | beobachten/beobachtet/beobachtete/beobachtet | observer | person animal > person animal | action
 chase | verfolgen/verfolgt/verfolgte/verfolgt | poursuivre/poursuit/poursuivent/poursuivi/poursuivr | person animal > person animal |
 bite/bit/bitten | beißen/beißt/biss/gebissen | mordre/mord/mordent/mordu/mordr | animal > person animal |
@@ -106,12 +107,12 @@ believe | glauben/glaubt/glaubte/geglaubt dat | croire/croit/croient/cru/croir/c
 need | brauchen/braucht/brauchte/gebraucht | avoir+besoin/a/ont/eu/aur/av de | person > thing person | stative
 remember | sich erinnern/erinnert/erinnerte/erinnert an:acc | ~se souvenir/souvient/souviennent/souvenu/souviendr/souven de | person > person place show | stative
 fear | sich fürchten/fürchtet/fürchtete/gefürchtet vor:dat | avoir+peur/a/ont/eu/aur/av de | person animal > animal person | stative
-laugh+at | lachen/lacht/lachte/gelacht über:acc | ~se moquer de | person > person |
-think+of/thought/thought | denken/denkt/dachte/gedacht an:acc | penser à | person > person place |
-dream+of | träumen/träumt/träumte/geträumt von:dat | rêver de | person > person animal place vehicle |
-talk+to | sprechen/spricht/sprach/gesprochen mit:dat | parler à | person > person | action
-play+with | spielen/spielt/spielte/gespielt mit:dat | jouer avec | person animal > animal person | action
-take+care+of/took/taken | sich kümmern/kümmert/kümmerte/gekümmert um:acc | ~se occuper de | person > person animal | action
+laugh at | lachen/lacht/lachte/gelacht über:acc | ~se moquer de | person > person |
+think/thought/thought of | denken/denkt/dachte/gedacht an:acc | penser à | person > person place |
+dream of | träumen/träumt/träumte/geträumt von:dat | rêver de | person > person animal place vehicle |
+talk to | sprechen/spricht/sprach/gesprochen mit:dat | parler à | person > person | action
+play with | spielen/spielt/spielte/gespielt mit:dat | jouer avec | person animal > animal person | action
+take+care/took/taken of | sich kümmern/kümmert/kümmerte/gekümmert um:acc | ~se occuper de | person > person animal | action
 answer | antworten/antwortet/antwortete/geantwortet dat | répondre/répond/répondent/répondu/répondr à | person > person | action
 meet/met/met | treffen/trifft/traf/getroffen | rencontrer | person > person |
 kiss | küssen/küsst/küsste/geküsst | embrasser | person > person |

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 PARTS = "123"  # an expression has at most three parts that correspond to parts of its translations
 # Words inside fixed expressions whose tag is not that of the expression.
@@ -77,6 +78,25 @@ def spelled(form: str, tag: str, key: str, entity: str = "") -> list[Word]:
             )
         )
     return words
+
+
+_NOMINAL = {"DET", "NUM", "ADJ", "NOUN"}
+
+
+def adverbial(form: str, key: str, label: str, mark: str = "") -> Phrase:
+    """An expression of time or manner, named by what it is: a noun phrase, one with a preposition, else `label`.
+
+    >>> bracketed(adverbial("every:1 day:2", "when", "ADVP")), bracketed(adverbial("soon", "when", "ADVP"))
+    ('(NP (DET every) (NOUN day))', '(ADVP (ADV soon))')
+    """
+    parts: list[Node] = []
+    for is_nominal, group in groupby(spelled(form, "ADV", key), lambda word: word.tag in _NOMINAL):
+        words = list(group)
+        parts += [phrase("NP", words)] if is_nominal else words
+    first = parts[0]
+    if isinstance(first, Phrase) and len(parts) == 1:
+        return replace(first, mark=mark)
+    return phrase("PP" if isinstance(first, Word) and first.tag == "ADP" else label, parts, mark)
 
 
 def person_words(given: str, family: str | None, key: str) -> list[Word]:
