@@ -7,28 +7,26 @@ a split name the pictures, captions and pictures that no split names are not loo
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from regard.data.caption_config import CaptionConfig
+from regard.data.caption_lines import read_caption_lines
+from regard.data.pair_lines import BadLine
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
 from regard.data.reading import text_blocks
 from regard.data.split import NAMES, TEST, TRAIN, VALID, split_documents
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError
 
 EMPTY = "empty caption"
 NO_PICTURE = "caption without its picture"
 NO_CAPTION = "picture without captions"
 UNREADABLE = "unreadable picture"
 
-# Flickr8k's own form has a tab behind the number; copies are about that have an @ there, or an @ for the #.
-NUMBERED = re.compile(r"(?P<name>[^\t]+?)[#@]\d+[\t@](?P<caption>.*)", re.DOTALL)
 SKIP = "or leave such out: --skip-bad (data.skips_bad)"
 
 
@@ -103,51 +101,6 @@ def load_captions(
     return CaptionData(sets[TRAIN], sets[VALID], sets[TEST], pictures, config, dict(skipped.counts))
 
 
-def read_captions(path: Path) -> Iterator[tuple[int, str, str]]:
-    """(line, picture's name, caption) of every caption in a file, in order; captions may be empty."""
-    if not path.is_file():
-        raise RegardError(f"There is no file of captions '{path}'. Set captions to it.")
-    lines = "".join(text_blocks(path, str(path))).split("\n")
-    is_json = path.suffix in (".jsonl", ".json")
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            found = _record(line, where) if is_json else [_line(line, where)]
-            yield from ((number, name, " ".join(caption.split())) for name, caption in found)
-
-
-def _line(line: str, where: str) -> tuple[str, str]:
-    if match := NUMBERED.fullmatch(line):
-        return match["name"].strip(), match["caption"]
-    name, tab, caption = line.partition("\t")
-    if not tab or not name.strip():
-        raise RegardError(
-            f"{where} is no caption: {line[:60]!r}. A line is 'name.jpg<TAB>caption' or 'name.jpg#0<TAB>caption'; "
-            "files of JSON lines are named .jsonl."
-        )
-    return name.strip(), caption
-
-
-def _record(line: str, where: str) -> list[tuple[str, str]]:
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise RegardError(f"{where} is not JSON: {error}. JSONL has one JSON object a line.") from None
-    if not isinstance(record, dict):
-        raise RegardError(f"{where} is a JSON {type(record).__name__}, not an object with picture and caption.")
-    for field in ("picture", "caption"):
-        if field not in record:
-            raise RegardError(
-                f"{where} has no field '{field}'.{nearest(field, record)} It has: {', '.join(record) or 'none'}."
-            )
-    captions = [record["caption"]] if isinstance(record["caption"], str) else record["caption"]
-    if not isinstance(record["picture"], str) or not isinstance(captions, list):
-        raise RegardError(f"{where}: picture must be a name, and caption text or a list of texts.")
-    if not all(isinstance(caption, str) for caption in captions):
-        raise RegardError(f"{where}: caption holds something other than text. Give text or a list of texts.")
-    return [(record["picture"], caption) for caption in captions]
-
-
 def _names(path: str) -> list[str]:
     """The names in a file of a split, each once."""
     file = Path(path).expanduser()
@@ -171,13 +124,19 @@ def _check_apart(given: dict[str, list[str]]) -> None:
 def _captions_by_name(config: CaptionConfig, skipped: Skipped, wanted: set[str] | None) -> dict[str, list[str]]:
     path = Path(config.captions).expanduser()
     captions: dict[str, list[str]] = {}
-    for number, name, caption in read_captions(path):
-        if wanted is not None and name not in wanted:
+    for number, found in enumerate(read_caption_lines(path), start=1):
+        where = f"{path}, line {number}"
+        if isinstance(found, BadLine):
+            way_out = "To leave out such lines and count them: --skip-bad (data.skips_bad)."
+            skipped.add(found.kind, f"{where} {found.why} {way_out}")
             continue
-        if caption:
-            captions.setdefault(name, []).append(caption)
-        else:
-            skipped.add(EMPTY, f"{path}, line {number}: the caption of '{name}' is empty. Write one, {SKIP}.")
+        for name, caption in found:
+            if wanted is not None and name not in wanted:
+                continue
+            if caption:
+                captions.setdefault(name, []).append(caption)
+            else:
+                skipped.add(EMPTY, f"{where}: the caption of '{name}' is empty. Write one, {SKIP}.")
     return captions
 
 

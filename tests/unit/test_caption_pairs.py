@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from PIL import Image
 
 from regard.data.caption_config import CaptionConfig
-from regard.data.caption_pairs import CaptionData, load_captions, read_captions
+from regard.data.caption_pairs import CaptionData, load_captions
 from regard.errors import RegardError
 
 DATA = os.environ.get("REGARD_DATA")
@@ -77,20 +78,43 @@ def test_each_form_of_captions_says_the_same(folder: Folder, name: str, lines: S
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "why"),
+    ("name", "line", "why", "kind"),
     [
-        ("t.tsv", "a dog with no name", r"t.tsv, line 1 is no caption: 'a dog with no name'. A line is 'name.jpg<TAB>"),
-        ("t.jsonl", "{", "t.jsonl, line 1 is not JSON"),
-        ("t.jsonl", "[]", "line 1 is a JSON list, not an object"),
-        ("t.jsonl", '{"picture": "a", "captions": "b"}', "no field 'caption'. Did you mean 'captions'"),
-        ("t.jsonl", '{"picture": 1, "caption": "b"}', "picture must be a name"),
-        ("t.jsonl", '{"picture": "a", "caption": [1]}', "caption holds something other than text"),
+        ("t.tsv", b"a dog with no name", "is no caption: 'a dog with no name'. A line is 'name.jpg<TAB>", "one column"),
+        ("t.tsv", b"\ta dog", "names no picture. A caption needs the name", "no picture name"),
+        ("t.tsv", b" #0\ta dog", "names no picture", "no picture name"),
+        ("t.tsv", b"a.png\tcaf\xe9", "is not UTF-8 text: byte 0xe9 at its byte 10", "broken UTF-8"),
+        ("t.tsv", b"a.png\t" + b"x" * 100_000, "has 100,006 characters; at most 100,000", "too long"),
+        ("t.jsonl", b"{", "is not JSON", "not JSON"),
+        ("t.jsonl", b"[]", "is a JSON list, not an object", "not JSON"),
+        (
+            "t.jsonl",
+            b'{"picture": "a", "captions": "b"}',
+            "has no field 'caption'. Did you mean 'captions'",
+            "no field",
+        ),
+        ("t.jsonl", b'{"picture": 1, "caption": "b"}', "is no caption: picture must be a name", "no field"),
+        (
+            "t.jsonl",
+            b'{"picture": "a", "caption": [1]}',
+            "has a caption that holds something other than text",
+            "no field",
+        ),
+        ("t.jsonl", b'{"picture": " ", "caption": "b"}', "names no picture", "no picture name"),
+        ("t.jsonl", b'{"picture": "a", "caption": "\\ud800"}', "has a lone surrogate", "broken UTF-8"),
     ],
 )
-def test_a_line_that_is_no_caption_is_named(tmp_path: Path, name: str, line: str, why: str) -> None:
-    (tmp_path / name).write_text(line)
-    with pytest.raises(RegardError, match=why):
-        list(read_captions(tmp_path / name))
+def test_a_line_that_is_no_caption_is_named_or_counted(
+    folder: Folder, name: str, line: bytes, why: str, kind: str
+) -> None:
+    good = "a.png\tx" if name == "t.tsv" else '{"picture": "a.png", "caption": "x"}'
+    folder.add("a.png").captions(good, name=name)
+    folder.file.write_bytes(folder.file.read_bytes() + line + b"\n" + good.encode())
+    with pytest.raises(RegardError, match=rf"{name}, line 2 {re.escape(why)}.*--skip-bad \(data\.skips_bad\)\.$"):
+        folder.load()
+    data = folder.load(skips_bad=True)
+    assert data.train.captions == (("x", "x"),)
+    assert data.skipped == {kind: 1}
 
 
 def test_what_cannot_be_used_is_named_with_the_way_out(folder: Folder) -> None:
