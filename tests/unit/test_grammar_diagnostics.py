@@ -2,11 +2,13 @@
 
 import datetime
 import re
+from collections import Counter
 
 import pytest
 
 from regard.data.builtin.grammar import diagnostics
 from regard.data.builtin.grammar.diagnostics import TASKS
+from regard.data.builtin.grammar.held_out import SPLITS
 from regard.data.builtin.grammar.number_words import MONTHS, in_words, ordinal, year_in_words
 from regard.errors import RegardError
 
@@ -61,6 +63,22 @@ def test_a_number_is_the_one_its_words_name() -> None:
         assert source in (in_words(number), in_words(number, says_and=False), f"{number:,}")
         lengths.add(len(target))
     assert lengths == set(range(1, 8))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_number_fills_a_split_and_every_longer_one_is_as_frequent(split: str) -> None:
+    targets = [pair.target for pair in diagnostics.numbers(split, 3000)]
+    assert max(Counter(targets).values()) < 30  # one in 500 would be 6 of them; nought was one in six of validation
+    lengths = Counter(map(len, targets))
+    assert set(lengths) >= set(range(2, 8))
+    assert all(lengths[n_digits] > 3000 / 7 for n_digits in range(4, 8))
+
+
+def test_splits_share_no_number_whatever_the_seed() -> None:
+    held = {s: {p.target for seed in (0, 1) for p in diagnostics.numbers(s, 2000, seed)} for s in SPLITS}
+    assert not held["train"] & held["valid"]
+    assert not held["train"] & held["test"]
+    assert not held["valid"] & held["test"]
 
 
 def test_reversal_turns_round_and_copying_repeats() -> None:

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from regard.data.builtin.grammar.held_out import belongs, check_split, draw_until
+from regard.data.builtin.grammar.held_out import ONE_IN, belongs, check_split, draw_until, split_of
 from regard.data.builtin.grammar.lexicon import NOUNS
 from regard.data.builtin.grammar.number_words import MONTHS, in_words, ordinal, year_in_words
 
 YEARS = (1900, 2049)
 MAX_WORDS = 12
+MAX_DIGITS = 7
+ENOUGH_NUMBERS = 100
 _WORDS = [name for name, noun in NOUNS.items() if " " not in name and not noun.is_mass][:120]
 
 
@@ -42,7 +45,7 @@ def dates(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
 
 def numbers(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
     """A number below ten million in words or figures -> its digits."""
-    return _task("numbers", _number, split, n, seed)
+    return _task("numbers", lambda random: _number(random, split), split, n, seed)
 
 
 def reversal(split: str, n: int, seed: int = 0) -> Iterator[Pair]:
@@ -90,12 +93,32 @@ def _date(random: Random) -> Drawn:
     return Pair(random.choice(ways), f"{year}-{month:02}-{day:02}"), [("date", day, month)]
 
 
-def _number(random: Random) -> Drawn:
-    """Small numbers are as frequent as large ones: the number of digits is drawn first."""
-    n_digits = random.randint(1, 7)
-    number = random.randint(10 ** (n_digits - 1) if n_digits > 1 else 0, 10**n_digits - 1)
+def _number(random: Random, split: str) -> Drawn:
+    """The number of digits is drawn first, so that small numbers come too; then one of the split's numbers, evenly."""
+    (n_digits,) = random.choices(range(1, MAX_DIGITS + 1), _share_of_lengths(split))
+    while True:
+        number = random.choice(_of_length(n_digits))
+        if split_of(("number", number)) == split:
+            break
     ways = (in_words(number), in_words(number, says_and=False), f"{number:,}")
     return Pair(random.choice(ways), str(number)), [("number", number)]
+
+
+def _of_length(n_digits: int) -> range:
+    return range(10 ** (n_digits - 1) if n_digits > 1 else 0, 10**n_digits)
+
+
+@cache
+def _share_of_lengths(split: str) -> list[float]:
+    """How often each length is drawn: alike, but less where the split has few numbers of it, lest these fill it.
+
+    Of ten numbers with one digit validation has 0 alone: drawn as often as other lengths, it would be a sixth of all.
+    """
+    shares = []
+    for n_digits in range(1, MAX_DIGITS + 1):
+        numbers = _of_length(n_digits)[: 2 * ENOUGH_NUMBERS * ONE_IN]  # where there are so many, any split has enough
+        shares.append(min(1.0, sum(split_of(("number", n)) == split for n in numbers) / ENOUGH_NUMBERS))
+    return shares
 
 
 def _sequence(random: Random, change: Callable[[list[str]], Sequence[str]]) -> Drawn:
