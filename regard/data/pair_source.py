@@ -89,7 +89,7 @@ class PairReader:
         if part.form == "files":
             return self._aligned(*part.files)
         if part.form == "trees":
-            return tree_sides(part.files[0], self._data.tree_words, self._data.skips_bad)
+            return tree_sides(part.files[0], self._data.tree_words)
         return self._in_one(part.files[0], part.form)
 
     def _in_one(self, file: TextFile, form: str) -> Iterator[tuple[str, Sides | BadLine]]:

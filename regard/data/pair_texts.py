@@ -111,7 +111,10 @@ class PairTextFiles:
 
     def _form(self, part: PairFiles) -> tuple[str, ...]:
         """How a part is read; what is only for trees changes no key of others."""
-        return ("trees", self._data.tree_words) if part.form == "trees" else (part.form,)
+        if part.form != "trees":
+            return (part.form,)
+        # What was read around broken trees before they cost no others is not found any more.
+        return ("trees", self._data.tree_words, *(["only broken ones are lost"] if self._data.skips_bad else []))
 
     def _refuse_shared(self, hashes: dict[str, list[list[str]]]) -> None:
         """Scores on pairs that were trained on mean nothing."""

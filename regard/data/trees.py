@@ -126,9 +126,7 @@ def trees_of(
     for tree, line in _Brackets(name).read(lines, first_line):
         kept = tree if keeps_traces else without_traces(tree)
         if kept is None:
-            raise RegardError(
-                f"{name}, line {line}: this tree has no words, only traces. Remove it, or read with keeps_traces."
-            )
+            raise RegardError(f"{name}, line {line}: this tree has no words, only traces ({TRACE}). Remove it.")
         yield kept if keeps_functions else without_functions(kept)
 
 
@@ -159,8 +157,8 @@ def bare_label(label: str) -> str:
 class _Open:
     """A bracket that was opened on `line` and is not closed yet."""
 
-    def __init__(self, line: int) -> None:
-        self.line = line
+    def __init__(self, line: int, column: int) -> None:
+        self.line, self.column = line, column
         self.label = ""
         self.children: list[Tree | str] = []
 
@@ -175,9 +173,10 @@ class _Brackets:
     def read(self, lines: Iterable[str], first_line: int) -> Iterator[tuple[Tree, int]]:
         """Every tree with the line on which it begins."""
         for self.line, text in enumerate(lines, first_line):
-            for token in _TOKEN.findall(text):
+            for match in _TOKEN.finditer(text):
+                token = match[0]
                 if token == "(":
-                    self._begin()
+                    self._begin(match.start())
                 elif token == ")":
                     first = self.open[0].line if self.open else self.line
                     if (done := self._end()) is not None:
@@ -185,10 +184,9 @@ class _Brackets:
                 else:
                     self._name(token)
         if self.open:
-            first = self.open[0].line
-            self._refuse(first, f"this tree is never closed: {len(self.open)} closing bracket(s) are missing")
+            self._refuse_open(len(self.open))
 
-    def _begin(self) -> None:
+    def _begin(self, column: int) -> None:
         if len(self.open) == MAX_DEPTH:
             first = self.open[0].line
             self._refuse(
@@ -196,11 +194,19 @@ class _Brackets:
             )
         if len(self.open) > 1:
             self._check_label()
-        self.open.append(_Open(self.line))
+        self.open.append(_Open(self.line, column))
 
     def _check_label(self) -> None:
-        if not self.open[-1].label:
-            self._refuse(self.open[-1].line, "a bracket inside a tree has no label; write one after '('")
+        top = self.open[-1]
+        if top.label:
+            return
+        if top.column == 0 and top.line > self.open[0].line:  # it is no part of this tree: it begins the next
+            self._refuse_open(len(self.open) - 1)
+        self._refuse(top.line, "a bracket inside a tree has no label; write one after '('")
+
+    def _refuse_open(self, n_open: int) -> NoReturn:
+        missing = "1 closing bracket is" if n_open == 1 else f"{n_open} closing brackets are"
+        self._refuse(self.open[0].line, f"this tree is never closed: {missing} missing")
 
     def _name(self, token: str) -> None:
         if not self.open:

@@ -60,6 +60,7 @@ def test_words_may_stand_beside_phrases_and_then_have_no_tags() -> None:
     ("text", "says"),
     [
         ("(S (NN a))\n(S (NP (NN b))\n(S (NN c))", "line 2: this tree is never closed: 1 closing bracket"),
+        ("( (S\n  (NN a)\n( (S\n  (NN b)))", "line 1: this tree is never closed: 2 closing brackets are missing"),
         ("(S (NN a)))\n", r"line 1: '\)' closes a bracket that was never opened"),
         ("(S (NN a))\ndog", "line 2: 'dog' stands outside of any bracket"),
         ("(S (NP\n))", "line 1: the bracket 'NP' has no words"),
