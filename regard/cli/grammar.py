@@ -67,16 +67,17 @@ def grammar(
       regard data grammar --n 5000 --kind scene --only scenes --pixels 64 --out captions
     """
     from regard import terminal
-    from regard.data.builtin.grammar.corpus_files import PARTS, CorpusPlan, write_corpus
+    from regard.data.builtin.grammar.corpus_files import CorpusPlan, write_corpus
 
     tenth = max(1, n // 10)
     plan = CorpusPlan(
         n_of={"train": n, "valid": n_valid or tenth, "test": n_test or tenth},
         seed=seed,
-        parts=tuple(only) if only else PARTS,
+        parts=tuple(only) if only else None,
         kind=kind,
         n_pixels=pixels,
     )
     with terminal.draw_progress() as progress:
         write_corpus(out, plan, progress)
-    typer.echo(f"Wrote {out}")
+    n_files = sum(path.is_file() for path in out.rglob("*"))
+    typer.echo(f"Wrote {out}: {n_files:,} files; its README.md says what each holds.")

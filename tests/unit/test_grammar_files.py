@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from regard.cli import app
 from regard.data.builtin.grammar import Grammar
 from regard.data.builtin.grammar.corpus_files import PARTS, CorpusPlan, write_corpus
+from regard.data.builtin.grammar.corpus_readme import FILES
 from regard.errors import RegardError
 
 N_OF = {"train": 40, "valid": 7, "test": 6}
@@ -43,7 +45,9 @@ def test_every_file_has_a_line_for_every_sentence(corpus: Path, split: str) -> N
         [tuple(map(int, link.split("-"))) for link in line.split()] for line in lines(corpus / f"{split}.de-fr.align")
     ]
     assert read == [list(s.alignments["de", "fr"]) for s in known]
-    assert [line.split("\t")[1] for line in lines(corpus / f"{split}.sentiment.tsv")] == [s.sentiment for s in known]
+    for language in ("en", "de", "fr"):
+        rows = [tuple(line.split("\t")) for line in lines(corpus / f"{split}.{language}.sentiment.tsv")]
+        assert rows == [(s.text(language), s.sentiment) for s in known]
 
 
 def test_answers_stand_where_the_questions_file_says(corpus: Path) -> None:
@@ -81,6 +85,65 @@ def test_diagnostics_are_two_columns(corpus: Path) -> None:
             assert [line.count("\t") for line in lines(corpus / f"{split}.{task}.tsv")] == [1] * n
 
 
+def test_the_readme_names_every_file_with_its_first_line_and_counts_what_there_is(corpus: Path) -> None:
+    said = (corpus / "README.md").read_text(encoding="utf-8")
+    for path in corpus.rglob("*"):
+        name = re.sub(r"\b(valid|test)\.", "train.", str(path.relative_to(corpus)))
+        assert path.is_dir() or path.suffix == ".png" or path.name == "README.md" or f"`{name}`" in said, name
+    assert "regard data grammar --n 40 --valid 7 --test 6 --seed 3 --pixels 16" in said
+    for example in (
+        lines(corpus / "train.en")[0],
+        lines(corpus / "train.tok.en")[0],
+        lines(corpus / "train.en-de.align")[0],
+        lines(corpus / "train.en.mrg")[0],
+        lines(corpus / "train.dates.tsv")[0].replace("\t", " ⇥ "),
+        lines(corpus / "train.en.sentiment.tsv")[0].replace("\t", " ⇥ "),
+        lines(corpus / "train.en.pos")[0].replace("\t", " ⇥ "),
+        lines(corpus / "scenes" / "captions.en.tsv")[0].replace("\t", " ⇥ "),
+        next(line.strip() for line in lines(corpus / "train.questions.json") if '"question"' in line),
+    ):
+        assert example in said
+    known = list(Grammar(3).sentences("train", 40))
+    n_asked, n_drawn = sum(s.question is not None for s in known), sum(s.scene is not None for s in known)
+    assert f"| train | 40 | {n_asked} | {n_drawn} | 40 |" in said
+
+
+def test_the_readme_speaks_of_what_was_written_alone(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "dates", CorpusPlan({"train": 4}, parts=("dates",)))
+    said = (tmp_path / "dates" / "README.md").read_text(encoding="utf-8")
+    assert "`train.dates.tsv`" in said
+    assert not any(word in said for word in ("train.en", "scenes", "sentiment", "captions"))
+    assert "--only dates" in said
+    assert "| train | 4 |" in said
+
+
+def test_the_documentation_names_every_part() -> None:
+    said = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    for part in PARTS:
+        for described in FILES[part]:
+            assert f"`{described.names[0].format(split='train')}`" in said
+
+
+def test_what_a_kind_has_none_of_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="kind 'event' has no scenes, but the kind scene does: give --kind scene"):
+        CorpusPlan({"train": 1}, parts=("text", "scenes"), kind="event")
+    with pytest.raises(RegardError, match="kind 'question' has no questions, but the kinds event, opinion, "):
+        CorpusPlan({"train": 1}, parts=("questions",), kind="question")
+    words = ["data", "grammar", "--n", "5", "--kind", "event", "--only", "scenes", "--out", str(tmp_path / "out")]
+    with pytest.raises(RegardError, match="has no scenes"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_everything_of_a_kind_is_what_that_kind_has(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "event", CorpusPlan({"train": 3}, kind="event"))
+    names = {path.name for path in (tmp_path / "event").iterdir()}
+    assert "scenes" not in names
+    assert {"train.en", "train.questions.json"} <= names
+    write_corpus(tmp_path / "question", CorpusPlan({"train": 3}, kind="question"))
+    assert "train.questions.json" not in {path.name for path in (tmp_path / "question").iterdir()}
+
+
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(RegardError, match=r"is not empty \(it holds mine.txt\); choose another --out"):
@@ -102,10 +165,11 @@ def test_the_verb_writes_only_what_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()  # an empty folder is as good as none
     done = CliRunner().invoke(app, [*words, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert "Wrote" in done.output
+    assert f"Wrote {tmp_path / 'out'}: 22 files; its README.md says what each holds." in done.output
     names = {path.name for path in (tmp_path / "out").iterdir()}
     splits = ("train", "valid", "test")
-    assert names == {f"{s}.{e}" for s in splits for e in ("en", "de", "fr", "tok.en", "tok.de", "tok.fr", "dates.tsv")}
+    endings = ("en", "de", "fr", "tok.en", "tok.de", "tok.fr", "dates.tsv")
+    assert names == {"README.md", *(f"{split}.{ending}" for split in splits for ending in endings)}
     assert [len(lines(tmp_path / "out" / f"{s}.en")) for s in splits] == [20, 2, 3]
 
 

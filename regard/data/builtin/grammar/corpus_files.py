@@ -1,15 +1,6 @@
 """The grammar's sentences as files in the forms that other tools read, line i of each about the same sentence.
 
-train.en .de .fr              a sentence a line, as people write it
-train.tok.en .de .fr          the same with spaces between all words: what the files below count
-train.en-de.align ...         word alignments (Pharaoh: 0-0 1-2)
-train.en.pos, train.en.ner    a word and its tag a line, an empty line between sentences (CoNLL)
-train.en.mrg                  constituency trees
-train.sentiment.tsv           positive, negative or neutral
-train.questions.json          questions and answer spans in English (SQuAD 1.1)
-scenes/*.png, captions.tsv    pictures of the sentences of the kind "scene"; captions.en.tsv ... and train.txt ... hold
-                              the captions of one language and the names of one split, as `regard train` takes them
-train.dates.tsv, numbers, reversal, copying    source and target of the diagnostics
+A README.md among them says what each holds: corpus_readme.py has its words.
 """
 
 from __future__ import annotations
@@ -21,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.builtin.grammar.corpus_readme import Counts, readme
 from regard.data.builtin.grammar.diagnostics import TASKS
 from regard.data.builtin.grammar.forms import LANGUAGES
 from regard.data.builtin.grammar.grammar import PAIRS, Grammar, Sentence
-from regard.data.builtin.grammar.sentences import check_kind
+from regard.data.builtin.grammar.sentences import KINDS, check_kind
 from regard.data.builtin.grammar.words import placed
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
@@ -54,28 +46,54 @@ LINES: dict[str, dict[str, Line]] = {  # what -> ending of the file -> what it s
     "pos": {f"{a}.pos": _of(lambda s, a: _columns(s.words(a), s.tags[a]), a) for a in LANGUAGES},
     "ner": {f"{a}.ner": _of(lambda s, a: _columns(s.words(a), s.entities[a]), a) for a in LANGUAGES},
     "trees": {f"{a}.mrg": _of(lambda s, a: s.trees[a] + "\n", a) for a in LANGUAGES},
-    "sentiment": {"sentiment.tsv": lambda s: f"{s.text('en')}\t{s.sentiment}\n"},
+    "sentiment": {f"{a}.sentiment.tsv": _of(lambda s, a: f"{s.text(a)}\t{s.sentiment}\n", a) for a in LANGUAGES},
 }
 PARTS = (*LINES, "questions", "scenes", *TASKS)
+KINDS_WITH = {"questions": [kind for kind in KINDS if kind != "question"], "scenes": ["scene"]}  # others: every kind
 
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """What is to be written: how much of each split, and which parts."""
+    """What is to be written: how much of each split, and which parts; None: all that the kind has."""
 
     n_of: dict[str, int]
     seed: int = 0
-    parts: tuple[str, ...] = PARTS
+    parts: tuple[str, ...] | None = None
     kind: str | None = None
     n_pixels: int = 96
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
-        for part in self.parts:
+        for part in self.parts or ():
             if part not in PARTS:
                 raise RegardError(
                     f"There is nothing called '{part}' to write.{nearest(part, PARTS)} There is: {', '.join(PARTS)}."
                 )
+            if not self._has(part):
+                kinds = KINDS_WITH[part]
+                those = f"kind {kinds[0]} does" if len(kinds) == 1 else f"kinds {', '.join(kinds)} do"
+                raise RegardError(
+                    f"The kind '{self.kind}' has no {part}, but the {those}: give --kind {kinds[0]}, or leave --kind "
+                    "out for sentences of every kind."
+                )
+
+    def _has(self, part: str) -> bool:
+        return self.kind is None or self.kind in KINDS_WITH.get(part, KINDS)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The parts to write."""
+        return tuple(part for part in PARTS if part in self.parts) if self.parts else tuple(filter(self._has, PARTS))
+
+    @property
+    def command(self) -> str:
+        """What writes these files again."""
+        words = [f"--{'n' if split == 'train' else split} {n}" for split, n in self.n_of.items()]
+        words += [f"--seed {self.seed}"]
+        words += [f"--kind {self.kind}"] if self.kind else []
+        words += [f"--only {part}" for part in self.written] if self.parts else []
+        words += [f"--pixels {self.n_pixels}"] if "scenes" in self.written else []
+        return f"regard data grammar {' '.join(words)} --out FOLDER"
 
 
 def write_corpus(folder: Path, plan: CorpusPlan, progress: Progress = lambda what, done, total: None) -> None:
@@ -92,15 +110,21 @@ def write_corpus(folder: Path, plan: CorpusPlan, progress: Progress = lambda wha
 
 def _fill(folder: Path, plan: CorpusPlan, progress: Progress) -> None:
     captions: list[Captioned] = []
+    counts: dict[str, Counts] = {}
     for split, n in plan.n_of.items():
-        if set(plan.parts) - set(TASKS):
-            captions += _write_sentences(folder, plan, split, n, progress)
-        for name in plan.parts:
+        counted = Counts(n_pairs=n)
+        if set(plan.written) - set(TASKS):
+            drawn, n_questions = _write_sentences(folder, plan, split, n, progress)
+            captions += drawn
+            counted = Counts(n, n_questions, len(drawn), n)
+        for name in plan.written:
             if name in TASKS:
                 lines = [f"{pair.source}\t{pair.target}\n" for pair in TASKS[name](split, n, plan.seed)]
                 (folder / f"{split}.{name}.tsv").write_text("".join(lines), encoding="utf-8")
-    if "scenes" in plan.parts:
+        counts[split] = counted
+    if "scenes" in plan.written:
         _write_captions(folder / "scenes", captions, plan.n_of)
+    (folder / "README.md").write_text(readme(folder, plan.command, plan.written, counts), encoding="utf-8")
 
 
 def _write_captions(folder: Path, captions: list[Captioned], splits: Collection[str]) -> None:
@@ -112,29 +136,31 @@ def _write_captions(folder: Path, captions: list[Captioned], splits: Collection[
         (folder / name).write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _write_sentences(folder: Path, plan: CorpusPlan, split: str, n: int, progress: Progress) -> list[Captioned]:
-    """One split's files of sentences; returns the captions of its scenes."""
+def _write_sentences(
+    folder: Path, plan: CorpusPlan, split: str, n: int, progress: Progress
+) -> tuple[list[Captioned], int]:
+    """One split's files of sentences; returns the captions of its scenes, and how many questions were asked."""
     paragraphs: list[dict[str, Any]] = []
     captions: list[Captioned] = []
     with ExitStack() as stack:
         files = [
             (stack.enter_context(open(folder / f"{split}.{ending}", "w", encoding="utf-8")), line)
-            for part in plan.parts
+            for part in plan.written
             for ending, line in LINES.get(part, {}).items()
         ]
         for sentence in Grammar(plan.seed).sentences(split, n, plan.kind):
             for file, line in files:
                 file.write(line(sentence))
-            if "questions" in plan.parts and sentence.question is not None:
+            if "questions" in plan.written and sentence.question is not None:
                 paragraphs.append(_paragraph(sentence))
-            if "scenes" in plan.parts:
+            if "scenes" in plan.written:
                 captions += _draw(folder / "scenes", sentence, plan.n_pixels)
             progress(f"{split} sentences", sentence.index + 1, n)
-    if "questions" in plan.parts:
+    if "questions" in plan.written:
         content = {"version": "1.1", "data": [{"title": f"grammar {split}", "paragraphs": paragraphs}]}
         text = json.dumps(content, ensure_ascii=False, indent=1)
         (folder / f"{split}.questions.json").write_text(text + "\n", encoding="utf-8")
-    return captions
+    return captions, len(paragraphs)
 
 
 def _paragraph(sentence: Sentence) -> dict[str, Any]:
