@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from regard.config import RunConfig
 from regard.data.caption_pairs import CaptionSet, load_captions
+from regard.data.pair_encoding import encoded_text
 from regard.data.pictures import SUFFIXES, fitted, read_picture
 from regard.data.prepared_captions import PreparedCaptions, n_bytes, n_captions
 from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
@@ -30,6 +31,7 @@ from regard.run import PRECISIONS, weights_of
 from regard.score.evaluate import finite_perplexity
 from regard.score.translation import BleuScore
 from regard.text.tokenizer import Tokenizer
+from regard.text.word_pieces import words_of_ids
 from regard.training.caption_task import N_PICTURES, caption_bleu, summed_caption_nats
 from regard.training.device import pick_device
 from regard.training.weights import load_weights
@@ -130,15 +132,32 @@ class CaptionRun:
         return whole[first : first + data.size, first : first + data.size].copy()  # Pillow's own cannot be written
 
     def looked(
-        self, square: Square, caption: Caption, name: str = "", references: Sequence[str] = ()
+        self, picture: str | Path | Square, caption: str | Caption, name: str = "", references: Sequence[str] = ()
     ) -> PictureAttention:
-        """Where in the picture the model looked when it wrote each token of a caption."""
+        """Where in a picture the model looks when it writes each word of a caption, its own or any other.
+
+        Its `weights` are (words, rows, columns): of a word in several pieces, the mean over its pieces.
+        """
         self.check_attention()
+        square = self.square(Path(picture)) if isinstance(picture, str | Path) else picture
+        tokens = self._read(caption) if isinstance(caption, str) else caption.tokens
         seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2)
-        weights = looked_at(self.model, self.tokenizer, seen, caption.tokens)
-        words = [self.tokenizer.token_text(token).strip() for token in caption.tokens]
-        # A caption of no words still looked somewhere before it ended.
-        return PictureAttention.over(self.model.grid, square, words or ["(nothing)"], weights, name, references)
+        weights = looked_at(self.model, self.tokenizer, seen, tokens)  # (tokens, places)
+        words, numbers = words_of_ids(self.tokenizer, tokens)
+        if words:
+            rows = ([i for i, n in enumerate(numbers) if n == number] for number in range(len(words)))
+            weights = np.stack([weights[row].mean(axis=0) for row in rows])  # (words, places)
+        else:  # it still looked somewhere before it ended
+            words, weights = ["(nothing)"], weights[:1]
+        return PictureAttention.over(self.model.grid, square, words, weights, name, references)
+
+    def _read(self, caption: str) -> tuple[int, ...]:
+        """The tokens of a caption, as in training."""
+        text, limit = " ".join(caption.split()), self.model.max_context
+        tokens: tuple[int, ...] = tuple(encoded_text(self.tokenizer, text).tolist()) if text else ()
+        if limit is not None and len(tokens) > limit:
+            raise RegardError(f"The caption has {len(tokens)} tokens; at most {limit} fit into the model. Shorten it.")
+        return tokens
 
     def check_attention(self) -> None:
         """Refuse to draw what is not there."""

@@ -31,6 +31,7 @@ from regard.score.evaluate import finite_perplexity
 from regard.score.scored import Scored
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.text.tokenizer import Tokenizer
+from regard.text.word_pieces import words_of_tokens
 from regard.training.device import pick_device
 from regard.training.pair_task import readable_pairs, summed_nats
 from regard.training.weights import load_weights
@@ -362,20 +363,6 @@ def _of_split(data: Any, split: str) -> Any:
     if isinstance(data, str):
         return of_split(data, split) if is_grammar(data) else data
     return tuple(_of_split(part, split) for part in data)
-
-
-def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int | None]:
-    """For each token of a text the number of the word, between spaces, that it is a piece of; None: of none."""
-    word_at: list[int | None] = []
-    number = -1
-    for i, character in enumerate(text):
-        if character.isspace():
-            word_at.append(None)
-            continue
-        number += i == 0 or text[i - 1].isspace()
-        word_at.append(number)
-    spans = tokenizer.encode_with_offsets(text)[1]
-    return [next((w for w in word_at[start:end] if w is not None), None) for start, end in spans]
 
 
 @dataclass(frozen=True)

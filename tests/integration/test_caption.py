@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tiny_captions import THINGS, said, write_pictures
 from tiny_training import stop_at
@@ -17,7 +20,7 @@ from tiny_training import stop_at
 import regard as package
 from regard import api, caption_training, fitting
 from regard.caption_run import CaptionRun, picture_files
-from regard.decode.caption import Caption
+from regard.decode.caption import Caption, looked_at
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.terminal import MAX_ROWS
@@ -226,6 +229,48 @@ def test_what_looks_at_nothing_cannot_be_drawn(
     assert "has no attention to draw: it was trained with attention none" in done.err
     with pytest.raises(RegardError, match="has no attention to draw"):
         blind.looked(blind.square(picture), Caption("", (), 0.0, 0.0))
+
+
+def test_a_word_of_several_pieces_has_one_panel_and_its_name(
+    regard: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    given = recipe(*pictures) | {"tokenizer": {"kind": "bpe", "vocab_size": 262}}
+    pieces = api.train(given, out=tmp_path / "run", is_tested=False)
+    picture, said = pictures[0] / "red-top-left.png", "a red square top left"
+    looked = pieces.looked(picture, said)
+    assert looked.words == ("a", "red", "square", "top", "left")
+    ids = pieces.tokenizer.encode(said).tolist()
+    texts = [pieces.tokenizer.token_text(token) for token in ids]
+    assert texts[:5] == ["a", " ", "re", "d", " "]  # a space alone is no piece of a word
+    square = pieces.square(picture)
+    rows = looked_at(pieces.model, pieces.tokenizer, torch.from_numpy(square[None]).permute(0, 3, 1, 2), ids)
+    starts = [i for i, text in enumerate(texts) if text.startswith(" ")]
+    parts = np.split(np.arange(len(ids)), starts)
+    expected = [rows[[i for i in part if texts[i] != " "]].mean(axis=0) for part in parts]
+    np.testing.assert_allclose(looked.weights.reshape(5, -1), expected, rtol=0, atol=1e-12)
+    done = regard("caption", pieces.folder, picture, "--draw", tmp_path / "looked", "--max-length", 12)
+    page = (tmp_path / "looked" / "index.html").read_text()
+    assert re.findall("<span class=word>(.*?)</span>", page) == [escape(word) for word in done.out.split()]
+
+
+def test_a_picture_and_a_caption_can_be_given_by_name(run: CaptionRun, pictures: tuple[Path, Path]) -> None:
+    picture, said = pictures[0] / "red-top-left.png", "a red square top left"
+    looked = run.looked(str(picture), f" {said} ")
+    assert looked.words == tuple(said.split())
+    assert looked.weights.shape == (5, 4, 4)
+    caption = Caption(said, tuple(run.tokenizer.encode(said).tolist()), 0.0, 0.0)
+    np.testing.assert_array_equal(run.looked(run.square(picture), caption).weights, looked.weights)
+    assert run.looked(picture, "").words == ("(nothing)",)
+
+
+def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path, Path], tmp_path: Path) -> None:
+    short = api.train(
+        recipe(*pictures, decoder="transformer", max_context=4, n_heads=2), out=tmp_path / "run", is_tested=False
+    )
+    picture = pictures[0] / "red-top-left.png"
+    assert len(short.looked(picture, "a red square top").words) == 4
+    with pytest.raises(RegardError, match=r"The caption has 5 tokens; at most 4 fit into the model\. Shorten it"):
+        short.looked(picture, "a red square top left")
 
 
 def test_folders_and_globs_name_pictures_in_order(pictures: tuple[Path, Path], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from regard import api, pair_run, terminal
 from regard.data.pair_grammar import looked_into
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.pair_run import PairRun, load_pair_run, words_of_tokens
+from regard.pair_run import PairRun, load_pair_run
 from regard.run import load as load_text_run
 from regard.training.progress import Silent
 
@@ -294,18 +294,6 @@ def test_a_model_without_attention_aligns_nothing(tmp_path: Path) -> None:
     run = trained(tmp_path, model={"attention": "none"})
     with pytest.raises(RegardError, match=r"has no attention to align words by.*Train one with model.attention mlp"):
         run.aligned("the red house", "haus rot")
-
-
-def test_tokens_are_told_their_words() -> None:
-    words = tokenizer_of("word", None)
-    assert words_of_tokens(words, "the  red house") == [0, 1, 2]
-    pieces = tokenizer_of("char", None)
-    assert words_of_tokens(pieces, "a red") == [0, None, 1, 1, 1]
-    bpe = tokenizer_of("bpe", None)
-    found = words_of_tokens(bpe, "the blorp sleeps")
-    assert len(found) == len(bpe.encode("the blorp sleeps"))
-    assert sorted(set(found)) == [0, 1, 2]
-    assert found == sorted(found)  # type: ignore[type-var]
 
 
 def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: PairRun, tmp_path: Path) -> None:
