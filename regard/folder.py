@@ -206,7 +206,7 @@ def prepared_pairs_again(folder: Path, config: RunConfig, progress: Progress | N
     """The same for a run that reads pairs."""
     facts = _read_facts(folder / "run.json")
     found = open_prepared_pairs(facts.data)
-    if found is not None:
+    if found is not None and (found.train.word_tags is not None or not config.pairs.has_slots):
         return found
     tokenizer, target = config.tokenizer.replace(path=str(folder / "tokenizer.json")), config.target_tokenizer
     if target is not None:  # both sides may name one vocabulary, which is then kept once

@@ -186,7 +186,7 @@ def parse_score(constrained: Parser, free: Parser, pairs: Pairs) -> ParseScore:
 def brackets_of(parser: Parser, pairs: Pairs) -> BracketScore:
     """The score of the parses of all sources, against the trees that the targets are."""
     trees = [parse.tree for parse in parser.all(*_sentences(pairs))]
-    gold = [gold_tree(pairs.target_text(i), pairs.source_text(i).split(), parser.tree_words) for i in range(len(pairs))]
+    gold = [gold_tree(pairs, i, parser.tree_words) for i in range(len(pairs))]
     return bracket_f1([tree for tree in trees if tree is not None], gold, has_tags=parser.form.has_tags)
 
 

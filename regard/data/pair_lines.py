@@ -21,6 +21,14 @@ class BadLine(NamedTuple):
     why: str
 
 
+class TextPair(NamedTuple):
+    """Both sides of a pair; of a tree with slots for words, also the tag of every word, with spaces between them."""
+
+    source: str
+    target: str
+    word_tags: str = ""
+
+
 def read_lines(path: Path, name: str) -> Iterator[str | BadLine]:
     """The lines of a UTF-8 file, plain or compressed, without their line ends.
 
@@ -57,30 +65,30 @@ def _too_long(size: str) -> BadLine:
     return BadLine("too long", f"has {size}; at most {MAX_LINE:,} characters are read. Has the file lost line ends?")
 
 
-def checked_sides(source: str, target: str) -> tuple[str, str] | BadLine:
-    """Both sides without the white space around them, if there is something in each."""
-    source, target = source.strip(), target.strip()
+def checked_sides(pair: TextPair) -> TextPair | BadLine:
+    """A pair without the white space around its sides, if there is something in each."""
+    source, target = pair.source.strip(), pair.target.strip()
     if source and target:
-        return source, target
+        return pair._replace(source=source, target=target)
     which = "is empty" if not (source or target) else f"has an empty {'target' if source else 'source'}"
     return BadLine("empty side", f"{which}. Every pair needs a source and a target.")
 
 
-def columns(line: str) -> tuple[str, str] | BadLine:
+def columns(line: str) -> TextPair | BadLine:
     """The first two columns of a TSV line.
 
     >>> columns("Go.\\tGeh.\\tCC-BY 2.0")
-    ('Go.', 'Geh.')
+    TextPair(source='Go.', target='Geh.', word_tags='')
     """
     source, *others = line.split("\t")
     if not others:
         return BadLine(
             "one column", "has one column. TSV is source TAB target; for two aligned files give both: [a.en, a.de]."
         )
-    return source, others[0]
+    return TextPair(source, others[0])
 
 
-def fields(line: str, source_field: str, target_field: str) -> tuple[str, str] | BadLine:
+def fields(line: str, source_field: str, target_field: str) -> TextPair | BadLine:
     """The two texts of a JSON record; line ends inside them are read as spaces, since an output is one line."""
     try:
         record = json.loads(line)
@@ -103,4 +111,4 @@ def fields(line: str, source_field: str, target_field: str) -> tuple[str, str] |
         if len(text) > MAX_LINE:
             return _too_long(f"{len(text):,} characters in its field '{key}'")
         found.append(" ".join(text.splitlines()))
-    return found[0], found[1]
+    return TextPair(found[0], found[1])

@@ -11,13 +11,11 @@ from pathlib import Path
 from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
 from regard.data.pair_grammar import is_grammar, write_pairs
-from regard.data.pair_lines import BadLine, checked_sides, columns, fields, read_lines
+from regard.data.pair_lines import BadLine, TextPair, checked_sides, columns, fields, read_lines
 from regard.data.pairs_config import PairPart, PairsConfig
 from regard.data.source import HUB, TextFile, resolve
 from regard.data.tree_pairs import tree_sides
 from regard.errors import RegardError
-
-Sides = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,13 @@ class PairReader:
         self._data = data
         self.skipped: Counter[str] = Counter()
 
-    def pairs(self, part: PairFiles) -> Iterator[Sides]:
-        """(source, target) of every line that can be used; the first that cannot is an error unless `skips_bad`."""
-        for place, sides in self._found(part):
-            checked = sides if isinstance(sides, BadLine) else checked_sides(*sides)
+    def pairs(self, part: PairFiles) -> Iterator[TextPair]:
+        """The pair of every line that can be used; the first that cannot is an error unless `skips_bad`."""
+        for place, pair in self._found(part):
+            checked = pair if isinstance(pair, BadLine) else checked_sides(pair)
             if not isinstance(checked, BadLine):
-                yield checked[::-1] if self._data.is_reversed else checked
+                source, target, word_tags = checked
+                yield TextPair(target, source) if self._data.is_reversed else TextPair(source, target, word_tags)
             elif self._data.skips_bad:
                 self.skipped[checked.kind] += 1
             else:
@@ -84,26 +83,26 @@ class PairReader:
                     f"{place} {checked.why} To leave out such lines and count them: --skip-bad (data.skips_bad)."
                 )
 
-    def _found(self, part: PairFiles) -> Iterator[tuple[str, Sides | BadLine]]:
-        """Both sides of every pair, or what is wrong with it, and where it stands."""
+    def _found(self, part: PairFiles) -> Iterator[tuple[str, TextPair | BadLine]]:
+        """Every pair, or what is wrong with it, and where it stands."""
         if part.form == "files":
             return self._aligned(*part.files)
         if part.form == "trees":
             return tree_sides(part.files[0], self._data.tree_words)
         return self._in_one(part.files[0], part.form)
 
-    def _in_one(self, file: TextFile, form: str) -> Iterator[tuple[str, Sides | BadLine]]:
+    def _in_one(self, file: TextFile, form: str) -> Iterator[tuple[str, TextPair | BadLine]]:
         for number, line in enumerate(read_lines(file.path, file.name), start=1):
             yield f"{file.name}, line {number}", self._sides(line, form)
 
-    def _sides(self, line: str | BadLine, form: str) -> Sides | BadLine:
+    def _sides(self, line: str | BadLine, form: str) -> TextPair | BadLine:
         if isinstance(line, BadLine):
             return line
         if not line.strip():
-            return "", ""
+            return TextPair("", "")
         return columns(line) if form == "tsv" else fields(line, self._data.source_field, self._data.target_field)
 
-    def _aligned(self, source: TextFile, target: TextFile) -> Iterator[tuple[str, Sides | BadLine]]:
+    def _aligned(self, source: TextFile, target: TextFile) -> Iterator[tuple[str, TextPair | BadLine]]:
         n_source = n_target = 0
         for left, right in zip_longest(read_lines(source.path, source.name), read_lines(target.path, target.name)):
             n_source += left is not None
@@ -115,7 +114,7 @@ class PairReader:
             elif isinstance(right, BadLine):
                 yield f"{target.name}, line {n_target}", right
             else:  # where a side is empty, the file to look into is that side's
-                yield f"{(target if left.strip() else source).name}, line {n_source}", (left, right)
+                yield f"{(target if left.strip() else source).name}, line {n_source}", TextPair(left, right)
         if n_source != n_target and not self._data.skips_bad:
             names = (source.name, target.name) if n_source < n_target else (target.name, source.name)
             raise RegardError(

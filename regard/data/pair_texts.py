@@ -6,6 +6,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.cache import content_hash, key_of
+from regard.data.pair_lines import TextPair
 from regard.data.pair_rows import Rows, RowsWriter, open_rows
 from regard.data.pair_source import PairFiles, PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
@@ -23,6 +25,7 @@ from regard.text.learning import Progress
 
 FORMAT = 1  # another number: what older versions wrote is not found any more
 NOTE = "pairs.json"
+WORD_TAGS = "word_tags"
 BATCH = 2000  # pairs written at a time
 MAX_TAGS = 255
 
@@ -78,6 +81,8 @@ class PairTexts:
     tag_numbers: NDArray[np.uint8]
     tags: tuple[str, ...]
     counts: PairCounts
+    word_tags: Rows | None = None
+    """Of trees with slots for words: the tags of the words."""
 
     def rows(self, split: int) -> NDArray[np.int64]:
         return np.flatnonzero(self.split == split)
@@ -133,14 +138,16 @@ class PairTextFiles:
         """Read all, and write texts, splits and tags with a note of what there is."""
         reader, keys, n_bytes = PairReader(self._data), array("Q"), 0
         splits, tags = bytearray(), bytearray()
-        with RowsWriter(folder, "source", np.uint8) as sources, RowsWriter(folder, "target", np.uint8) as targets:
+        names = ("source", "target", *([WORD_TAGS] if self._data.has_slots else []))
+        with ExitStack() as files:
+            writers = {name: files.enter_context(RowsWriter(folder, name, np.uint8)) for name in names}
             found = self._pairs(reader)
             while batch := list(islice(found, BATCH)):
-                n_bytes += _write_texts(sources, [source for _, _, source, _ in batch])
-                n_bytes += _write_texts(targets, [target for _, _, _, target in batch])
-                splits.extend(number for number, *_ in batch)
-                tags.extend(tag for _, tag, *_ in batch)
-                keys.extend(_key(source, self._data.split_seed) for _, _, source, _ in batch)
+                for name, writer in writers.items():
+                    n_bytes += _write_texts(writer, [getattr(pair, name) for _, _, pair in batch])
+                splits.extend(number for number, _, _ in batch)
+                tags.extend(tag for _, tag, _ in batch)
+                keys.extend(_key(pair.source, self._data.split_seed) for _, _, pair in batch)
                 tell("reading", n_bytes, None)
         split = np.frombuffer(splits, dtype=np.uint8).copy()
         all_keys, n_train = np.frombuffer(keys, dtype=np.uint64), int(np.count_nonzero(split == TRAIN))
@@ -159,10 +166,15 @@ class PairTextFiles:
         note = {"counts": asdict(counts), "tags": list(self.tags)}
         (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
 
-    def _pairs(self, reader: PairReader) -> Iterator[tuple[int, int, str, str]]:
-        """Split, number of the tag, source and target of every pair: those of train first."""
+    def opened(self, folder: Path) -> PairTexts | None:
+        """What `write` wrote; None where it is not all there."""
+        found = open_texts(folder)
+        return None if found is not None and self._data.has_slots and found.word_tags is None else found
+
+    def _pairs(self, reader: PairReader) -> Iterator[tuple[int, int, TextPair]]:
+        """Split, number of the tag, and texts of every pair: those of train first."""
         for number, parts in sorted(self._parts.items()):
-            found = ((number, self._tag_number(part), *pair) for part in parts for pair in reader.pairs(part))
+            found = ((number, self._tag_number(part), pair) for part in parts for pair in reader.pairs(part))
             yield from islice(found, self._data.max_pairs if number == TRAIN else None)
 
     def _tag_number(self, part: PairFiles) -> int:
@@ -188,9 +200,12 @@ def open_texts(folder: Path) -> PairTexts | None:
         note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
         source, target = (open_rows(folder, side, np.uint8) for side in ("source", "target"))
         split, tags = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("split", "tags"))
-        if not len(source) == len(target) == len(split) == len(tags):
+        word_tags = open_rows(folder, WORD_TAGS, np.uint8) if (folder / f"{WORD_TAGS}.npy").exists() else None
+        columns = (source, target, split, tags, *([] if word_tags is None else [word_tags]))
+        if len({len(column) for column in columns}) > 1:
             return None
-        return PairTexts(folder.name, source, target, split, tags, tuple(note["tags"]), PairCounts(**note["counts"]))
+        known = tuple(note["tags"]), PairCounts(**note["counts"])
+        return PairTexts(folder.name, source, target, split, tags, *known, word_tags)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -65,6 +65,9 @@ class Pairs:
     rows: Ids
     tag_numbers: NDArray[Any]  # of every pair on disk: 0 for no tag, else 1 + its number among the tags
     tags: tuple[str, ...] = ()
+    word_tags: Rows | None = (
+        None  # of every pair on disk: the tags of a tree's words, where its target has slots for them
+    )
 
     @classmethod
     def of(cls, texts: Sequence[tuple[str, str]], source: Tokenizer, target: Tokenizer | None = None) -> Pairs:
@@ -90,6 +93,10 @@ class Pairs:
     def tag(self, i: int) -> str | None:
         number = int(self.tag_numbers[self.rows[i]])
         return self.tags[number - 1] if number else None
+
+    def tags_of_words(self, i: int) -> list[str] | None:
+        """The parts of speech of a source's words; None where they are in the target, or there are none."""
+        return None if self.word_tags is None else self.word_tags[self.rows[i]].tobytes().decode().split()
 
     @cached_property
     def source_lengths(self) -> Ids:
@@ -117,7 +124,7 @@ class Pairs:
         Files are often sorted: the first sentences of Tatoeba are its shortest, and score 5 BLEU above all of them.
         """
         rows = self.rows[np.arange(n) * len(self) // n] if n < len(self) else self.rows
-        return Pairs(self.source, self.target, rows, self.tag_numbers, self.tags)
+        return replace(self, rows=rows)
 
     def fitting(self, max_lengths: MaxLengths) -> Pairs:
         """Those that are not too long; all of them where none is."""
@@ -129,4 +136,4 @@ class Pairs:
 
     def only(self, chosen: NDArray[Any]) -> Pairs:
         """Some of these pairs: their numbers, or True for each that is wanted."""
-        return Pairs(self.source, self.target, self.rows[chosen], self.tag_numbers, self.tags)
+        return replace(self, rows=self.rows[chosen])

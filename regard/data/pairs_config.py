@@ -118,6 +118,11 @@ class PairsConfig(Settings):
         return any(part.form == "trees" for part in self.parts("train"))
 
     @property
+    def has_slots(self) -> bool:
+        """Whether targets are trees that do not say the tags of their words."""
+        return self.tree_words == "slot" and self.has_trees
+
+    @property
     def part_valid(self) -> float:
         """The part of the training pairs that is cut off for validation."""
         return self.p_valid if self.valid is None and not self._all_grammar() else 0.0

@@ -105,7 +105,7 @@ def _texts(data: PairsConfig, cache: Path, tell: Progress, only: Sequence[str] =
     with spool_folder(cache) as spool:
         files = PairTextFiles(data, spool, cache, only)
         folder = cache / "pair-texts" / files.key
-        return _found_or_made(folder, open_texts, lambda aside: files.write(aside, tell))
+        return _found_or_made(folder, files.opened, lambda aside: files.write(aside, tell))
 
 
 def _tokenizer(
@@ -193,7 +193,8 @@ def _open_ids(folder: Path, cache: Path) -> PreparedPairs | None:
     if not len(source.ids) == len(target.ids) == len(texts.split):
         return None
     train, valid, test = (
-        Pairs(source, target, texts.rows(number), texts.tag_numbers, texts.tags) for number in (TRAIN, VALID, TEST)
+        Pairs(source, target, texts.rows(number), texts.tag_numbers, texts.tags, texts.word_tags)
+        for number in (TRAIN, VALID, TEST)
     )
     return PreparedPairs(source.tokenizer, target.tokenizer, train, valid, test, texts.counts, folder.name)
 

@@ -6,9 +6,10 @@ Of (S (NP (DT the) (NN dog)) (VP (VBZ barks))) the source is "the dog barks" and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from regard.data.pair_lines import BadLine, read_lines
+from regard.data.pair_lines import BadLine, TextPair, read_lines
+from regard.data.pairs import Pairs
 from regard.data.source import TextFile
 from regard.data.tree_lines import LineForm, linearised, tree_of
 from regard.data.tree_stretches import Stretches
@@ -18,17 +19,10 @@ from regard.errors import RegardError
 FORMS = {"slot": LineForm(), "tag": LineForm(words="tag"), "bare": LineForm(has_tags=False)}
 """How trees are written for each `data.tree_words`."""
 
-# With XX for every word, scoring cannot read off the tags which words are punctuation. Of the 94,084 words of the Penn
-# Treebank's sample this tells all but 11 right; ' is left out, because most often it is a genitive.
-PUNCTUATION_TAGS = {
-    ",": ",", ".": ".", "?": ".", "!": ".", "``": "``", "`": "``", "''": "''",
-    ":": ":", ";": ":", "-": ":", "--": ":", "...": ":",
-}  # fmt: skip
 
-
-def tree_sides(file: TextFile, tree_words: str) -> Iterator[tuple[str, tuple[str, str] | BadLine]]:
+def tree_sides(file: TextFile, tree_words: str) -> Iterator[tuple[str, TextPair | BadLine]]:
     """Words and tokens of every tree, or what is wrong with it, and where it stands."""
-    form, place = FORMS[tree_words], f"{file.name},"
+    place = f"{file.name},"
     for stretch in Stretches(read_lines(file.path, file.name)):
         first = stretch[0].number
         bad = [(each.number, each.line) for each in stretch if isinstance(each.line, BadLine)]
@@ -42,17 +36,19 @@ def tree_sides(file: TextFile, tree_words: str) -> Iterator[tuple[str, tuple[str
             yield place, BadLine("broken tree", str(error).removeprefix(f"{place} "))
             continue
         for tree in trees:
-            yield f"{place} line {first}:", _sides(tree, form)
+            yield f"{place} line {first}:", _sides(tree, tree_words)
 
 
-def gold_tree(target: str, words: Sequence[str], tree_words: str) -> Tree:
-    """The tree that a pair's target says; with slots, only punctuation gets its part of speech back."""
-    tags = [PUNCTUATION_TAGS.get(word, "XX") for word in words] if tree_words == "slot" else None
-    return tree_of(target.split(), words, tags, FORMS[tree_words])
+def gold_tree(pairs: Pairs, i: int, tree_words: str) -> Tree:
+    """The tree that pair i was read from. Which words are punctuation is in its tags, whatever the target says."""
+    tags = pairs.tags_of_words(i)
+    assert tags is not None or tree_words != "slot", "pairs whose targets have slots keep the tags of their words"
+    return tree_of(pairs.target_text(i).split(), pairs.source_text(i).split(), tags, FORMS[tree_words])
 
 
-def _sides(tree: Tree, form: LineForm) -> tuple[str, str] | BadLine:
+def _sides(tree: Tree, tree_words: str) -> TextPair | BadLine:
     try:
-        return " ".join(tree.words), " ".join(linearised(tree, form))
+        target = " ".join(linearised(tree, FORMS[tree_words]))
     except RegardError as error:
         return BadLine("no parts of speech", f"{error} Trees that have none are read with data.tree_words: bare.")
+    return TextPair(" ".join(tree.words), target, " ".join(tree.tags) if tree_words == "slot" else "")

@@ -61,8 +61,7 @@ def _pairs(run: PairRun, data: Sequence[str] | None, split: str) -> Material:
     sources, targets = [pairs.source_text(i) for i in numbers], [pairs.target_text(i) for i in numbers]
     words = run.config.pairs.tree_words
     if run.is_parser:
-        gold = (gold_tree(target, source.split(), words) for source, target in zip(sources, targets, strict=True))
-        targets = [bracketed(tree) for tree in gold]
+        targets = [bracketed(gold_tree(pairs, i, words)) for i in numbers]
     watched = None
     if data is None:
         valid = prepared_pairs_again(run.folder, run.config).valid

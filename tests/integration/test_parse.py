@@ -103,6 +103,24 @@ def test_eval_leaves_out_broken_trees_where_it_is_told_to(memorised: PairRun, tm
     assert (found["n_pairs"], sum(found["skipped"].values())) == (2, 1)
 
 
+def test_with_slots_punctuation_is_what_the_gold_trees_call_so(
+    bank: Path, tmp_path: Path, own_cache: Path, regard: Regard
+) -> None:
+    """« and … are punctuation by their tags alone: S, NP and VP are left of the first tree, S and VP of the second.
+
+    So it is with what was prepared before tags were kept.
+    """
+    gold = "(S (PRN (`` «)) (NP (NNS dogs)) (VP (VBP bark) (PRN (: …))))\n(S (VP (VB go)) (. !))\n"
+    (tmp_path / "gold.mrg").write_text(gold)
+    data = {"train": str(bank), "test": str(tmp_path / "gold.mrg"), "p_valid": 0}
+    run = trained(bank, tmp_path / "run", data=data, train={"max_steps": 1})
+    told = json.loads(regard("eval", run.folder, "--data", tmp_path / "gold.mrg", "--json").out)
+    assert told["parses"]["n_gold"] == 5
+    for file in own_cache.glob("**/word_tags.*"):
+        file.unlink()
+    assert json.loads(regard("eval", run.folder, "--json").out)["parses"] == told["parses"]
+
+
 def test_an_untrained_run_writes_no_trees_unless_it_is_held_to(untrained: PairRun) -> None:
     score = untrained.evaluate(split="train").parses
     assert score is not None

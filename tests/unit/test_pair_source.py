@@ -25,7 +25,7 @@ def read(tmp_path: Path, **settings: Any) -> tuple[list[tuple[str, str]], dict[s
     spool.mkdir()
     reader = PairReader(data)
     parts = resolve_pairs(data.parts("train"), spool, tmp_path / "cache")
-    return [pair for part in parts for pair in reader.pairs(part)], dict(reader.skipped)
+    return [(pair.source, pair.target) for part in parts for pair in reader.pairs(part)], dict(reader.skipped)
 
 
 def written(tmp_path: Path, name: str, content: str | bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from regard.data.prepared_pairs import prepare_pairs
 from regard.data.tree_pairs import gold_tree
 from regard.data.trees import read_trees, trees_of
 from regard.errors import RegardError
-from regard.score.bracket_f1 import PUNCTUATION, bracket_f1
+from regard.score.bracket_f1 import bracket_f1
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 
@@ -48,7 +47,7 @@ def read(tmp_path: Path, **settings: Any) -> tuple[list[tuple[str, str]], dict[s
     spool.mkdir()
     reader = PairReader(data)
     parts = resolve_pairs(data.parts("train"), spool, tmp_path / "cache")
-    return [pair for part in parts for pair in reader.pairs(part)], dict(reader.skipped)
+    return [(pair.source, pair.target) for part in parts for pair in reader.pairs(part)], dict(reader.skipped)
 
 
 @pytest.mark.parametrize(("tree_words", "targets"), [("slot", SLOTS), ("tag", TAGS)])
@@ -189,27 +188,50 @@ def test_bpe_dropout_cuts_words_and_leaves_brackets() -> None:
     assert all(np.array_equal(b.targets, [[*target.encode("(S XX XX XX )S"), 0]]) for b in batch)
 
 
-def test_with_slots_a_gold_tree_still_tells_what_is_punctuation() -> None:
-    (tree,) = trees_of(["(S (NP (NN dogs)) (: --) (VP (VBP bark)) (. !))"])
-    words = list(tree.words)
-    slots = gold_tree("(S (NP XX )NP XX (VP XX )VP XX )S", words, "slot")
-    assert slots.tags == ("XX", ":", "XX", ".")
-    assert gold_tree("(S (NP NN )NP : (VP VBP )VP . )S", words, "tag") == tree
-    assert bracket_f1([slots], [tree]).n_gold == bracket_f1([tree], [slots]).n_gold == 3
+QUOTED = [
+    "(S (PRN (`` «)) (NP (NNS Hunde)) (VP (VBP bellen) (PRN (: …))) ('' »))",
+    "(S (NP (`` „) (NN Rex) ('' “)) (VP (VBZ bellt)) (. .))",
+]
+
+
+def prepared(tmp_path: Path, path: str, tree_words: str) -> Pairs:
+    words = TokenizerConfig(kind="word", vocab_size=None)
+    data = PairsConfig(train=path, format="trees", tree_words=tree_words, p_valid=0.0, p_test=0.0)
+    return prepare_pairs(data, words, words, cache=tmp_path / "cache").train
+
+
+@pytest.mark.parametrize("tree_words", ["slot", "tag"])
+def test_gold_trees_keep_their_tags_and_so_tell_what_is_punctuation(tmp_path: Path, tree_words: str) -> None:
+    """Without punctuation, and PRN that holds nothing else, both trees have S, NP and VP."""
+    path, trees = written(tmp_path, "my.mrg", "\n".join(QUOTED)), list(trees_of(QUOTED))
+    pairs = prepared(tmp_path, path, tree_words)
+    gold = [gold_tree(pairs, i, tree_words) for i in range(2)]
+    assert gold == trees
+    assert bracket_f1(trees, gold).n_gold == 6
+    assert [gold_tree(some, 0, tree_words) for some in (pairs.only(np.array([1])), pairs.some(1))] == [
+        trees[1],
+        trees[0],
+    ]
+
+
+def test_bare_trees_have_no_punctuation(tmp_path: Path) -> None:
+    pairs = prepared(tmp_path, written(tmp_path, "my.mrg", "(S (NP dogs) (VP bark) (PRN !))\n"), "bare")
+    gold = gold_tree(pairs, 0, "bare")
+    assert pairs.tags_of_words(0) is None
+    assert bracket_f1([gold], [gold], has_tags=False).n_gold == 4
+
+
+def test_tags_that_a_cache_does_not_have_are_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, "my.mrg", "\n".join(QUOTED))
+    first = prepared(tmp_path, path, "slot").tags_of_words(1)
+    for file in (tmp_path / "cache").glob("pair-texts/*/word_tags.*"):
+        file.unlink()
+    assert prepared(tmp_path, path, "slot").tags_of_words(1) == first == ["``", "NN", "''", "VBZ", "."]
 
 
 @pytest.mark.skipif("REGARD_DATA" not in os.environ, reason="REGARD_DATA names the folder with treebank/")
 @pytest.mark.parametrize("tree_words", ["slot", "tag"])
 def test_every_tree_of_the_treebanks_sample_comes_back(tmp_path: Path, tree_words: str) -> None:
     bank = Path(os.environ["REGARD_DATA"]) / "treebank"
-    pairs, trees = read(tmp_path, train=str(bank), format="trees", tree_words=tree_words)[0], list(read_trees(bank))
-    gold = [gold_tree(target, source.split(), tree_words) for source, target in pairs]
-    assert bracket_f1(gold, trees).exact == 1.0
-    if tree_words == "tag":
-        assert gold == trees
-        return
-    wrong: Counter[str] = Counter()
-    for found, tree in zip(gold, trees, strict=True):
-        for word, tag, true in zip(tree.words, found.tags, tree.tags, strict=True):
-            wrong[word] += (tag in PUNCTUATION) != (true in PUNCTUATION)
-    assert +wrong == {"'": 10, "Wa": 1}
+    pairs = prepared(tmp_path, str(bank), tree_words)
+    assert [gold_tree(pairs, i, tree_words) for i in range(len(pairs))] == list(read_trees(bank))
