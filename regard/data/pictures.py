@@ -24,9 +24,10 @@ from regard.data.cache import Held, cache_root, key_of, remove_abandoned
 from regard.errors import RegardError
 from regard.files import write_folder_atomically
 
-FORM = 1  # of what is kept; another number leaves older files aside
+FORM = 2  # of what is kept; another number leaves older files aside
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 MAX_PIXELS = 2**26  # 8192 x 8192
+MAX_16_BITS = 65_535.0
 N_AHEAD = 64  # pictures that are read while one is written
 
 Pixels = NDArray[np.uint8]
@@ -41,6 +42,8 @@ def read_picture(data: bytes) -> Image.Image:
         if image.width * image.height > MAX_PIXELS:  # a small file can unpack to more than there is memory
             raise RegardError(f"it has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
         image = ImageOps.exif_transpose(image)
+        if image.mode.split(";")[0] in ("I", "F"):
+            image = _of_8_bits(image)
         if image.has_transparency_data:
             image = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
@@ -51,6 +54,21 @@ def read_picture(data: bytes) -> Image.Image:
         raise RegardError("it is no picture that Pillow can read") from None
     except Exception as error:  # a damaged file can make Pillow's readers raise nearly anything
         raise RegardError(f"it is damaged: {error}") from None
+
+
+def _of_8_bits(image: Image.Image) -> Image.Image:
+    """A grey picture of more than 8 bits a pixel: Pillow would cut off all above 255, which is nearly all.
+
+    16 bits, also where they are kept in 32, become 8. Other numbers have no white of their own, so they are spread from
+    the lowest, black, to the highest; what is no number is black.
+    """
+    greys = np.asarray(image, dtype=np.float64)
+    known = greys[np.isfinite(greys)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    if image.mode != "F" and low >= 0 and high <= MAX_16_BITS:
+        low, high = 0.0, MAX_16_BITS
+    spread = np.nan_to_num((greys - low) * 255 / ((high - low) or 1.0), nan=0.0)
+    return Image.fromarray(spread.clip(0, 255).round().astype(np.uint8))
 
 
 def fitted(image: Image.Image, side: int, fit: str) -> Pixels:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.data.cache import cache_root, key_of
 from regard.data.caption_pairs import CaptionData
+from regard.data.pictures import FORM
 from regard.errors import RegardError
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
@@ -43,7 +44,7 @@ def picture_features(
         )
     fit = [config.size, config.n_margin, config.fit]
     # The pixels depend on how Pillow resamples, so on its version too.
-    key = key_of("trunk", PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
+    key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
     file = (cache or cache_root()) / "features" / f"{key}.safetensors"
     if not file.exists():
         write_weights({"features": _computed(encoder, data, n_batch, tell)}, file)

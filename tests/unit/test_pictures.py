@@ -54,6 +54,29 @@ def test_grey_and_palette_pictures_become_rgb() -> None:
     assert palette.getpixel((0, 0)) == RED
 
 
+@pytest.mark.parametrize("form", ["PNG", "TIFF"])
+def test_16_bits_of_grey_become_8_and_none_is_lost_to_white(form: str) -> None:
+    greys = np.array([[0, 128, 257, 32_768, 65_407, 65_535]], dtype=np.uint16)
+    image = read_picture(encoded(Image.fromarray(greys), form))
+    assert np.asarray(image)[0].tolist() == [[grey] * 3 for grey in (0, 0, 1, 128, 255, 255)]  # of 257 each, rounded
+
+
+@pytest.mark.parametrize(
+    ("greys", "expected"),
+    [
+        (np.array([[0, 257, 65_535]], dtype=np.int32), [0, 1, 255]),  # 16 bits in 32
+        (np.array([[0, 100_000, 1_000_000]], dtype=np.int32), [0, 26, 255]),
+        (np.array([[-100, 0, 300]], dtype=np.int32), [0, 64, 255]),
+        (np.array([[0.0, 0.5, 1.0]], dtype=np.float32), [0, 128, 255]),
+        (np.array([[0.25, np.nan, 0.75]], dtype=np.float32), [0, 0, 255]),
+        (np.array([[0.5, 0.5]], dtype=np.float32), [0, 0]),
+    ],
+)
+def test_grey_of_any_range_is_spread_from_black_to_white(greys: np.ndarray, expected: list[int]) -> None:
+    image = read_picture(encoded(Image.fromarray(greys), "TIFF"))
+    assert np.asarray(image)[0, :, 0].tolist() == expected
+
+
 def test_see_through_parts_stand_on_white() -> None:
     half = Image.new("RGBA", (2, 1), (0, 0, 0, 0))
     half.putpixel((1, 0), (0, 0, 255, 255))
