@@ -104,7 +104,8 @@ class CaptionRun:
     ) -> Iterator[tuple[Path, Square, list[Caption]]]:
         """Every picture with what the model sees of it and its captions, in order.
 
-        One that cannot be read is an error, or, where there is `skipped`, left out, and `skipped` is told why.
+        One that cannot be read is an error, once all before it are given; or, where there is `skipped`, it is left out,
+        and `skipped` is told why.
         """
         for first in range(0, len(files), N_PICTURES):
             shown: list[tuple[Path, Square]] = []
@@ -113,10 +114,17 @@ class CaptionRun:
                     shown.append((path, self.square(path)))
                 except RegardError as error:
                     if skipped is None:
-                        raise
+                        yield from self._with_captions(shown, config)  # those before it are not lost
+                        others = " To leave out such and go on: --skip-bad." if len(files) > 1 else ""
+                        raise RegardError(f"{error}{others}") from None
                     skipped(str(error))
-            found = self.captions([square for _, square in shown], config) if shown else []
-            yield from ((path, square, best) for (path, square), best in zip(shown, found, strict=True))
+            yield from self._with_captions(shown, config)
+
+    def _with_captions(
+        self, shown: Sequence[tuple[Path, Square]], config: BeamConfig
+    ) -> Iterator[tuple[Path, Square, list[Caption]]]:
+        found = self.captions([square for _, square in shown], config) if shown else []
+        yield from ((path, square, best) for (path, square), best in zip(shown, found, strict=True))
 
     def square(self, path: Path) -> Square:
         """A picture in a file, cut as those were that the model learned from."""
@@ -270,10 +278,15 @@ def picture_files(given: Sequence[str]) -> Iterator[Path]:
         else:
             found = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
         if not found:
-            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            what = f"The folder '{name}' holds no picture." if path.is_dir() else f"There is no picture '{name}'."
-            raise RegardError(f"{what}{nearest(path.name, siblings)} Pictures end in {', '.join(SUFFIXES)}.")
+            raise RegardError(f"{_not_found(path, name)} Pictures end in {', '.join(SUFFIXES)}.")
         yield from found
+
+
+def _not_found(path: Path, name: str) -> str:
+    if path.is_dir():
+        return f"The folder '{name}' holds no picture."
+    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    return f"There is no picture '{name}'.{nearest(path.name, siblings)}"
 
 
 def load_caption_run(folder: str | Path, device: str = "auto", precision: str = "float32") -> CaptionRun:

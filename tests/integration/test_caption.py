@@ -218,6 +218,25 @@ def test_what_is_wrong_is_said_in_one_sentence(
     assert len(done.out.splitlines()) == 1
 
 
+def test_a_bad_picture_loses_none_that_come_before_it(
+    regard: Callable[..., Any], run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for i, picture in enumerate(sorted(pictures[0].iterdir())[:3]):
+        (tmp_path / f"{i}.png").write_bytes(picture.read_bytes())
+    (tmp_path / "1b.png").write_text("this is no picture")
+    done = regard("caption", run.folder, tmp_path, "--draw", tmp_path / "looked")
+    assert done.code == 2
+    assert [Path(line.split("\t")[0]).name for line in done.out.splitlines()] == ["0.png", "1.png"]
+    assert "1b.png' cannot be used" in done.err
+    assert "Give JPEG, PNG or the like. To leave out such and go on: --skip-bad." in done.err
+    assert [path.name for path in sorted((tmp_path / "looked").iterdir())] == ["0001-0.png", "0002-1.png"]
+    done = regard("caption", run.folder, tmp_path, "--skip-bad")
+    assert "1b.png' cannot be used: it is no picture that Pillow can read. Give JPEG, PNG or the like.\n" in done.err
+    assert [Path(line.split("\t")[0]).name for line in done.out.splitlines() if "looked" not in line] == [
+        "0.png", "1.png", "2.png",
+    ]  # fmt: skip
+
+
 def test_what_looks_at_nothing_cannot_be_drawn(
     regard: Callable[..., Any], pictures: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -276,8 +295,10 @@ def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path,
 def test_folders_and_globs_name_pictures_in_order(pictures: tuple[Path, Path], tmp_path: Path) -> None:
     assert list(picture_files([str(pictures[0])])) == sorted(pictures[0].iterdir())
     assert len(list(picture_files([f"{pictures[0]}/*-left.png", f"{pictures[0]}/red-top-left.png"]))) == 7
-    with pytest.raises(RegardError, match="holds no picture"):
-        list(picture_files([str(tmp_path)]))
+    (tmp_path / "tt").mkdir()
+    (tmp_path / "t").mkdir()
+    with pytest.raises(RegardError, match=r"The folder '.*/t' holds no picture\. Pictures end in \.jpg"):
+        list(picture_files([str(tmp_path / "t")]))
 
 
 def test_a_frozen_encoder_starts_from_published_weights_and_carries_them(
