@@ -187,7 +187,15 @@ def _split(
     if len(train) and config.part_valid + config.part_test > 0:
         seed = config.split_seed.to_bytes(8, "little")
         keys = [_key(hashes[good[i]], seed) for i in train]
-        splits[train] = split_documents(np.array(keys, dtype=np.uint64), config.part_valid, config.part_test)
+        try:
+            splits[train] = split_documents(np.array(keys, dtype=np.uint64), config.part_valid, config.part_test)
+        except RegardError:
+            raise RegardError(
+                f"{len(set(keys))} different pictures in {len(keys)} are too few to set some apart for validation "
+                f"(p_valid {config.part_valid:g}) and test (p_test {config.part_test:g}): copies of a picture stay "
+                "together. Give more pictures, files of names (data.train, data.valid, data.test), or set data.p_valid "
+                "and data.p_test to 0."
+            ) from None
     return [[good[i] for i in np.flatnonzero(splits == split)] for split in (TRAIN, VALID, TEST)]
 
 

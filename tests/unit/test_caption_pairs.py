@@ -201,6 +201,17 @@ def test_shares_split_by_picture_and_a_copy_goes_with_its_original(folder: Folde
     assert other.test.names != data.test.names
 
 
+def test_too_few_different_pictures_to_split_are_told_as_pictures(folder: Folder) -> None:
+    names = [f"{i:02}.png" for i in range(60)]
+    folder.add(*names).captions(*(f"{name}\tone" for name in names))
+    for i, name in enumerate(names):
+        (folder.pictures / name).write_bytes((folder.pictures / names[i % 5]).read_bytes())
+    why = r"5 different pictures in 60 are too few .*p_valid 0\.05.*p_test 0\.05.*Give more pictures, files of names"
+    with pytest.raises(RegardError, match=why):
+        folder.load(p_valid=0.05, p_test=0.05)
+    assert len(folder.load().train) == 60
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
