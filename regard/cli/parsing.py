@@ -19,7 +19,9 @@ def parse(
         str | None, typer.Option("--to", metavar="TAG", help="The kind of trees, where it was trained with tags.")
     ] = None,
     beam: Annotated[int, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy.")] = 5,
-    draw: Annotated[bool, typer.Option("--draw", help="Draw each tree over several lines.")] = False,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Draw each tree over several lines, a blank line between two.")
+    ] = False,
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="DIR", help="Write each tree as a picture too, DIR/1.svg, ...")
     ] = None,
@@ -53,6 +55,8 @@ def parse(
     from regard.lens.tree_picture import tree_svg, tree_text
     from regard.pair_run import load_pair_run
 
+    if draw and as_json:
+        raise RegardError("--draw draws trees for people, --json writes objects for programs. Leave one of them out.")
     loaded = load_pair_run(run, precision=precision)
     config = BeamConfig(beam=beam)
     more = [load_pair_run(other, precision=precision) for other in others or ()]
@@ -62,7 +66,7 @@ def parse(
             svg.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RegardError(f"The folder '{svg}' cannot be made: {error.strerror}. Give --svg another.") from None
-    is_typed = line_terminal.is_typed(file)
+    is_typed, is_below_another = line_terminal.is_typed(file), False
     with line_terminal.source_lines(file, skip_bad) as lines, line_terminal.lines_progress(lines) as progress:
         found = parser.lines(
             lines,
@@ -79,6 +83,8 @@ def parse(
                 line = {"line": number, "tree": text, "log_prob": log_prob}
                 print(json.dumps(line, ensure_ascii=False), flush=is_typed)
             elif draw and tree is not None:
-                print(tree_text(tree, terminal.console.width), flush=is_typed)
+                gap = "\n" if is_below_another else ""
+                print(gap + tree_text(tree, terminal.console.width), flush=is_typed)
             else:
                 print(text, flush=is_typed)
+            is_below_another = tree is not None

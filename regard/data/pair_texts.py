@@ -48,7 +48,7 @@ class PairCounts:
         """In a sentence.
 
         >>> print(PairCounts(90, 5, 5, {"empty side": 2, "one column": 1}))
-        90 pairs for training, 5 for validation, 5 for test; 3 lines left out (2 empty side, 1 one column)
+        90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)
         """
         text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
         if self.skipped:
@@ -63,9 +63,9 @@ def told_skipped(skipped: Mapping[str, int]) -> str:
     """How many lines were left out, in words.
 
     >>> told_skipped({"too long": 1})
-    '1 line left out (1 too long)'
+    '1 line left out (too long: 1)'
     """
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(skipped.items()))
+    kinds = ", ".join(f"{kind}: {n:,}" for kind, n in sorted(skipped.items()))
     n_lines = sum(skipped.values())
     return f"{n_lines:,} {'line' if n_lines == 1 else 'lines'} left out ({kinds})"
 
@@ -157,7 +157,7 @@ class PairTextFiles:
         sizes = np.bincount(split, minlength=len(NAMES)).tolist()
         for number, parts in self._parts.items():
             if not sizes[number]:
-                raise RegardError(f"There is no pair in {parts[0].files[0].name} ({NAMES[number]}). Give some.")
+                raise self._none_left(parts[0].files[0].name, number, n_train)
         is_seen = np.isin(all_keys, all_keys[split == TRAIN])
         seen = {NAMES[n]: int(np.count_nonzero(is_seen[split == n])) for n in (VALID, TEST)}
         counts = PairCounts(
@@ -165,6 +165,17 @@ class PairTextFiles:
         )
         note = {"counts": asdict(counts), "tags": list(self.tags)}
         (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
+
+    def _none_left(self, name: str, number: int, n_train: int) -> RegardError:
+        if number != TRAIN or not n_train:
+            return RegardError(f"There is no pair in {name} ({NAMES[number]}). Give some.")
+        parts = {"validation (p_valid {:g})": self._data.part_valid, "test (p_test {:g})": self._data.part_test}
+        taken = " and ".join(f"to {what.format(part)}" for what, part in parts.items() if part)
+        there_are = "There is 1 pair" if n_train == 1 else f"There are {n_train:,} pairs"
+        return RegardError(
+            f"{there_are} in {name}, and none is left to train on: at least one goes {taken}. Give more pairs, "
+            "separate files, or set p_valid and p_test to 0."
+        )
 
     def opened(self, folder: Path) -> PairTexts | None:
         """What `write` wrote; None where it is not all there."""

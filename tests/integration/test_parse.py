@@ -161,6 +161,21 @@ def test_trees_as_drawings_pictures_and_json(memorised: PairRun, tmp_path: Path,
     assert -1 < lines[0]["log_prob"] < 0
 
 
+def test_drawings_have_a_blank_line_between_them_and_are_no_json(
+    memorised: PairRun, tmp_path: Path, regard: Regard
+) -> None:
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n{SENTENCES[5]}\n\n{SENTENCES[2]}\n")
+    drawn = regard("parse", memorised.folder, tmp_path / "in.txt", "--draw").out.split("\n\n")
+    assert [block.rstrip().splitlines()[-1].split() for block in drawn] == [
+        ["dogs", "bark", "."],
+        ["go", "!"],
+        ["dogs", "bark", "."],
+    ]
+    both = regard("parse", memorised.folder, tmp_path / "in.txt", "--draw", "--json")
+    assert both.code == 2
+    assert "--draw draws trees for people, --json writes objects for programs. Leave one of them out." in both.err
+
+
 def test_runs_of_one_vocabulary_parse_together(
     memorised: PairRun, untrained: PairRun, tmp_path: Path, regard: Regard
 ) -> None:

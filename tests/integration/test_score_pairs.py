@@ -106,7 +106,7 @@ def test_eval_leaves_out_lines_that_cannot_be_used_where_it_is_told_to(
     assert "--skip-bad" in done.err
     done = regard(*words, "--skip-bad")
     assert done.code == 0, done.err
-    assert "2 lines left out (1 empty side, 1 too long)." in done.out
+    assert "2 lines left out (empty side: 1, too long: 1)." in done.out
     found = json.loads(regard(*words, "--skip-bad", "--json").out)
     assert (found["n_pairs"], found["skipped"]) == (3, {"empty side": 1, "too long": 1})
     assert run.evaluate([str(file) for file in files], skips_bad=True).to_dict() == found

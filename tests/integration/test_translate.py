@@ -269,16 +269,16 @@ def bad_files(folder: Path, source: bytes, target: bytes) -> tuple[Path, Path]:
 
 
 BAD: dict[str, tuple[bytes, bytes, list[str], str]] = {
-    "files of unequal length": (b"one\n", b"", ["bad.de ends after line 10", "bad.en has 11 lines"], "1 no partner"),
-    "an empty line": (b"\n", b"\n", ["bad.en, line 11 is empty"], "1 empty side"),
-    "an empty side": (b"one\n", b" \n", ["bad.de, line 11 has an empty target"], "1 empty side"),
+    "files of unequal length": (b"one\n", b"", ["bad.de ends after line 10", "bad.en has 11 lines"], "no partner: 1"),
+    "an empty line": (b"\n", b"\n", ["bad.en, line 11 is empty"], "empty side: 1"),
+    "an empty side": (b"one\n", b" \n", ["bad.de, line 11 has an empty target"], "empty side: 1"),
     "a line of 100,001 characters": (
         b"x" * 100_001 + b"\n",
         b"eins\n",
         ["line 11 has 100,001 characters"],
-        "1 too long",
+        "too long: 1",
     ),
-    "broken UTF-8": (b"caf\xe9\n", b"eins\n", ["bad.en, line 11 is not UTF-8", "0xe9"], "1 broken UTF-8"),
+    "broken UTF-8": (b"caf\xe9\n", b"eins\n", ["bad.en, line 11 is not UTF-8", "0xe9"], "broken UTF-8: 1"),
 }
 
 

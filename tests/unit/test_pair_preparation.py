@@ -177,7 +177,7 @@ def test_bad_lines_are_counted_and_a_cache_of_them_is_not_taken_for_a_clean_one(
     found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
     assert found.counts.skipped == {"one column": 1, "empty side": 2}
     assert str(found.counts) == (
-        "90 pairs for training, 5 for validation, 5 for test; 3 lines left out (2 empty side, 1 one column)"
+        "90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)"
     )
     with pytest.raises(RegardError, match=r"a\.tsv, line 101 has one column"):
         prepare_pairs(data.replace(skips_bad=False), tokenizer_config("byte"), cache=cache)
@@ -197,6 +197,18 @@ def test_a_file_without_pairs_is_named(tmp_path: Path, given: str, cache: Path) 
     data = PairsConfig(train=given, valid=str(tmp_path / "bad.tsv"), skips_bad=True)
     with pytest.raises(RegardError, match=r"There is no pair in .*bad\.tsv \(valid\)"):
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
+
+
+def test_a_split_that_leaves_nothing_to_train_on_says_how_many_pairs_there_are(tmp_path: Path, cache: Path) -> None:
+    data = PairsConfig(train=tsv(tmp_path / "two.tsv", made_up(2)))
+    message = (
+        r"There are 2 pairs in .*two\.tsv, and none is left to train on: at least one goes to validation \(p_valid "
+        r"0\.05\) and to test \(p_test 0\.05\)\. Give more pairs, separate files, or set p_valid and p_test to 0\."
+    )
+    with pytest.raises(RegardError, match=message):
+        prepare_pairs(data, tokenizer_config("byte"), cache=cache)
+    with pytest.raises(RegardError, match=r"There is 1 pair in .*: at least one goes to test \(p_test 0\.05\)\."):
+        prepare_pairs(data.replace(max_pairs=1, p_valid=0.0), tokenizer_config("byte"), cache=cache)
 
 
 def test_the_same_pairs_for_training_and_test_are_refused(tmp_path: Path, given: str, cache: Path) -> None:
