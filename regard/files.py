@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import RegardError
@@ -31,8 +31,8 @@ def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
     path = Path(path)
     aside = _aside(path)
     with _explaining(path.parent):
+        _make(path.parent, path.parent)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             if isinstance(data, bytes):
                 aside.write_bytes(data)
             else:
@@ -51,8 +51,8 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
     folder = Path(folder)
     aside = _aside(folder)
     with _explaining(folder.parent):
+        _make(aside, folder)
         try:
-            aside.mkdir(parents=True)
             fill(aside)
             for file in sorted(aside.rglob("*")):
                 _sync(file)
@@ -62,6 +62,16 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
             shutil.rmtree(aside, ignore_errors=True)
             raise
         _sync(folder.parent)
+
+
+def check_can_be_made(folder: Path) -> None:
+    """Refuse a folder that cannot be made, before hours go into what it is to hold; nothing is left of the trial."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    with _explaining(folder.parent):
+        _make(folder, folder)
+    for path in missing:
+        with suppress(OSError):  # somebody else's by now
+            path.rmdir()
 
 
 def remove_folder(folder: Path) -> None:
@@ -87,6 +97,16 @@ def _aside(path: Path) -> Path:
     return path.with_name(f"{PARTIAL}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
+def _make(path: Path, folder: Path) -> None:
+    """Make `path`, which is `folder` or stands in for it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if _is_full(error) or _is_forbidden(error):
+            raise
+        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another.") from None
+
+
 def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -102,7 +122,7 @@ def _explaining(folder: Path) -> Iterator[None]:
     except OSError as error:
         if _is_full(error):
             raise RegardError(_no_space(folder)) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if _is_forbidden(error):
             raise RegardError(f"Cannot write in {folder}: {error.strerror}. Choose a folder that is yours.") from error
         raise
     except Exception as error:
@@ -114,6 +134,10 @@ def _explaining(folder: Path) -> Iterator[None]:
 
 def _is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _is_forbidden(error: OSError) -> bool:
+    return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def _no_space(folder: Path) -> str:

@@ -16,9 +16,21 @@ class SourceOrVerb(TyperGroup):
     """`regard data SOURCE` looks at a source: a first word that is no verb of this group is one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer's Context or click's, by its version
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+        first = args[0] if args else "-"
+        is_option = first.startswith("-") and first != "-"  # of this group, which has --help alone
+        if first not in self.commands and not is_option:
+            self._check_near(first)
             args = ["look", *args]
         return super().parse_args(ctx, args)
+
+    def _check_near(self, first: str) -> None:
+        """Refuse a verb that is written wrong: as a source, it would be told that sources take no --out."""
+        from regard.errors import RegardError, nearest
+
+        verbs = [name for name, verb in self.commands.items() if not verb.hidden]
+        close = nearest(first, verbs)
+        if first.isalpha() and close and not Path(first).exists():
+            raise RegardError(f"There is no file, folder, built-in text or verb called '{first}'.{close}")
 
 
 data = typer.Typer(

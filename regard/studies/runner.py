@@ -20,7 +20,7 @@ import torch
 from regard.comparison.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
-from regard.files import write_atomically
+from regard.files import check_can_be_made, write_atomically
 from regard.pair_run import PairRun, load_pair_run
 from regard.run import Run, load
 from regard.studies.finding import Study
@@ -96,6 +96,7 @@ def _write(study: Study, out: Path) -> None:
 def _check_place(out: Path, name: str) -> None:
     """Refuse a folder that holds anything but an earlier page of the same study."""
     if not out.exists():
+        check_can_be_made(out)
         return
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")

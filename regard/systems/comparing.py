@@ -20,7 +20,7 @@ from regard import __version__
 from regard.comparison.budget import duration_text
 from regard.comparison.result import to_json
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import check_can_be_made, write_atomically
 from regard.plan import Drawing
 from regard.systems.finished import FinishedRun, finished_runs
 from regard.systems.keep import OUTPUTS, keep_outputs, kept_outputs
@@ -157,6 +157,7 @@ def default_out(runs: Sequence[FinishedRun]) -> Path:
 def check_place(out: Path) -> None:
     """Refuse a folder that holds anything but an earlier comparison of runs."""
     if not out.exists():
+        check_can_be_made(out)
         return
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")

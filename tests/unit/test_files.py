@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.files import PARTIAL, remove_folder, remove_partial, write_atomically, write_folder_atomically
+from regard.files import (
+    PARTIAL,
+    check_can_be_made,
+    remove_folder,
+    remove_partial,
+    write_atomically,
+    write_folder_atomically,
+)
 
 
 def test_bytes_and_functions_write_the_whole_file_and_make_its_folder(tmp_path: Path) -> None:
@@ -60,6 +67,30 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(RegardError, match=rf"Cannot write in {tmp_path}: Permission denied\. Choose a folder"):
         write_atomically(tmp_path / "file", fail)
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    inside = tmp_path / "file" / "x"
+    said = rf"The folder '{inside}' cannot be made: Not a directory\. Choose another\."
+    with pytest.raises(RegardError, match=said):
+        write_folder_atomically(inside, lambda aside: None)
+    with pytest.raises(RegardError, match=said):
+        write_atomically(inside / "note.txt", b"one")
+    with pytest.raises(RegardError, match=said):
+        check_can_be_made(inside)
+    with pytest.raises(RegardError, match=r"The folder '/proc/xx' cannot be made: No such file or directory\."):
+        write_folder_atomically(Path("/proc/xx"), lambda aside: None)
+    with pytest.raises(RegardError, match=r"The folder '/proc/xx' cannot be made"):
+        check_can_be_made(Path("/proc/xx"))
+
+
+def test_a_folder_that_can_be_made_is_not_there_after_the_question(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    check_can_be_made(tmp_path / "a" / "b")
+    check_can_be_made(tmp_path / "kept")
+    check_can_be_made(tmp_path / "kept" / "c")
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["kept"]
 
 
 def test_other_errors_are_not_hidden(tmp_path: Path) -> None:

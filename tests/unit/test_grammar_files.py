@@ -153,6 +153,21 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_a_folder_inside_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(RegardError, match=r"The folder '.*mine.txt/x' cannot be made: Not a directory\."):
+        write_corpus(tmp_path / "mine.txt" / "x", CorpusPlan({"train": 1}))
+
+
+def test_a_word_near_the_verb_is_told_what_it_is_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["gramar", "--n", "5", "--out", "x"], ["gramar"]):
+        with pytest.raises(RegardError, match=r"built-in text or verb called 'gramar'. Did you mean 'grammar'\?"):
+            CliRunner().invoke(app, ["data", *words], catch_exceptions=False)
+    Path("gramar").write_text("the cat sat on the mat\n" * 50)
+    assert CliRunner().invoke(app, ["data", "gramar"]).exit_code == 0
+
+
 def test_an_unknown_part_is_refused_with_the_nearest() -> None:
     with pytest.raises(RegardError, match=r"nothing called 'tree' to write. Did you mean 'trees'\? There is: text, "):
         CorpusPlan({"train": 1}, parts=("tree",))
