@@ -29,6 +29,7 @@ LEVEL = 0.5  # the line runs where attention is so much of its largest
 LINE = (255, 176, 0)  # amber, which few things are
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
 PANEL, GAP, LABEL = 168, 14, 46  # pixels: a panel's side, between panels, for the words below
+FRAME = (201, 205, 211)  # the line around a picture: a white one would have no edge on the white ground
 INK, SOFT, GROUND = "#1c1e21", "#5d6470", "#ffffff"
 
 Weights = NDArray[np.floating]
@@ -143,12 +144,18 @@ def draw_panels(shown: PictureAttention, n_columns: int = 6) -> Image.Image:
     pen = ImageDraw.Draw(sheet)
     for i, (panel, (word, share)) in enumerate(zip(panels, labels, strict=True)):
         x, y = GAP + i % n_columns * (PANEL + GAP), GAP + i // n_columns * (height + LABEL)
-        sheet.paste(Image.fromarray(panel), (x, y))
+        paste_framed(sheet, panel, x, y)
         room = PANEL - (pen.textlength(share, font(13)) + 8 if share else 0)
         pen.text((x, y + height + 6), shortened(word, room, 16, pen), INK, font(16))
         pen.text((x + PANEL, y + height + 8), share, SOFT, font(13), anchor="ra")
     pen.text((GAP, GAP + height + 8), f"even: {shown.even:.1%}", SOFT, font(13))
     return sheet
+
+
+def paste_framed(sheet: Image.Image, picture: NDArray[np.uint8], x: int, y: int) -> None:
+    """Put a picture on a sheet, a thin frame around it, outside of its own pixels."""
+    sheet.paste(Image.fromarray(picture), (x, y))
+    ImageDraw.Draw(sheet).rectangle((x - 1, y - 1, x + picture.shape[1], y + picture.shape[0]), outline=FRAME)
 
 
 def write_panels(shown: PictureAttention, path: Path) -> Path:

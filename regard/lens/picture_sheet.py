@@ -17,6 +17,7 @@ from regard.lens.picture_attention import (
     encoded,
     fitted_to,
     font,
+    paste_framed,
     shaded,
     shortened,
 )
@@ -24,6 +25,8 @@ from regard.lens.picture_attention import (
 N_PICTURES = 10  # on a sheet; a caption more would not be looked at
 PICTURE, PANEL, N_COLUMNS = 156, 88, 10  # pixels: the picture at the left, a word's panel; panels in a row
 GAP, BETWEEN, TITLE, LABEL = 8, 22, 28, 22  # between panels, between pictures; for a caption, for a word
+LEFT = BETWEEN + PICTURE + BETWEEN  # where panels begin, and where they end
+RIGHT = LEFT + N_COLUMNS * (PANEL + GAP) - GAP
 LINE_WIDTH = 1.4
 N_COLOURS = 256
 
@@ -32,12 +35,12 @@ def draw_sheet(examples: Sequence[PictureAttention]) -> Image.Image:
     """The first pictures below each other: picture, caption, and a small panel for every word."""
     if not examples:
         raise RegardError("There is no caption to show. Give at least one.")
-    rows = [_row(shown) for shown in examples[:N_PICTURES]]
-    sheet = Image.new("RGB", (rows[0].width + 2 * BETWEEN, BETWEEN + sum(row.height + BETWEEN for row in rows)), GROUND)
+    heights = [_height(shown) for shown in examples[:N_PICTURES]]
+    sheet = Image.new("RGB", (RIGHT + BETWEEN, BETWEEN + sum(height + BETWEEN for height in heights)), GROUND)
     y = BETWEEN
-    for row in rows:
-        sheet.paste(row, (BETWEEN, y))
-        y += row.height + BETWEEN
+    for shown, height in zip(examples, heights, strict=False):
+        _draw(sheet, shown, y)
+        y += height + BETWEEN
     return sheet
 
 
@@ -53,18 +56,20 @@ def write_sheet(examples: Sequence[PictureAttention], path: Path) -> Path:
     return path
 
 
-def _row(shown: PictureAttention) -> Image.Image:
-    picture, small = fitted_to(shown.picture, PICTURE), fitted_to(shown.picture, PANEL)
-    left, step = PICTURE + BETWEEN, (PANEL + GAP, len(small) + LABEL)
+def _height(shown: PictureAttention) -> int:
+    """What a picture and its panels take."""
     n_rows = -(-len(shown.words) // N_COLUMNS)
-    width = left + N_COLUMNS * step[0] - GAP
-    row = Image.new("RGB", (width, max(len(picture) + LABEL, TITLE + n_rows * step[1])), GROUND)
-    pen = ImageDraw.Draw(row)
-    row.paste(Image.fromarray(picture), (0, 0))
-    pen.text((0, len(picture) + 4), shortened(shown.name, PICTURE, 12, pen), SOFT, font(12))
-    pen.text((left, 0), shortened(" ".join(shown.words), width - left, 16, pen), INK, font(16))
+    picture, panel = (len(fitted_to(shown.picture, width)) for width in (PICTURE, PANEL))
+    return max(picture + LABEL, TITLE + n_rows * (panel + LABEL))
+
+
+def _draw(sheet: Image.Image, shown: PictureAttention, top: int) -> None:
+    picture, small = fitted_to(shown.picture, PICTURE), fitted_to(shown.picture, PANEL)
+    pen = ImageDraw.Draw(sheet)
+    paste_framed(sheet, picture, BETWEEN, top)
+    pen.text((BETWEEN, top + len(picture) + 4), shortened(shown.name, PICTURE, 12, pen), SOFT, font(12))
+    pen.text((LEFT, top), shortened(" ".join(shown.words), RIGHT - LEFT, 16, pen), INK, font(16))
     for i, (word, weights) in enumerate(zip(shown.words, shown.weights, strict=True)):
-        x, y = left + i % N_COLUMNS * step[0], TITLE + i // N_COLUMNS * step[1]
-        row.paste(Image.fromarray(shaded(small, weights, LINE_WIDTH)), (x, y))
+        x, y = LEFT + i % N_COLUMNS * (PANEL + GAP), top + TITLE + i // N_COLUMNS * (len(small) + LABEL)
+        paste_framed(sheet, shaded(small, weights, LINE_WIDTH), x, y)
         pen.text((x, y + len(small) + 3), shortened(word, PANEL, 12, pen), INK, font(12))
-    return row

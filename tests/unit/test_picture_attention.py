@@ -16,6 +16,7 @@ from PIL import Image
 from regard.errors import RegardError
 from regard.lens.picture_attention import (
     DARKEST,
+    FRAME,
     GAP,
     LABEL,
     LINE,
@@ -85,6 +86,17 @@ def test_panels_stand_in_the_order_of_the_words() -> None:
     assert lit == [{"first", "last", "right"}, {"first"}, {"last"}, {"right"}]
 
 
+def test_a_white_picture_has_a_frame_around_it() -> None:
+    even = PictureAttention(WHITE, ("a",), np.full((1, 4, 4), 1 / 16))
+    sheet = np.asarray(draw_panels(even))
+    for left in (GAP, GAP + PANEL + GAP):
+        inside = sheet[GAP : GAP + PANEL, left : left + PANEL]
+        assert (inside == 255).all()
+        around = sheet[GAP - 1 : GAP + PANEL + 1, left - 1 : left + PANEL + 1]
+        edges = [around[0], around[-1], around[:, 0], around[:, -1]]
+        assert all((edge == FRAME).all() for edge in edges)
+
+
 def test_the_share_on_the_strongest_place_is_told() -> None:
     weights = np.array([[0.5, 0.25, 0.25, 0.0], [0.25] * 4])
     shown = PictureAttention.over((2, 2), WHITE, ["a", "b"], weights)
@@ -149,7 +161,9 @@ def test_a_panel_that_is_pointed_at_is_shown_large(tmp_path: Path) -> None:
       found.then = document.querySelector(".said").textContent;
       found.on = [...panels].map(p => p.classList.contains("on"));
       found.wide = document.documentElement.scrollWidth <= innerWidth;
+      const frames = [...document.querySelectorAll(".picture")].map(p => getComputedStyle(p).boxShadow);
+      found.framed = frames.map(frame => frame.endsWith("0px 0px 0px 1px"));
     """
     found = in_browser(tmp_path, html, script, width=500)
     assert found == {"before": True, "after": [False, True], "said": "two", "then": "one", "on": [True, False],
-                     "wide": True}  # fmt: skip
+                     "wide": True, "framed": [True] * 3}  # fmt: skip

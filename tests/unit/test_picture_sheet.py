@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.lens.picture_attention import PictureAttention
+from regard.lens.picture_attention import FRAME, PictureAttention
 from regard.lens.picture_sheet import BETWEEN, GAP, LABEL, N_COLUMNS, PANEL, PICTURE, TITLE, draw_sheet, write_sheet
 
 WHITE = np.full((8, 8, 3), 255, dtype=np.uint8)
@@ -39,6 +39,21 @@ def test_every_word_has_a_panel_after_the_picture_and_rows_break() -> None:
     second = BETWEEN + max(PICTURE + LABEL, TITLE + 2 * step) + BETWEEN + TITLE  # the next picture's panels
     assert corners(sheet, left, second) == [False, True, False, False]
     assert (sheet[BETWEEN : BETWEEN + PICTURE, BETWEEN : BETWEEN + PICTURE] == 255).all()  # the picture as it is
+
+
+def test_pictures_and_panels_have_frames_around_them() -> None:
+    even = PictureAttention(WHITE, ("a",) * N_COLUMNS, np.full((N_COLUMNS, 2, 2), 0.25))
+    sheet = np.asarray(draw_sheet([even]))
+    panels = BETWEEN + PICTURE + BETWEEN
+    last = panels + (N_COLUMNS - 1) * (PANEL + GAP)
+    for left, top, side in (
+        (BETWEEN, BETWEEN, PICTURE),
+        (panels, BETWEEN + TITLE, PANEL),
+        (last, BETWEEN + TITLE, PANEL),
+    ):
+        around = sheet[top - 1 : top + side + 1, left - 1 : left + side + 1]
+        assert (around[1:-1, 1:-1] == 255).all()
+        assert all((edge == FRAME).all() for edge in (around[0], around[-1], around[:, 0], around[:, -1]))
 
 
 def test_a_sheet_stops_after_ten_pictures() -> None:
