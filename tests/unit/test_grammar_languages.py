@@ -399,3 +399,40 @@ def test_a_preposition_stays_where_its_object_has_gone() -> None:
         "(S (NP (NP (DET The) (NOUN cat)) (SBAR (PRON that) (S (NP (DET the) (NOUN dog)) (VP (VERB looks) "
         "(PP (ADP for)))))) (VP (VERB sleeps)))"
     )
+
+
+@pytest.mark.parametrize(
+    ("to_whom", "said"),
+    [
+        (np("child"), {"the": {"à", "l'"}}),  # The woman gives the child a book. La femme donne un livre à l'enfant.
+        (np("nurse", many=True), {"the": {"aux"}}),
+        (m.NounPhrase("who", replace(ANNA, family="Meyer")), {"Anna": {"à", "Anna"}, "Meyer": {"à", "Meyer"}}),
+        (np("child", m.OWNED, owner=ANNA), {"Anna": {"Anna"}, "'s": {"à", "l'", "d'"}}),
+    ],
+)
+def test_french_to_is_linked_to_what_says_it_in_english_and_in_german(
+    to_whom: m.NounPhrase, said: dict[str, set[str]]
+) -> None:
+    gives = does(np("woman"), "give", np("book", m.A), recipient=to_whom, is_recipient_first=True)
+    first, second, third = (list(leaves(module.sentence(m.Meaning(gives)))) for module in (english, german, french))
+    links = aligned(first, third)
+    assert {text: {third[j].text for i, j in links if first[i].text == text} for text in said} == said
+    to = next(j for j, w in enumerate(third) if w.text in ("à", "aux"))
+    assert to in {j for _, j in aligned(second, third)}
+    assert [(first[i].text, second[j].text) for i, j in aligned(first, second) if first[i].text == "Meyer"] == [
+        ("Meyer", "Meyer") for w in first if w.text == "Meyer"
+    ]
+
+
+def test_a_new_thing_is_neuf_and_a_new_film_nouveau() -> None:
+    new = ADJECTIVES["new"]
+    said = {
+        np("bottle"): "La bouteille n'est pas neuve.",
+        np("shoe", many=True): "Les chaussures ne sont pas neuves.",
+        np("film"): "Le film n'est pas nouveau.",
+        np("school"): "L'école n'est pas nouvelle.",
+        m.Both("b", np("chair"), np("table")): "La chaise et la table ne sont pas neuves.",
+    }
+    for thing, text in said.items():
+        tree = french.sentence(m.Meaning(does(thing, None, predicate=new, negation=m.NOT)))
+        assert joined([w.text for w in leaves(tree)], "fr") == text

@@ -23,6 +23,7 @@ from regard.data.builtin.grammar.words import (
     Phrase,
     Word,
     adverbial,
+    also_meaning,
     leaves,
     person_words,
     phrase,
@@ -120,7 +121,11 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
         return verbs, [goal, manner, *where]
     receiver = noun_phrase(c.recipient, is_object=True, mark=f"{c.key}.recipient")
     if c.is_recipient_first and without != "object":
-        return verbs, [receiver, goal, manner, *where]
+        # French à is in the article or the name, as German's dative is; a key of its own, lest names link crosswise.
+        bearers = frozenset(
+            f"{c.recipient.key}.{part}" for part in ("d" if isinstance(c.recipient.head, Noun) else "nf")
+        )
+        return verbs, [also_meaning(receiver, bearers, f"{c.key}.given"), goal, manner, *where]
     return verbs, [goal, phrase("PP", [word("to", "ADP", f"{c.key}.to"), receiver]), manner, *where]
 
 

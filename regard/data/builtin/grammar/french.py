@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import FUTURE, PAST, PLURAL, PRESENT, Adjective, FrenchVerb, Person, Pronoun
+from regard.data.builtin.grammar.forms import (
+    FUTURE,
+    PAST,
+    PLURAL,
+    PRESENT,
+    Adjective,
+    FrenchVerb,
+    Noun,
+    Person,
+    Pronoun,
+)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -34,6 +44,8 @@ PRONOUNS = {"he": ("il", "le"), "she": ("elle", "la"), "they": ("ils", "les")}
 LINKS = {"and": "et", "but": "mais", "because": "parce que", "while": "pendant que", "if": "si"}
 BE = {PRESENT: ("est", "sont"), PAST: ("était", "étaient"), FUTURE: ("sera", "seront")}
 AUXILIARIES = {"avoir": ("a", "ont"), "être": BE[PRESENT]}
+MADE = {"thing", "clothes", "vehicle", "furniture"}
+NEUF = ("neuf", "neuve", "neufs", "neuves", "neuf")
 ELIDED = {"le", "la", "de", "ne", "que", "se"}
 ASPIRATED = ("hérisson", "hibou", "haricot", "huit")
 _VOWEL = re.compile(r"[aeiouhàâéèêëîïôöûùœ]", re.IGNORECASE)
@@ -92,7 +104,7 @@ def _after(c: m.Clause) -> list[Node]:
         nodes.append(adverbial(c.manner.french, f"{c.key}.manner", "AdP"))
     if c.predicate is not None:
         degree = spelled(c.degree.french, "ADV", f"{c.key}.degree") if c.degree else []
-        form = agreeing(c.predicate, c.subject.french_gender, c.subject.number)
+        form = agreeing(_as_predicate(c.predicate, c.subject), c.subject.french_gender, c.subject.number)
         nodes.append(phrase("AP", [*degree, *spelled(form, "ADJ", f"{c.key}.quality")]))
     if c.object is not None and c.verb is not None and not c.object.is_pronoun:
         is_direct = not c.verb.french.preposition
@@ -102,7 +114,7 @@ def _after(c: m.Clause) -> list[Node]:
         else:
             nodes.append(_with_preposition([word(c.verb.french.preposition, "ADP", f"{c.key}.particle")], goal))
     if c.recipient is not None:
-        nodes.append(_with_preposition([word("à", "ADP", f"{c.key}.to")], noun_phrase(c.recipient)))
+        nodes.append(_with_preposition([word("à", "ADP", f"{c.key}.to", f"{c.key}.given")], noun_phrase(c.recipient)))
     return [*nodes, *_where(c)]
 
 
@@ -192,6 +204,12 @@ def agreeing(adjective: Adjective, gender: str, number: str) -> str:
     if number == PLURAL:
         return feminines if gender == "f" else masculines
     return feminine if gender == "f" else masculine
+
+
+def _as_predicate(adjective: Adjective, subject: m.Thing) -> Adjective:
+    """What was made and not yet used is neuf; nouveau, of a predicate, is what was not there before."""
+    is_made = all(isinstance(part.head, Noun) and part.head.kind in MADE for part in subject.parts)
+    return replace(adjective, french=NEUF) if adjective.name == "new" and is_made else adjective
 
 
 def noun_phrase(thing: m.Thing, is_negated: bool = False) -> Phrase:

@@ -121,6 +121,17 @@ def with_texts(node: Node, texts: Iterator[str]) -> Node:
     return Phrase(node.label, tuple(with_texts(child, texts) for child in node.children), node.mark)
 
 
+def also_meaning(node: Phrase, keys: frozenset[str], more: str) -> Phrase:
+    """The same tree, where every word that has one of `keys` has `more` too."""
+    children: list[Node] = []
+    for child in node.children:
+        if isinstance(child, Phrase):
+            children.append(also_meaning(child, keys, more))
+        else:
+            children.append(replace(child, keys=child.keys | {more}) if child.keys & keys else child)
+    return replace(node, children=tuple(children))
+
+
 def without(node: Phrase, dropped: set[int]) -> Phrase:
     """The tree less these words, given by their `id`."""
     kept = [child for child in node.children if id(child) not in dropped]
