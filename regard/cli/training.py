@@ -50,7 +50,10 @@ def train(
         list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="Change one setting (repeatable).")
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Pairs: leave out lines that cannot be used, and count them.")
+        bool,
+        typer.Option(
+            "--skip-bad", help="Leave out pairs, trees, pictures and captions that cannot be used; count them."
+        ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the out folder.")] = False,
     dry_run: Annotated[

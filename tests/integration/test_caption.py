@@ -80,6 +80,8 @@ def test_a_run_is_trained_and_captions_in_processes_of_their_own(
 
 def test_help_has_an_example_and_the_table_says_what_can_be_set(regard: Callable[..., Any]) -> None:
     assert "regard caption runs/flickr8k photo.jpg" in regard("caption", "--help").out
+    told = " ".join(re.sub("[│\n]", " ", regard("train", "--help").out).split())
+    assert "Leave out pairs, trees, pictures and captions that cannot be used" in told
     manual = regard("models", "captioner").out
     for key in ("encoder", "is_frozen", "captions", "smoothing", "n_batch", "min_count"):
         assert key in manual
@@ -280,6 +282,17 @@ def test_a_picture_and_a_caption_can_be_given_by_name(run: CaptionRun, pictures:
     caption = Caption(said, tuple(run.tokenizer.encode(said).tolist()), 0.0, 0.0)
     np.testing.assert_array_equal(run.looked(run.square(picture), caption).weights, looked.weights)
     assert run.looked(picture, "").words == ("(nothing)",)
+
+
+def test_the_example_of_the_docs_runs(
+    run: CaptionRun, pictures: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "captions.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert "run.looked(" in example
+    picture = pictures[0] / "red-top-left.png"
+    exec(example.replace("runs/mine", str(run.folder)).replace("dog.jpg", str(picture)), {})
+    assert len(capsys.readouterr().out.splitlines()) == 3  # a line a word
 
 
 def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path, Path], tmp_path: Path) -> None:
