@@ -77,6 +77,9 @@ def compare(
         list[float] | None,
         typer.Option("--reach", help="Runs: tell what this validation score costs (repeatable; default: round ones)."),
     ] = None,
+    skip_bad: Annotated[
+        bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
+    ] = None,
     each: Annotated[
         bool | None, typer.Option("--each", help="Runs: compare seeds one by one, too, not as one system.")
     ] = None,
@@ -91,7 +94,8 @@ def compare(
     from regard.training.progress import reporter
 
     training = {"budget": budget, "params": params, "seeds": seeds, "tokenizer": tokenizer, "prompt": prompt}
-    testing = {"split": split, "beam": beam, "max-tokens": max_tokens, "device": device, "reach": reach, "each": each}
+    testing = {"split": split, "beam": beam, "max-tokens": max_tokens, "device": device, "reach": reach}
+    testing |= {"each": each, "skip-bad": skip_bad}
     if given_runs(contenders):
         refuse_options(training, "is for models that are trained to be compared, and these runs are finished")
         compare_finished(contenders, data, out, testing)

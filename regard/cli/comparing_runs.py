@@ -56,6 +56,7 @@ def compare_finished(
         **{name: value for name, value in asked.items() if value is not None},
         levels=options["reach"] or (),
         is_each=bool(options["each"]),
+        skips_bad=bool(options["skip-bad"]),
         out=place,
         progress=terminal.draw_progress,
         reporter=reporter(),

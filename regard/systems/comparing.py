@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +59,7 @@ def compare_runs(
     max_tokens: int = MAX_TOKENS,
     levels: Sequence[float] = (),
     is_each: bool = False,
+    skips_bad: bool = False,
     out: str | Path | None = None,
     progress: Drawing | None = None,
     reporter: Reporter | None = None,
@@ -66,7 +67,8 @@ def compare_runs(
     """Compare finished runs of models that translate, parse or describe pictures, and write the report into `out`.
 
     `data` are other test data than the runs' own, in the form that `regard eval --data` takes; `levels` are validation
-    scores whose cost is told. Runs that differ by their seed alone are one system, unless `is_each`.
+    scores whose cost is told. Runs that differ by their seed alone are one system, unless `is_each`. What of `data`
+    cannot be used is an error, or, where `skips_bad`, left out and counted.
     """
     decoding, reporter = Decoding(beam, device, max_tokens), reporter or Silent()
     pick_device(device, "--device")
@@ -75,7 +77,7 @@ def compare_runs(
     check_place(place)
     with (progress or nullcontext)() as draw:
         tell = draw or _silent
-        materials = [_read(run, data, split, tell) for run in runs]
+        materials = [_read(run, data, split, skips_bad, tell) for run in runs]
         check_same(runs, materials)
         chosen = np.flatnonzero(np.all([material.fits for material in materials], axis=0)).tolist()
         if not chosen:
@@ -96,16 +98,18 @@ def compare_runs(
             levels=levels,
             data=_data_words(runs[0], data, split),
             decoding=decoding.words,
-            command=_command(folders, data, split, decoding, levels, is_each, place),
+            command=_command(
+                folders, data, split, decoding, levels, {"--each": is_each, "--skip-bad": skips_bad}, place
+            ),
         )
     write_atomically(place / "compare.json", to_json(comparison))
     draw_systems(comparison, place, reporter.note)
     return comparison
 
 
-def _read(run: FinishedRun, data: Sequence[str] | None, split: str, tell: Progress) -> Material:
+def _read(run: FinishedRun, data: Sequence[str] | None, split: str, skips_bad: bool, tell: Progress) -> Material:
     tell(f"{run.name}: reading", 0, None)
-    return material_of(run, data, split)
+    return material_of(run, data, split, skips_bad)
 
 
 def _outputs(
@@ -188,7 +192,7 @@ def _command(
     split: str,
     decoding: Decoding,
     levels: Sequence[float],
-    is_each: bool,
+    flags: Mapping[str, bool],
     out: Path,
 ) -> str:
     words = ["regard", "compare", *map(str, folders)]
@@ -198,8 +202,7 @@ def _command(
         words += ["--split", split]
     for level in levels:
         words += ["--reach", f"{level:g}"]
-    if is_each:
-        words.append("--each")
+    words += [flag for flag, is_given in flags.items() if is_given]
     return shlex.join([*words, "--beam", str(decoding.beam), "--out", str(out)])
 
 

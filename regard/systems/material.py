@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -46,17 +46,20 @@ class Material:
     captions: tuple[PreparedCaptions, CaptionSet] | None = None
     has_tags: bool = True
     """Of trees: whether words have parts of speech."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """What could not be used and was left out, by kind."""
 
 
-def material_of(run: FinishedRun, data: Sequence[str] | None, split: str) -> Material:
+def material_of(run: FinishedRun, data: Sequence[str] | None, split: str, skips_bad: bool = False) -> Material:
     """A split of what the run was trained on, or other data in the form that it takes."""
     if run.task == "captions":
-        return _captions(load_caption_run(run.folder, "cpu"), data, split)
-    return _pairs(load_pair_run(run.folder, "cpu"), data, split)
+        return _captions(load_caption_run(run.folder, "cpu"), data, split, skips_bad)
+    return _pairs(load_pair_run(run.folder, "cpu"), data, split, skips_bad)
 
 
-def _pairs(run: PairRun, data: Sequence[str] | None, split: str) -> Material:
-    pairs = run.pairs_of(data, split)
+def _pairs(run: PairRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> Material:
+    other = None if data is None else run.other_pairs(data, split, skips_bad)
+    pairs = run.pairs_of(None, split) if other is None else other.train
     numbers = range(len(pairs))
     sources, targets = [pairs.source_text(i) for i in numbers], [pairs.target_text(i) for i in numbers]
     words = run.config.pairs.tree_words
@@ -73,11 +76,12 @@ def _pairs(run: PairRun, data: Sequence[str] | None, split: str) -> Material:
         watched=watched,
         pairs=pairs,
         has_tags=not run.is_parser or FORMS[words].has_tags,
+        skipped={} if other is None else other.counts.skipped,
     )
 
 
-def _captions(run: CaptionRun, data: Sequence[str] | None, split: str) -> Material:
-    prepared, pictures = run.pictures_of(data, split)
+def _captions(run: CaptionRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> Material:
+    prepared, pictures = run.pictures_of(data, split, skips_bad)
     watched = None
     if data is None:
         valid = prepared_captions_again(run.folder, run.config).data.valid
@@ -88,6 +92,7 @@ def _captions(run: CaptionRun, data: Sequence[str] | None, split: str) -> Materi
         fits=np.ones(len(pictures), dtype=bool),
         watched=watched,
         captions=(prepared, pictures),
+        skipped={} if data is None else prepared.data.skipped,
     )
 
 

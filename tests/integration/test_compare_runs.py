@@ -187,6 +187,13 @@ def test_other_test_data_and_other_splits_are_asked_for_as_in_eval(runs: list[Pa
     assert (found.setup.n_tested, found.setup.data) == (6, ", ".join(files))
     found = compare_runs(runs[:2], split="valid", beam=1, device="cpu", out=tmp_path / "valid")
     assert found.setup.n_tested == len(TEXTS)
+    Path(files[1]).write_text("\n".join(["", *(target for _, target in TEXTS[1:6])]) + "\n")
+    with pytest.raises(RegardError, match=r"line 1 has an empty target.*--skip-bad"):
+        compare_runs(runs[:2], data=files, beam=1, device="cpu", out=tmp_path / "bad")
+    found = compare_runs(runs[:2], data=files, beam=1, device="cpu", skips_bad=True, out=tmp_path / "bad")
+    assert found.setup.n_tested == 5
+    assert "Of the test data, 1 line left out (empty side: 1)." in found.setup.notes
+    assert "--skip-bad" in found.setup.command
 
 
 def test_runs_that_were_not_all_judged_by_bleu_are_shown_by_their_loss(
