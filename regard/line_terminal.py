@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, cast
 
 from regard.data.pair_lines import BYTE_ORDER_MARK, MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
@@ -27,8 +28,8 @@ class SourceLines:
     With `skips_bad` it is an empty line instead, and is counted.
     """
 
-    def __init__(self, stream: IO[bytes], skips_bad: bool = False) -> None:
-        self._stream, self._skips_bad = stream, skips_bad
+    def __init__(self, stream: IO[bytes], skips_bad: bool = False, is_typed: bool = False) -> None:
+        self._stream, self._skips_bad, self.is_typed = stream, skips_bad, is_typed
         self.skipped: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[str]:
@@ -64,24 +65,27 @@ def _read(line: bytes) -> str | BadLine:
 
 def is_typed(file: Path | None) -> bool:
     """Whether somebody types the lines and waits for each answer."""
-    return file is None and _is_terminal(sys.stdin)
+    return _is_standard_input(file) and _is_terminal(sys.stdin)
 
 
 @contextmanager
 def source_lines(file: Path | None, skips_bad: bool = False) -> Iterator[SourceLines]:
     """The lines of a file or of standard input."""
-    if file is None:
+    with _opened(file) as stream:
+        yield SourceLines(stream, skips_bad, is_typed(file))
+
+
+def _is_standard_input(file: Path | None) -> bool:
+    return file is None or str(file) == "-"
+
+
+def _opened(file: Path | None) -> AbstractContextManager[IO[bytes]]:
+    if file is None or _is_standard_input(file):
         if sys.stdin is None:  # Python's word for a descriptor 0 that is closed
             raise RegardError("Standard input is closed. Pipe lines in, or name a file of them.")
-        yield SourceLines(sys.stdin.buffer, skips_bad)
-        return
-    with _opened(file) as stream:
-        yield SourceLines(stream, skips_bad)
-
-
-def _opened(file: Path) -> IO[bytes]:
+        return nullcontext(sys.stdin.buffer)
     try:
-        return open(file, "rb")
+        return cast(IO[bytes], gzip.open(file, "rb")) if file.suffix == ".gz" else open(file, "rb")
     except FileNotFoundError:
         siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
         raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
@@ -95,11 +99,12 @@ def whole_lines(file: Path) -> list[str]:
         lines = []
         for number, line in enumerate(stream, start=1):
             try:
-                lines.append(line.decode("utf-8").rstrip("\r\n"))
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise RegardError(
                     f"'{file}', line {number} is not UTF-8 ({error.reason}). Convert it first, with iconv for example."
                 ) from None
+            lines.append(text.rstrip("\r\n"))
         return lines
 
 
@@ -122,7 +127,7 @@ def lines_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
 
     At the end it says how many were left out, whoever looks.
     """
-    began, is_shown = time.monotonic(), _is_terminal(sys.stderr) and not _is_terminal(sys.stdin)
+    began, is_shown = time.monotonic(), _is_terminal(sys.stderr) and not lines.is_typed
     n_too_long = 0
 
     def tell(done: LinesDone) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def translate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of a model that reads pairs.")],
-    file: Annotated[Path | None, typer.Argument(help="One source a line (default: standard input).")] = None,
+    file: Annotated[Path | None, typer.Argument(help="One source a line (default: -, standard input).")] = None,
     others: Annotated[
         list[Path] | None, typer.Option("--with", metavar="RUN", help="Average with this run too (repeatable).")
     ] = None,
@@ -58,8 +58,8 @@ def translate(
 ) -> None:
     """Translate lines, in their order; a pipe of any length is read as it comes.
 
-    With --n-best, --align or --json each target stands on a line of its own, with tabs between the number of its line,
-    counted from 1, text, score and alignment.
+    With --n-best each target stands on a line of its own: the number of its source's line, from 1 on, text and score,
+    with tabs between. --align puts a tab and the alignment behind; --json prints all of it as objects.
 
     [bold]Examples[/bold]
 
@@ -75,8 +75,13 @@ def translate(
     """
     from regard import line_terminal
     from regard.decode.config import BeamConfig
+    from regard.errors import RegardError
     from regard.pair_run import load_pair_run
 
+    if beam is not None and n_best > beam:
+        raise RegardError(
+            f"--n-best {n_best} of a search that keeps {beam}: make --beam {n_best} at least, or leave it out."
+        )
     sampling = _sampling(sample, beam, {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed})
     loaded = load_pair_run(run, precision=precision)
     config = BeamConfig(
@@ -100,17 +105,18 @@ def translate(
         for number, best in enumerate(found, start=1):
             for translation in best:
                 links = str(loaded.aligned(sources[0], translation.text, tag)) if align else None
+                column = translation.text.replace("\t", "\\t")
                 if as_json:
                     line = {"line": number, "text": translation.text, "log_prob": translation.log_prob}
                     line |= {"score": translation.score} | ({} if links is None else {"alignment": links})
                     print(json.dumps(line, ensure_ascii=False), flush=is_typed)
                 elif n_best > 1:
                     more = [] if links is None else [links]
-                    print(number, translation.text, f"{translation.score:.4f}", *more, sep="\t", flush=is_typed)
+                    print(number, column, f"{translation.score:.4f}", *more, sep="\t", flush=is_typed)
+                elif links is not None:
+                    print(column, links, sep="\t", flush=is_typed)
                 else:
-                    print(
-                        *([translation.text] if links is None else [translation.text, links]), sep="\t", flush=is_typed
-                    )
+                    print(translation.text, flush=is_typed)
             if align:
                 sources.pop(0)
 

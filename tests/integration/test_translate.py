@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from tiny_pairs import TEXTS, write_pairs
 
+from regard.decode.translate import Translator
 from regard.terminal import MAX_ROWS
 
 WORDS = ["tokenizer.kind=word", "tokenizer.vocab_size=null"]
@@ -87,6 +89,34 @@ def test_a_file_is_translated_alike_by_one_run_and_by_two(regard: Any, pair_run:
     expected = f"{TEXTS[7][1]}\n\n{TEXTS[2][1]}\n"
     assert regard("translate", pair_run, lines).out == expected
     assert regard("translate", pair_run, lines, "--with", pair_run, "--beam", 1).out == expected
+
+
+def test_a_line_is_the_same_with_a_byte_order_mark_compressed_and_piped(
+    regard_process: Any, regard: Any, pair_run: Path, lines: Path, tmp_path: Path
+) -> None:
+    expected = regard("translate", pair_run, lines).out
+    (tmp_path / "mark.en").write_bytes(b"\xef\xbb\xbf" + lines.read_bytes())
+    assert regard("translate", pair_run, tmp_path / "mark.en").out == expected
+    (tmp_path / "lines.en.gz").write_bytes(gzip.compress(lines.read_bytes()))
+    assert regard("translate", pair_run, tmp_path / "lines.en.gz").out == expected
+    assert regard_process("translate", pair_run, "-", stdin=lines.read_text()).out == expected
+    (tmp_path / "said.de").write_bytes(b"\xef\xbb\xbf" + expected.encode())
+    (tmp_path / "meant.de").write_text(expected)
+    done = regard_process("bleu", "-", "--reference", tmp_path / "said.de", "--json", stdin=expected)
+    assert done.out == regard("bleu", tmp_path / "meant.de", "--reference", tmp_path / "meant.de", "--json").out
+
+
+def test_tabs_in_a_target_break_no_columns(
+    regard: Any, pair_run: Path, lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "_spelled", lambda *_: "a\tb")
+    assert regard("translate", pair_run, lines).out == "a\tb\n\na\tb\n"
+    rows = regard("translate", pair_run, lines, "--n-best", 2).out.splitlines()
+    assert [row.split("\t")[1] for row in rows] == ["a\\tb", "a\\tb", "", "a\\tb", "a\\tb"]
+
+
+def test_more_than_the_search_keeps_is_refused(refuses: Any, pair_run: Path, lines: Path) -> None:
+    refuses("--n-best 5 of a search that keeps 2", words=["translate", pair_run, lines, "--beam", 2, "--n-best", 5])
 
 
 def test_the_best_are_sorted_and_numbered(regard: Any, pair_run: Path, lines: Path) -> None:
