@@ -8,6 +8,8 @@ from collections.abc import Sequence
 class StopText:
     """Passes text on until one of the stop strings would appear; holds back what may yet become one.
 
+    The one that is complete first counts, so that it does not matter in which pieces the text comes.
+
     >>> stop = StopText(["END"])
     >>> stop.push("the E"), stop.push("N"), stop.push("D now"), stop.is_stopped
     ('the ', '', '', True)
@@ -23,10 +25,10 @@ class StopText:
         if self.is_stopped:
             return ""
         self._held += text
-        found = [at for s in self._stops if (at := self._held.find(s)) >= 0]
+        found = [(at + len(s), at) for s in self._stops if (at := self._held.find(s)) >= 0]
         if found:
             self.is_stopped = True
-            return self._held[: min(found)]
+            return self._held[: min(found)[1]]
         keep = max((_overlap(self._held, s) for s in self._stops), default=0)
         shown, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         return shown

@@ -1,6 +1,6 @@
 """Stop strings, though the text arrives in pieces."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regard.decode.stop import StopText
@@ -26,7 +26,9 @@ def test_the_earliest_of_several_stops_wins() -> None:
 @given(
     st.lists(st.text(alphabet="ab", max_size=3), max_size=8), st.lists(st.text(alphabet="ab", max_size=3), max_size=3)
 )
+@example(["ab", "b"], ["b", "abb"])  # after the first piece there is a stop, whatever comes
+@example(["abb"], ["b", "abb"])
 def test_pieces_give_what_the_whole_text_gives(pieces: list[str], stops: list[str]) -> None:
     text = "".join(pieces)
-    cuts = [text.find(s) for s in stops if s and s in text]
-    assert shown(pieces, stops) == (text[: min(cuts)] if cuts else text)
+    ends = [(text.find(s) + len(s), text.find(s)) for s in stops if s and s in text]
+    assert shown(pieces, stops) == (text[: min(ends)[1]] if ends else text)
