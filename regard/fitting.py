@@ -37,3 +37,9 @@ def fit(
         )
     if before is not None and before == latest_checkpoint(folder):
         reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
+    elif result.reason == "patience":
+        n = config.train.patience
+        reporter.note(
+            f"Stopped after step {result.step}: no better score in {n} evaluation{'' if n == 1 else 's'} "
+            f"(train.patience). The best was at step {result.best_step}, whose weights are kept."
+        )

@@ -57,7 +57,7 @@ class CaptionTask:
             max_tokens=model.max_context,
         )
         self.lesson: Lesson = CaptionLesson(self.batches, teaching, features)
-        self.fingerprint = prepared.fingerprint
+        self.judged_by, self.fingerprint = teaching.judged_by, prepared.fingerprint
         lengths = [len(ids) for ids in self.batches.ids]
         self.n_target = max(1, round(sum(lengths) / len(lengths)))
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.

@@ -34,6 +34,9 @@ from regard.training.task import Task
 from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, read_tensors, write_weights
 
+JUDGES = {"bleu": "BLEU", "f1": "F1"}
+"""What a score can be judged by beside the loss, as people write it."""
+
 
 def train_task(
     model: TrainableModel,
@@ -280,7 +283,12 @@ class _Run:
             bits_per_byte=self._bits_per_byte(self.nats_per_token),
             tokens_per_second=self.tokens_per_second,
             valid_bits_per_byte=self.state.best_bits_per_byte,
+            best_score=self._best_score(),
         )
+
+    def _best_score(self) -> tuple[str, float] | None:
+        name, scores = JUDGES.get(self.task.judged_by), self.state.scores
+        return (name, -min(scores)) if name is not None and scores else None
 
     def result(self, reason: str) -> TrainResult:
         """The end: the model gets its best weights back."""

@@ -56,7 +56,7 @@ class PairTask:
             copies=self.copies,
         )
         self.lesson: Lesson = PairLesson(self.batches, teaching)
-        self.fingerprint = prepared.fingerprint
+        self.judged_by, self.fingerprint = teaching.judged_by, prepared.fingerprint
         pairs = self.batches.pairs
         self.n_source = max(1, round(float(pairs.source_lengths.mean())))
         self.n_target = max(1, round(float(pairs.target_lengths.mean()) + 1))

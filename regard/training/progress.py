@@ -19,6 +19,8 @@ class Status:
     bits_per_byte: float | None
     tokens_per_second: float | None
     valid_bits_per_byte: float | None = None
+    best_score: tuple[str, float] | None = None
+    """BLEU or F1 of the best evaluation and its name, where that decides which weights are kept."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -28,7 +30,10 @@ class Status:
         parts = [f"step {self.step}", f"{self.nats_per_token:.3f} nats/token"]
         if self.bits_per_byte is not None:
             parts.append(f"{self.bits_per_byte:.3f} bits/byte")
-        if self.valid_bits_per_byte is not None:
+        if self.best_score is not None:
+            name, score = self.best_score
+            parts.append(f"best {name} {score:.1f}")
+        elif self.valid_bits_per_byte is not None:
             parts.append(f"best valid {self.valid_bits_per_byte:.3f}")
         if self.tokens_per_second is not None:
             parts.append(f"{self.tokens_per_second:,.0f} tokens/s")

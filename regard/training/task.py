@@ -34,6 +34,8 @@ class Task(Protocol):
     bytes_per_token: float | None
     has_one_shape: bool
     """Whether one batch is as large as the next."""
+    judged_by: str
+    """What a score is judged by: "loss", or "bleu" or "f1", of which `Score.judged` is the negative."""
     sizes: str
     """The settings that make a batch smaller, for who has too little memory."""
 

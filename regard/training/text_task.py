@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class TextTask:
     """Predict the next token of `prepared.train`; judged by the nats a token of `prepared.valid`."""
 
+    judged_by = "loss"
     sizes = "train.n_batch or train.n_context"
 
     def __init__(self, model: GradientModel, prepared: Prepared, train: TrainConfig, seed: int) -> None:

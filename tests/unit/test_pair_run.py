@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.pair_run import PairRun, load_pair_run
 from regard.run import load as load_text_run
-from regard.training.progress import Silent
+from regard.training import pair_task
+from regard.training.progress import Lines, Silent
 
 GIVEN: dict[str, Any] = {
     "tokenizer": {"kind": "word", "vocab_size": None},
@@ -163,6 +165,25 @@ def test_a_finished_run_that_is_resumed_has_nothing_to_do(run: PairRun) -> None:
     api.train(out=run.folder, resume=True, reporter=told)
     assert "Nothing was left to do: the run ended at step 3 (max_steps)." in told.told
     assert (run.folder / "model.safetensors").read_bytes() == before
+
+
+def test_a_run_that_stops_early_says_why_and_shows_the_score_it_was_judged_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted = iter([10.0, 31.24, 5.0, 31.0])
+    monkeypatch.setattr(pair_task, "greedy_bleu", lambda *_: next(scripted))
+    out = io.StringIO()
+    train = {"max_steps": 50, "eval_every": 1, "patience": 2}
+    run = trained(tmp_path, reporter=Lines(out, every_seconds=0.0), train=train, teaching={"judged_by": "bleu"})
+    assert (
+        "Stopped after step 4: no better score in 2 evaluations (train.patience). "
+        "The best was at step 2, whose weights are kept.\n"
+    ) in out.getvalue()
+    assert "best BLEU 31.2" in out.getvalue()
+    assert "best valid" not in out.getvalue()
+    api.train(out=run.folder, resume=True, reporter=Lines(out))
+    assert "Nothing was left to do: the run ended at step 4 (patience)." in out.getvalue()
+    assert out.getvalue().count("Stopped after step") == 1
 
 
 def test_two_vocabularies_are_kept_and_are_not_tied(tmp_path: Path) -> None:

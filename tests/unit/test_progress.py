@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ def test_a_status_reads_as_loss_bits_speed_and_time_left() -> None:
     assert status().text() == "step 5  2.500 nats/token  1.250 bits/byte  12,346 tokens/s  1:30 left"
     bare = Status(step=0, progress=0.0, seconds=0.0, nats_per_token=2.5, bits_per_byte=None, tokens_per_second=None)
     assert bare.text() == "step 0  2.500 nats/token"
+
+
+def test_a_status_shows_the_score_that_decides_and_not_the_loss_beside_it() -> None:
+    by_bleu = replace(status(), valid_bits_per_byte=3.994, best_score=("BLEU", 31.24))
+    assert "best BLEU 31.2" in by_bleu.text()
+    assert "best valid" not in by_bleu.text()
+    assert "best valid 3.994" in replace(by_bleu, best_score=None).text()
 
 
 def test_lines_come_seldom_and_the_last_one_always() -> None:
