@@ -1,4 +1,4 @@
-"""The texts of pairs on disk: read once, checked, and each pair put into its split by its source."""
+"""The texts of pairs on disk: read once, checked, and each pair put into its split by its source, or by both texts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from regard.data.pair_lines import TextPair
 from regard.data.pair_rows import Rows, RowsWriter, open_rows
 from regard.data.pair_source import PairFiles, PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
+from regard.data.shared_texts import groups_by_text
 from regard.data.split import NAMES, TEST, TRAIN, VALID, split_documents
 from regard.errors import RegardError
 from regard.text.learning import Progress
@@ -112,7 +113,11 @@ class PairTextFiles:
         how = {NAMES[n]: [[*self._form(part), part.tag] for part in parts] for n, parts in self._parts.items()}
         names = ("source_field", "target_field", "is_reversed", "max_pairs", "skips_bad", "split_seed")
         settings = {name: value for name, value in data.to_dict().items() if name in names}
-        self.key = key_of(FORMAT, hashes, how, settings, data.part_valid, data.part_test)
+        # Trees are nobody's sources, and one without its words may be many sentences'.
+        is_cut = bool(data.part_valid or data.part_test)
+        self._goes_by_both = is_cut and len(data.parts("train")) > 1 and not data.has_trees
+        both = ["split by both texts"] if self._goes_by_both else []  # no other key changes
+        self.key = key_of(FORMAT, hashes, how, settings, data.part_valid, data.part_test, *both)
 
     def _form(self, part: PairFiles) -> tuple[str, ...]:
         """How a part is read; what is only for trees changes no key of others."""
@@ -136,7 +141,8 @@ class PairTextFiles:
 
     def write(self, folder: Path, tell: Progress) -> None:
         """Read all, and write texts, splits and tags with a note of what there is."""
-        reader, keys, n_bytes = PairReader(self._data), array("Q"), 0
+        reader, n_bytes, seed = PairReader(self._data), 0, self._data.split_seed
+        keys, target_keys = array("Q"), array("Q")
         splits, tags = bytearray(), bytearray()
         names = ("source", "target", *([WORD_TAGS] if self._data.has_slots else []))
         with ExitStack() as files:
@@ -147,11 +153,16 @@ class PairTextFiles:
                     n_bytes += _write_texts(writer, [getattr(pair, name) for _, _, pair in batch])
                 splits.extend(number for number, _, _ in batch)
                 tags.extend(tag for _, tag, _ in batch)
-                keys.extend(_key(pair.source, self._data.split_seed) for _, _, pair in batch)
+                keys.extend(_key(pair.source, seed) for _, _, pair in batch)
+                if self._goes_by_both:
+                    target_keys.extend(_key(pair.target, seed) for _, _, pair in batch)
                 tell("reading", n_bytes, None)
         split = np.frombuffer(splits, dtype=np.uint8).copy()
         all_keys, n_train = np.frombuffer(keys, dtype=np.uint64), int(np.count_nonzero(split == TRAIN))
-        split[:n_train] = self._split(all_keys[:n_train])
+        split_keys = all_keys[:n_train]
+        if self._goes_by_both:
+            split_keys = groups_by_text(split_keys, np.frombuffer(target_keys, dtype=np.uint64)[:n_train])
+        split[:n_train] = self._split(split_keys)
         np.save(folder / "tags.npy", np.frombuffer(tags, dtype=np.uint8), allow_pickle=False)
         np.save(folder / "split.npy", split, allow_pickle=False)
         sizes = np.bincount(split, minlength=len(NAMES)).tolist()
@@ -198,11 +209,19 @@ class PairTextFiles:
         try:
             return split_documents(keys, p_valid, p_test)
         except RegardError:
-            raise RegardError(
-                f"{len(np.unique(keys))} different sources in {len(keys)} pairs are too few to set some apart for "
-                f"validation (p_valid {p_valid:g}) and test (p_test {p_test:g}): pairs with equal sources stay "
-                "together. Give more pairs, separate files, or set p_valid and p_test to 0."
-            ) from None
+            n_keys, parts = len(np.unique(keys)), f"validation (p_valid {p_valid:g}) and test (p_test {p_test:g})"
+            too_few = "too few to set some apart for"
+            if self._goes_by_both:
+                why = (
+                    f"There are {too_few} {parts}: the {len(keys)} pairs fall into {n_keys} "
+                    f"{'group' if n_keys == 1 else 'groups'}, as those of several parts that share a text stay together"
+                )
+            else:
+                why = (
+                    f"{n_keys} different sources in {len(keys)} pairs are {too_few} {parts}: pairs with equal sources "
+                    "stay together"
+                )
+            raise RegardError(f"{why}. Give more pairs, separate files, or set p_valid and p_test to 0.") from None
 
 
 def open_texts(folder: Path) -> PairTexts | None:

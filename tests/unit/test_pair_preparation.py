@@ -119,6 +119,52 @@ def test_too_few_different_sources_cannot_be_split(tmp_path: Path, cache: Path) 
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
 
 
+def three_languages(folder: Path, n: int) -> tuple[tuple[str, ...], ...]:
+    """Parts from English to German, back, and between German and French: every sentence is in four pairs."""
+    texts = {
+        "en": [source for source, _ in made_up(n)],
+        "de": [target for _, target in made_up(n)],
+        "fr": [f"fr {source}" for source, _ in made_up(n)],
+    }
+    files = {}
+    for language, lines in texts.items():
+        files[language] = folder / f"a.{language}"
+        files[language].write_text("".join(f"{line}\n" for line in lines))
+    ways = (("en", "de"), ("de", "en"), ("de", "fr"), ("fr", "de"))
+    return tuple((str(files[a]), str(files[b]), f"<2{b}>") for a, b in ways)
+
+
+def test_in_several_parts_no_text_of_either_side_is_in_two_splits(tmp_path: Path, cache: Path) -> None:
+    found = prepare_pairs(PairsConfig(train=three_languages(tmp_path, 300)), tokenizer_config("byte"), cache=cache)
+    splits = (found.train, found.valid, found.test)
+    assert [len(pairs) for pairs in splits] == [1080, 60, 60]
+    sides = [{text for pair in texts(pairs) for text in pair} for pairs in splits]
+    assert [len(s) for s in sides] == [810, 45, 45]  # three of a sentence's texts in its four pairs
+    assert len(set.union(*sides)) == 900
+
+
+def test_parts_that_share_too_much_cannot_be_split(tmp_path: Path, cache: Path) -> None:
+    ring = [(f"w{i}", f"w{(i + 1) % 60}") for i in range(60)]
+    data = PairsConfig(train=(tsv(tmp_path / "a.tsv", ring[:30]), tsv(tmp_path / "b.tsv", ring[30:])))
+    message = r"too few to set some apart.*60 pairs fall into 1 group.*share a text stay together.*separate files"
+    with pytest.raises(RegardError, match=message):
+        prepare_pairs(data, tokenizer_config("byte"), cache=cache)
+
+
+def test_one_part_is_split_by_its_sources_alone_as_ever(tmp_path: Path, cache: Path) -> None:
+    """The key and the split that published runs name."""
+    data = PairsConfig(train=tsv(tmp_path / "a.tsv", [(s, f"{k % 2}") for k, (s, _) in enumerate(made_up(100))]))
+    found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
+    assert found.fingerprint == "f08c02f75100adff0b704f253d360b57"
+    assert [source for source, _ in texts(found.test)] == [
+        "the man sees the mouse 0",
+        "the man hears the dog 0",
+        "the mouse hates the cat 0",
+        "the mouse hates the wolf 0",
+        "the wolf sees the mouse 0",
+    ]
+
+
 def test_a_second_call_finds_the_cache(given: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = PairsConfig(train=given, skips_bad=True)
     first = prepare_pairs(data, tokenizer_config(), tokenizer_config("word"), cache=cache)
