@@ -45,6 +45,9 @@ def bleu(
         return
     for score in found:
         typer.echo(str(score))
+    if found[0].looks_tokenized and tokenizer != "none":
+        note = "The translations are split into words already: this BLEU compares with no published score."
+        typer.echo(note, err=True)
     if versus is not None:
         d = versus.difference
         verdict = "the order is clear" if versus.is_clear else "the order is not settled"

@@ -38,6 +38,20 @@ def test_scores_are_sacrebleus_and_two_systems_are_told_apart(files: dict[str, P
     assert f"BLEU against {files['bad']}" in said
 
 
+def test_text_that_is_split_into_words_is_told_of(tmp_path: Path) -> None:
+    for name, line in (("split", "a dog ."), ("plain", "a dog.")):
+        (tmp_path / name).write_text(f"{line}\n" * 100)
+    note = "The translations are split into words already: this BLEU compares with no published score."
+
+    def said(name: str, *more: str) -> str:
+        words = ["bleu", str(tmp_path / name), "-r", str(tmp_path / name), *more]
+        return CliRunner().invoke(app, words, catch_exceptions=False).output
+
+    assert note in said("split")
+    assert note not in said("plain")
+    assert note not in said("split", "--tokenizer", "none")  # which is for such text
+
+
 def test_two_systems_are_compared_by_the_tokenizer_that_was_asked_for(files: dict[str, Path]) -> None:
     words = ["bleu", str(files["good"]), "-r", str(files["reference"]), "--other", str(files["bad"]), "--json"]
     output = CliRunner().invoke(app, [*words, "--tokenizer", "char"], catch_exceptions=False).output
