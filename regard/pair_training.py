@@ -56,7 +56,8 @@ def task_of(config: RunConfig, model: Seq2Seq, prepared: PreparedPairs) -> PairT
     assert config.teaching is not None, "a model that reads pairs is taught"
     pairs = config.pairs
     tree_words = pairs.tree_words if pairs.has_trees else None
-    return PairTask(model, prepared, config.train, config.teaching, config.seed, pairs.max_length, tree_words)
+    limits = (pairs.max_length, tree_words, pairs.skips_bad)
+    return PairTask(model, prepared, config.train, config.teaching, config.seed, *limits)
 
 
 def outline(config: RunConfig, prepared: PreparedPairs) -> Seq2Seq:
@@ -96,6 +97,10 @@ def _rehearsed(
         if n_left_out:
             share = f"{n_left_out:,} of {len(pairs):,} {name} pairs"
             reporter.note(f"Left out, since they are longer than the model reads: {share}.")
+    if task.batches.n_too_large:
+        room = f"since a batch holds {task.teaching.max_tokens:,} tokens (teaching.max_tokens) and they have more"
+        share = f"{task.batches.n_too_large:,} of {len(prepared.train):,} training pairs"
+        reporter.note(f"Left out, {room}: {share}.")
     needed = task.memory(network, config.optimizer, config.runtime)
     check_memory(needed, config.runtime, pick_device(config.runtime.device), task.sizes)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer

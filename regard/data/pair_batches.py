@@ -32,7 +32,8 @@ class PairBatches:
     """Batch i of pairs, for any i >= 0, in no particular order of asking.
 
     order "buckets": the batches of an epoch come in an order of its own; "length": from the classes of short targets to
-    those of long ones. `max_lengths` leaves out pairs with a longer side; `n_left_out` says how many. With
+    those of long ones. `max_lengths` leaves out pairs with a longer side; `n_left_out` says how many. A pair of more
+    than `max_tokens` is an error, or, where `skips_bad`, left out; `n_too_large` says how many are. With
     `p_bpe_dropout`, words are cut anew each epoch, and `max_tokens` counts the tokens there would be without it. With
     `copies`, which needs word tokenizers, `words` is given and targets name the words of their source.
     """
@@ -47,6 +48,7 @@ class PairBatches:
         p_bpe_dropout: float = 0.0,
         copies: bool = False,
         order: str = "buckets",
+        skips_bad: bool = False,
     ) -> None:
         if copies and p_bpe_dropout > 0:
             raise RegardError(
@@ -55,9 +57,11 @@ class PairBatches:
             )
         if order not in ORDERS:
             raise RegardError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.{nearest(order, ORDERS)}")
-        self.pairs = pairs.fitting(max_lengths)
-        self.n_left_out = len(pairs) - len(self.pairs)
-        _refuse_what_never_fits(pairs, self.pairs, max_tokens, max_lengths)
+        readable = pairs.fitting(max_lengths)
+        self.n_left_out = len(pairs) - len(readable)
+        _refuse_none(pairs, readable, max_lengths)
+        self.pairs = _no_larger(readable, max_tokens, skips_bad)
+        self.n_too_large = len(readable) - len(self.pairs)
         self.max_tokens, self.seed, self.order = max_tokens, seed, order
         self._class, n_source, n_target = length_classes(self.pairs)
         self._cuts = cuts(n_source, n_target, max_tokens)
@@ -151,22 +155,43 @@ def cuts(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
     return [*found, len(n_source)]
 
 
-def _refuse_what_never_fits(given: Pairs, kept: Pairs, max_tokens: int, max_lengths: MaxLengths) -> None:
-    if not len(kept):
-        if not len(given):
-            raise RegardError("There are no pairs to make batches of. Give others.")
-        limits = zip(max_lengths, ("source", "target"), strict=True)
-        longer = " or ".join(f"more than {n} tokens in the {side}" for n, side in limits if n is not None)
+def _refuse_none(given: Pairs, kept: Pairs, max_lengths: MaxLengths) -> None:
+    if len(kept):
+        return
+    if not len(given):
+        raise RegardError("There are no pairs to make batches of. Give others.")
+    limits = zip(max_lengths, ("source", "target"), strict=True)
+    longer = " or ".join(f"more than {n} tokens in the {side}" for n, side in limits if n is not None)
+    raise RegardError(
+        f"There are no pairs to make batches of: all {len(given)} have {longer}. Give others, or make "
+        "data.max_length and model.max_context larger."
+    )
+
+
+def _no_larger(pairs: Pairs, max_tokens: int, skips_bad: bool) -> Pairs:
+    """Those that a batch has room for."""
+    n_tokens = pairs.source_lengths + pairs.target_lengths + 1
+    fits = n_tokens <= max_tokens
+    if fits.all():
+        return pairs
+    if skips_bad and fits.any():
+        return pairs.only(fits)
+    if skips_bad:
         raise RegardError(
-            f"There are no pairs to make batches of: all {len(given)} have {longer}. Give others, or make "
-            "data.max_length and model.max_context larger."
+            f"There are no pairs to make batches of: all {len(pairs)} have more than {max_tokens} tokens on both sides "
+            f"together. Give others, or make teaching.max_tokens at least {n_tokens.min()}."
         )
-    n_tokens = kept.source_lengths + kept.target_lengths + 1
-    if (longest := int(n_tokens.max())) > max_tokens:
-        raise RegardError(
-            f"A pair has {longest} tokens on both sides together, its <eos> included, and a batch holds "
-            f"{max_tokens}. Make teaching.max_tokens at least {longest}, or leave out long pairs: data.max_length."
-        )
+    i, n = int(n_tokens.argmax()), int(n_tokens.max())
+    raise RegardError(
+        f"A pair ('{_begin(pairs.source_text(i))}' to '{_begin(pairs.target_text(i))}') has {n} tokens on both sides "
+        f"together, its <eos> included, and a batch holds {max_tokens}. Make teaching.max_tokens at least {n}, or "
+        "leave out long pairs: those of more than data.max_length tokens a side, or, with --skip-bad (data.skips_bad), "
+        "all that a batch has no room for."
+    )
+
+
+def _begin(text: str) -> str:
+    return text if len(text) <= 30 else f"{text[:30]}..."
 
 
 def _key(seed: int, epoch: int, what: str) -> int:

@@ -40,8 +40,12 @@ class PairTask:
         seed: int,
         max_length: int | None = None,
         tree_words: str | None = None,
+        skips_bad: bool = False,
     ) -> None:
-        """`max_length`: longer pairs are not learned from; `tree_words`: the form of targets that are trees."""
+        """`max_length`: longer pairs are not learned from; `tree_words`: the form of targets that are trees.
+
+        `skips_bad`: neither are those that a batch has no room for.
+        """
         assert tree_words is not None or teaching.judged_by != "f1", "the config allows F1 of trees alone"
         self.tree_words = tree_words
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
@@ -54,6 +58,7 @@ class PairTask:
             max_lengths=room_of(model).within(max_length),
             p_bpe_dropout=teaching.p_bpe_dropout,
             copies=self.copies,
+            skips_bad=skips_bad,
         )
         self.lesson: Lesson = PairLesson(self.batches, teaching)
         self.judged_by, self.fingerprint = teaching.judged_by, prepared.fingerprint

@@ -97,6 +97,14 @@ def test_long_pairs_are_left_out_and_counted() -> None:
     assert PairBatches(of_lengths([(3, 3)]), max_tokens=100).n_left_out == 0
 
 
+def test_pairs_that_no_batch_has_room_for_are_left_out_and_counted_where_bad_ones_are() -> None:
+    pairs = of_lengths([(3, 3), (30, 9), (30, 10), (1, 1), (9, 31)])
+    batches = PairBatches(pairs, max_tokens=40, max_lengths=MaxLengths(target=30), skips_bad=True)
+    assert (batches.n_left_out, batches.n_too_large) == (1, 1)
+    assert batches.pairs.rows.tolist() == [0, 1, 3]
+    assert PairBatches(pairs, max_tokens=41, skips_bad=True).n_too_large == 0
+
+
 def test_order_length_goes_from_short_to_long_and_order_buckets_does_not() -> None:
     pairs = of_lengths([(1 + i % 3, 1 + i % 40) for i in range(200)])
     longest = {
@@ -202,9 +210,12 @@ def test_bpe_dropout_never_makes_a_side_longer_than_max_lengths() -> None:
 def test_what_cannot_work_is_refused() -> None:
     pairs = of_lengths([(3, 4), (30, 10)])
     with pytest.raises(
-        RegardError, match=r"A pair has 41 tokens .* a batch holds 40\. Make teaching.max_tokens at least 41"
+        RegardError,
+        match=r"A pair \('x{30}' to 'y{10}'\) has 41 tokens .* a batch holds 40\. .* at least 41, .*--skip-bad",
     ):
         PairBatches(pairs, max_tokens=40)
+    with pytest.raises(RegardError, match=r"all 2 have more than 7 tokens.* teaching\.max_tokens at least 8"):
+        PairBatches(pairs, max_tokens=7, skips_bad=True)
     with pytest.raises(
         RegardError, match=r"no pairs to make batches of: all 2 have more than 2 tokens in the source\."
     ):

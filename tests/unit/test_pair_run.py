@@ -159,6 +159,17 @@ def test_pairs_that_are_too_long_are_left_out_told_and_counted(tmp_path: Path) -
         run.evaluate([str(path) for path in only_long])
 
 
+def test_a_pair_that_no_batch_has_room_for_is_left_out_with_skip_bad_and_named_without(tmp_path: Path) -> None:
+    pairs = [*TEXTS, ("the " * 150, "haus " * 150)]
+    files, told = [str(path) for path in write_pairs(tmp_path, pairs, "long")], Notes()
+    data = {"train": files, "p_valid": 0.0, "p_test": 0.0}
+    with pytest.raises(RegardError, match=r"'the the the.*\.\.\.' to 'haus haus.* has 301 tokens.*--skip-bad"):
+        trained(tmp_path / "strict", files, data=data)
+    trained(tmp_path / "lenient", files, told, data=data | {"skips_bad": True})
+    share = f"1 of {len(pairs)} training pairs"
+    assert f"Left out, since a batch holds 200 tokens (teaching.max_tokens) and they have more: {share}." in told.told
+
+
 def test_a_finished_run_that_is_resumed_has_nothing_to_do(run: PairRun) -> None:
     told = Notes()
     before = (run.folder / "model.safetensors").read_bytes()
