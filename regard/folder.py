@@ -29,12 +29,11 @@ from regard.data.prepared_pairs import PreparedPairs, open_prepared_pairs, prepa
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.text.learning import Progress
-from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 
 FORMAT = 1
 IMPORTED = "imported"
 """Stands for the data fingerprint of a run that was not trained here."""
-TARGET_TOKENIZER = "target_tokenizer.json"
 _OURS = {
     "config.yaml", "run.json", "tokenizer.json", TARGET_TOKENIZER, "model.safetensors", "state", "metrics.jsonl",
     "README.md",

@@ -27,7 +27,7 @@ from regard.errors import RegardError
 from regard.files import remove_folder, write_folder_atomically
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
-from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 
 SIDES = ("source", "target")
 NOTE = "ids.json"
@@ -114,7 +114,7 @@ def _tokenizer(
     """Learned on the training split of one side or of both. Only what stands before a source can have tags."""
     tags = texts.tags if "source" in sides else ()
     if config.path is not None:
-        loaded = Tokenizer.load(config.path)
+        loaded = Tokenizer.load(_lent(config.path, sides))
         tag_ids(loaded, tags)
         return loaded
     path = cache / "tokenizers" / f"{key_of(texts.key, config.to_dict(), sides)}.json"
@@ -132,6 +132,20 @@ def _tokenizer(
     tagged = with_tags(learned, tags)
     tagged.save(path)
     return tagged
+
+
+def _lent(given: str, sides: tuple[str, ...]) -> str:
+    """The path of the vocabulary that a run, or what else is given, has for these sides."""
+    target = Path(given) / TARGET_TOKENIZER
+    if sides == SIDES[:1] or not target.is_file():
+        return given
+    if sides == SIDES:
+        raise RegardError(
+            f"tokenizer.path: '{given}' has two vocabularies, one for sources and one for targets. Set "
+            f"target_tokenizer.path to {given} too, or tokenizer.path to one of its files, such as "
+            f"{Path(given) / 'tokenizer.json'}, for one vocabulary of both sides."
+        )
+    return str(target)
 
 
 def _training_texts(texts: PairTexts, sides: list[Rows], part: float) -> Iterator[str]:

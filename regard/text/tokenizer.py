@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import tokenizers
 
 EOS, UNK = "<eos>", "<unk>"
+TARGET_TOKENIZER = "target_tokenizer.json"
+"""In the folder of a run that reads pairs with two vocabularies; tokenizer.json is then the source's."""
 
 Ids = NDArray[np.int32]
 

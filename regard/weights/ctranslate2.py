@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.files import write_folder_atomically
-from regard.folder import TARGET_TOKENIZER
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
-from regard.text.tokenizer import UNK, Tokenizer
+from regard.text.tokenizer import TARGET_TOKENIZER, UNK, Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -422,3 +422,22 @@ def test_the_vocabulary_is_learned_from_an_even_part_of_many_pairs(tmp_path: Pat
         progress=lambda what, done, _: seen.append(done) if "learn" in what else None,
     )
     assert seen[-1] == pytest.approx(400, abs=10)
+
+
+def test_a_run_with_two_vocabularies_lends_each_side_its_own(tmp_path: Path, given: str, cache: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    config, data = tokenizer_config("word"), PairsConfig(train=given)
+    own = prepare_pairs(data, config, config, cache=cache)
+    own.source_tokenizer.save(run / "tokenizer.json")
+    own.target_tokenizer.save(run / "target_tokenizer.json")
+    lent = TokenizerConfig(path=str(run))
+    found = prepare_pairs(data, lent, lent, cache=cache)
+    assert found.source_tokenizer.hash == own.source_tokenizer.hash
+    assert found.target_tokenizer.hash == own.target_tokenizer.hash != own.source_tokenizer.hash
+    with pytest.raises(
+        RegardError, match=r"run' has two vocabularies.*target_tokenizer\.path to .*run.* too, or .*json"
+    ):
+        prepare_pairs(data, lent, cache=cache)
+    (run / "target_tokenizer.json").unlink()
+    assert prepare_pairs(data, lent, lent, cache=cache).target_tokenizer.hash == own.source_tokenizer.hash
