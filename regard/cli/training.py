@@ -41,7 +41,9 @@ def train(
     ] = None,
     start_from: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Start from a run, or from a Hugging Face GPT-2 folder."),
+        typer.Option(
+            "--from", metavar="FOLDER", help="Start from a language model: a run, or a Hugging Face GPT-2 folder."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run folder to write (default: runs/NAME).")
