@@ -82,6 +82,8 @@ def align(
     wanted = None if gold is None else read_alignments(gold)
     if wanted is not None:
         same_sentences(len(sources), len(wanted))  # before any work is done
+        for number, (s, t, links) in enumerate(zip(sources, targets, wanted, strict=True), start=1):
+            links.check(len(s.split()), len(t.split()), f"{gold}, line {number}")
     loaded = load_pair_run(run)
     found = (loaded.aligned(s, t, to) for s, t in zip(sources, targets, strict=True))
     if wanted is not None:

@@ -97,6 +97,16 @@ def test_a_model_that_copies_word_by_word_aligns_each_with_itself(tmp_path: Path
                            catch_exceptions=False)  # fmt: skip
 
 
+def test_a_gold_link_to_a_word_that_is_not_there_is_refused_before_a_run_is_loaded(tmp_path: Path) -> None:
+    for name, text in (("source", "a b\na b\n"), ("target", "c d e\nc d e\n"), ("gold", "0-0 1-2\n0-0 2-1\n")):
+        (tmp_path / name).write_text(text)
+    words = [str(tmp_path / name) for name in ("no run", "source", "target")]
+    with pytest.raises(
+        RegardError, match="gold, line 2: the link 2-1 leaves the sentence, which has 2 source and 3 target words"
+    ):
+        CliRunner().invoke(app, ["align", *words, "--gold", str(tmp_path / "gold")], catch_exceptions=False)
+
+
 def test_lines_that_are_aligned_are_printed_before_one_that_cannot_be(tmp_path: Path) -> None:
     settings = ["train.max_steps=2", "teaching.max_tokens=400", "model.d_model=16", "model.n_layers=1",
                 "model.max_context=8", "tokenizer.kind=word"]  # fmt: skip
