@@ -244,15 +244,19 @@ class PairRun:
         beam: BeamConfig | None = None,
         is_translated: bool = True,
         skips_bad: bool = False,
+        tag: str | None = None,
     ) -> PairEvaluation:
         """Loss, BLEU and chrF, or F1 of trees, on other pairs, or on a split of those the run was trained on.
 
-        A line of other pairs that cannot be used is an error, or, where `skips_bad`, left out and counted.
+        A line of other pairs that cannot be used is an error, or, where `skips_bad`, left out and counted. With `tag`
+        only pairs that have it are looked at, and other pairs have it where they name none.
         """
+        if tag is not None:
+            self._known_tag(tag)  # before anything is read
         if data is None:
-            return self.evaluate_pairs(self.pairs_of(None, split), beam, is_translated)
-        other = self.other_pairs(data, split, skips_bad)
-        found = self.evaluate_pairs(other.train, beam, is_translated)
+            return self.evaluate_pairs(_with_tag(self.pairs_of(None, split), tag), beam, is_translated)
+        other = self.other_pairs(data, split, skips_bad, tag)
+        found = self.evaluate_pairs(_with_tag(other.train, tag), beam, is_translated)
         return replace(found, skipped=other.counts.skipped)
 
     def evaluate_pairs(
@@ -305,10 +309,13 @@ class PairRun:
             raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
         return pairs
 
-    def other_pairs(self, data: str | Sequence[str], split: str = "test", skips_bad: bool = False) -> PreparedPairs:
+    def other_pairs(
+        self, data: str | Sequence[str], split: str = "test", skips_bad: bool = False, tag: str | None = None
+    ) -> PreparedPairs:
         """Other pairs, in the form that `data.train` has, all in the split train, and what was left out of them.
 
-        Those of the built-in grammar are of `split`, where their name says no other (grammar:en-de@train).
+        `tag` is that of pairs which name none. Those of the built-in grammar are of `split`, where their name says no
+        other (grammar:en-de@train).
         """
         given = _of_split(data, _checked_split(split))
         own = self.config.pairs
@@ -319,7 +326,9 @@ class PairRun:
             raise RegardError(
                 f"'{self.folder}' was trained on translations, and {data} holds trees. Give pairs such as it knows."
             )
-        if not all(part.tag for part in other.parts("train")):
+        if tag is not None:
+            other = other.replace(tag=tag)
+        elif not all(part.tag for part in other.parts("train")):
             other = other.replace(tag=self.wanted_tag(None))
         return encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
 
@@ -356,6 +365,15 @@ def _checked_split(split: str) -> str:
     if split not in ("train", "valid", "test"):
         raise RegardError(f"split must be train, valid or test, not '{split}'.")
     return split
+
+
+def _with_tag(pairs: Pairs, tag: str | None) -> Pairs:
+    """Those that have it; all where None is asked for."""
+    if tag is None:
+        return pairs
+    if not len(chosen := pairs.tagged(tag)):
+        raise RegardError(f"There are no pairs to evaluate on: no pair that is given has the tag {tag}. Give some.")
+    return chosen
 
 
 def _of_split(data: Any, split: str) -> Any:

@@ -125,6 +125,9 @@ def evaluate(
         typer.Option("--stride", min=1, help="Step of the sliding window of fixed-context models (default: half)."),
     ] = None,
     beam: Annotated[int, typer.Option("--beam", min=1, help="Pairs: width of the beam search; 1 is greedy.")] = 5,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TAG", help="Pairs: only those into this, a tag such as <2de>.")
+    ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out pairs, trees and pictures that cannot be used; count them.")
     ] = False,
@@ -147,6 +150,9 @@ def evaluate(
       [dim]pairs, two aligned files:[/dim]
       regard eval runs/multi30k --data test.en --data test.de --beam 5
 
+      [dim]one language of several that a run was trained to write:[/dim]
+      regard eval runs/several --to '<2de>' --data test.en --data test.de
+
       [dim]pictures, a folder and its captions:[/dim]
       regard eval runs/flickr8k --data photos --data captions.txt
     """
@@ -161,6 +167,8 @@ def evaluate(
         if is_language_model:
             raise RegardError(f"'{run}' is a language model and leaves out no line: leave out --skip-bad.")
         raise RegardError("--skip-bad is for what --data names: name some, or leave it out.")
+    if to is not None and not isinstance(loaded, PairRun):
+        raise RegardError(f"--to is for runs that read pairs, and '{run}' reads none: leave it out.")
     if isinstance(loaded, CaptionRun):
         from regard.caption_terminal import print_caption_evaluation
         from regard.decode.caption import MAX_LENGTH
@@ -174,7 +182,7 @@ def evaluate(
 
         config = BeamConfig(beam=beam, max_ratio=3.0)
         terminal.print_pair_evaluation(
-            loaded.evaluate(data, split=split, beam=config, skips_bad=skip_bad), as_json=as_json
+            loaded.evaluate(data, split=split, beam=config, skips_bad=skip_bad, tag=to), as_json=as_json
         )
         return
     terminal.print_evaluation(loaded.evaluate(data, split=split, stride=stride), as_json=as_json)

@@ -134,6 +134,11 @@ class Pairs:
                 fits &= lengths <= limit
         return self if fits.all() else self.only(fits)
 
+    def tagged(self, tag: str) -> Pairs:
+        """Those that have this tag."""
+        number = 1 + self.tags.index(tag) if tag in self.tags else -1
+        return self.only(self.tag_numbers[self.rows] == number)
+
     def only(self, chosen: NDArray[Any]) -> Pairs:
         """Some of these pairs: their numbers, or True for each that is wanted."""
         return replace(self, rows=self.rows[chosen])

@@ -252,6 +252,8 @@ def test_wrong_verbs_and_wrong_tags(refuses: Any, pair_run: Path, lstm_run: Path
     refuses(
         "does not know the tag <2de>. It was trained with none", words=["translate", pair_run, lines, "--to", "<2de>"]
     )
+    refuses("does not know the tag <2de>. It was trained with none", words=["eval", pair_run, "--to", "<2de>"])
+    refuses("--to is for runs that read pairs", words=["eval", lstm_run, "--to", "<2de>"])
     refuses("There is no run folder", words=["translate", pair_run.with_name("rnu"), lines])
 
 

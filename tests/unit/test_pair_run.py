@@ -271,6 +271,22 @@ def test_pairs_are_evaluated_with_their_own_tags(tagged: PairRun, tmp_path: Path
         tagged.pairs_of(paths)
 
 
+def test_one_direction_of_several_is_evaluated_alone(tagged: PairRun, tmp_path: Path) -> None:
+    both = tagged.evaluate(split="test", is_translated=False)
+    german, english = (tagged.evaluate(split="test", tag=tag, is_translated=False) for tag in tagged.tags)
+    own = [tagged.pairs_of(split="test").tag(i) for i in range(both.n_pairs)]
+    assert (german.n_pairs, english.n_pairs) == (own.count("<2de>"), own.count("<2en>"))
+    assert german.nats + english.nats == pytest.approx(both.nats, rel=1e-5)
+    paths = [str(path) for path in write_pairs(tmp_path, TEXTS[:3])]
+    said, told = (tagged.evaluate(paths, tag="<2de>"), tagged.evaluate([*paths, "<2de>"]))
+    assert said == told
+    assert said.nats != tagged.evaluate(paths, tag="<2en>").nats
+    with pytest.raises(RegardError, match=r"does not know the tag <2da>. Did you mean '<2de>'"):
+        tagged.evaluate(paths, tag="<2da>")
+    with pytest.raises(RegardError, match=r"no pair that is given has the tag <2en>"):
+        tagged.evaluate([*paths, "<2de>"], tag="<2en>")
+
+
 def test_the_only_tag_of_a_run_need_not_be_said(tmp_path: Path, run: PairRun) -> None:
     english, german = map(str, write_pairs(tmp_path))
     one = trained(tmp_path, [english, german, "<2de>"])
