@@ -151,5 +151,6 @@ def _missing(name: str, path: Path) -> MissingTextError:
     known = [*siblings, *(BUILTIN if str(parent) == "." else ())]
     return MissingTextError(
         f"There is no file, folder or built-in text '{name}'.{nearest(path.name, known)} "
-        f"Built-in: {', '.join(BUILTIN)}."
+        f"Built-in: {', '.join(BUILTIN)}; pairs, for models that translate or parse: grammar:en-de and others, which "
+        "`regard data` lists."
     )

@@ -287,6 +287,10 @@ def test_what_is_missing_is_answered_with_the_nearest_name(read: Any) -> None:
         read("tran.txt")
     with pytest.raises(RegardError, match=r"Did you mean 'python-docs'\?"):
         read("python-dcos")
+    with pytest.raises(
+        RegardError, match=r"Built-in: python-docs, .*; pairs, for models that translate .*grammar:en-de"
+    ):
+        read("gramar:en-de")
     with pytest.raises(RegardError, match=r"There is no file 'no/where.txt': the folder no does not exist"):
         read("no/where.txt")
     with pytest.raises(RegardError, match=r"No file matches '\*.md'"):
