@@ -72,7 +72,8 @@ def split_documents(keys: NDArray[np.uint64], p_valid: float, p_test: float) -> 
     """The split of each document, from the hash of its content.
 
     Distinct documents are ranked by hash; the first p_test of them are test, the next p_valid validation. A document
-    that is there so often that it would fill a quarter of a split stays in training with all its copies.
+    that is there so often that it would fill a quarter of a split stays in training with all its copies; where all are,
+    those that are there least often may go, if one has room.
     """
     unique, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
     split = np.full(len(unique), TRAIN, dtype=np.uint8)
@@ -80,7 +81,9 @@ def split_documents(keys: NDArray[np.uint64], p_valid: float, p_test: float) -> 
         if part == 0:
             continue
         wanted = max(1, round(part * len(keys)))
-        ranked = np.flatnonzero((split == TRAIN) & (counts <= max(1, wanted // 4)))
+        fewest = int(counts[split == TRAIN].min(initial=len(keys)))
+        at_most = max(1, wanted // 4, fewest if fewest <= wanted else 0)
+        ranked = np.flatnonzero((split == TRAIN) & (counts <= at_most))
         taken = ranked[: np.searchsorted(np.cumsum(counts[ranked]), wanted, side="right")]
         if not len(taken):
             raise RegardError(

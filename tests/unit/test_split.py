@@ -57,6 +57,19 @@ def test_a_document_that_fills_the_source_stays_in_training() -> None:
     assert (np.count_nonzero(found == TEST), np.count_nonzero(found == VALID)) == (5, 5)
 
 
+def test_documents_that_are_all_there_twice_are_split_with_their_copies() -> None:
+    found = split_documents(np.repeat(np.arange(60, dtype=np.uint64), 2), 0.05, 0.05)
+    assert found.tolist() == [TEST] * 6 + [VALID] * 6 + [TRAIN] * 108
+
+
+def test_where_all_are_frequent_the_least_frequent_are_set_apart() -> None:
+    keys = np.array([5] * 80 + [9] * 4 + [3] * 8 + [7] * 4 + [8] * 4, dtype=np.uint64)
+    found = split_documents(keys, 0.0, 0.05)  # five documents are wanted, a quarter of them is one
+    assert keys[found == TEST].tolist() == [7] * 4
+    with pytest.raises(RegardError, match="No document can be set apart for test"):
+        split_documents(keys, 0.0, 0.03)  # none is there as seldom as three times
+
+
 def test_only_copies_cannot_be_split() -> None:
     with pytest.raises(RegardError, match="No document can be set apart for test: 1 of the 30 documents are different"):
         split([Piece("same", True)] * 30)
