@@ -89,14 +89,15 @@ def _rehearsed(
     if start is not None:
         check_decoder(network, prepared.target_tokenizer, start)
     task = task_of(config, network, prepared)
-    for name, pairs, n_left_out in (
-        ("training", prepared.train, task.batches.n_left_out),
-        ("validation", prepared.valid, len(prepared.valid) - len(readable_pairs(network, prepared.valid))),
-        ("test", prepared.test, len(prepared.test) - len(readable_pairs(network, prepared.test))),
-    ):
-        if n_left_out:
-            share = f"{n_left_out:,} of {len(pairs):,} {name} pairs"
+    n_unreadable = {}
+    for name, pairs in (("training", prepared.train), ("validation", prepared.valid), ("test", prepared.test)):
+        n_unreadable[name] = len(pairs) - len(readable_pairs(network, pairs))
+        if n_unreadable[name]:
+            share = f"{n_unreadable[name]:,} of {len(pairs):,} {name} pairs"
             reporter.note(f"Left out, since they are longer than the model reads: {share}.")
+    if n_longer := task.batches.n_left_out - n_unreadable["training"]:
+        limit = f"since a side has more than {config.pairs.max_length:,} tokens (data.max_length)"
+        reporter.note(f"Left out, {limit}: {n_longer:,} of {len(prepared.train):,} training pairs.")
     if task.batches.n_too_large:
         room = f"since a batch holds {task.teaching.max_tokens:,} tokens (teaching.max_tokens) and they have more"
         share = f"{task.batches.n_too_large:,} of {len(prepared.train):,} training pairs"

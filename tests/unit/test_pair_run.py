@@ -170,6 +170,23 @@ def test_a_pair_that_no_batch_has_room_for_is_left_out_with_skip_bad_and_named_w
     assert f"Left out, since a batch holds 200 tokens (teaching.max_tokens) and they have more: {share}." in told.told
 
 
+def test_pairs_that_are_left_out_by_a_setting_are_told_apart_from_those_that_the_model_cannot_read(
+    tmp_path: Path,
+) -> None:
+    told = Notes()
+    (tmp_path / "files").mkdir()
+    middle = ("the house the house the", "haus haus")  # 5 tokens: the model reads them, and data.max_length is 4
+    files = [str(path) for path in write_pairs(tmp_path / "files", [*TEXTS[:12], middle, middle, LONG])]
+    model = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 8}
+    data = {"train": files, "p_valid": 0, "p_test": 0, "max_length": 4}
+    trained(tmp_path, files, told, data=data, model=model | {"n_heads": 2})
+    left_out = [note for note in told.told if note.startswith("Left out")]
+    assert left_out == [
+        "Left out, since they are longer than the model reads: 1 of 15 training pairs.",
+        "Left out, since a side has more than 4 tokens (data.max_length): 2 of 15 training pairs.",
+    ]
+
+
 def test_a_finished_run_that_is_resumed_has_nothing_to_do(run: PairRun) -> None:
     told = Notes()
     before = (run.folder / "model.safetensors").read_bytes()
