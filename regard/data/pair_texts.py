@@ -209,19 +209,15 @@ class PairTextFiles:
         try:
             return split_documents(keys, p_valid, p_test)
         except RegardError:
-            n_keys, parts = len(np.unique(keys)), f"validation (p_valid {p_valid:g}) and test (p_test {p_test:g})"
-            too_few = "too few to set some apart for"
+            n_keys = len(np.unique(keys))
+            what, why = f"{n_keys} different sources in {len(keys)} pairs", "pairs with equal sources stay together"
             if self._goes_by_both:
-                why = (
-                    f"There are {too_few} {parts}: the {len(keys)} pairs fall into {n_keys} "
-                    f"{'group' if n_keys == 1 else 'groups'}, as those of several parts that share a text stay together"
-                )
-            else:
-                why = (
-                    f"{n_keys} different sources in {len(keys)} pairs are {too_few} {parts}: pairs with equal sources "
-                    "stay together"
-                )
-            raise RegardError(f"{why}. Give more pairs, separate files, or set p_valid and p_test to 0.") from None
+                what = f"The groups that {len(keys)} pairs fall into, {n_keys} in all,"
+                why = "pairs of several parts that share a text, as source or as target, stay together"
+            raise RegardError(
+                f"{what} are too few to set some apart for validation (p_valid {p_valid:g}) and test (p_test "
+                f"{p_test:g}): {why}. Give more pairs, separate files, or set p_valid and p_test to 0."
+            ) from None
 
 
 def open_texts(folder: Path) -> PairTexts | None:
