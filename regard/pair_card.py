@@ -14,7 +14,7 @@ from regard.data.prepared_pairs import PreparedPairs
 from regard.files import write_atomically
 from regard.folder import RunFacts
 from regard.models.table import model_entry
-from regard.pair_run import PairEvaluation
+from regard.pair_evaluation import PairEvaluation
 
 
 def write_pair_card(

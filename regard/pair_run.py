@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,12 @@ from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_to
 from regard.layers.record import Record
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_pair_model
-from regard.parsing import Parser, ParseScore, parse_score
+from regard.pair_evaluation import PairEvaluation
+from regard.parsing import Parser, parse_score
 from regard.run import PRECISIONS, weights_of
 from regard.score.alignment import Alignment, hard_alignment, word_weights
-from regard.score.evaluate import finite_perplexity
 from regard.score.scored import Scored
-from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
+from regard.score.translation import bleu, chrf
 from regard.text.tokenizer import Tokenizer
 from regard.text.word_pieces import words_of_tokens
 from regard.training.device import pick_device
@@ -38,42 +37,6 @@ from regard.training.weights import load_weights
 
 MAX_TOKENS = 8192
 """Tokens of a batch that is translated or scored."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairEvaluation:
-    """How well targets are predicted, and how good the translations or parses are; None where none were made."""
-
-    nats: float
-    n_tokens: int
-    n_bytes: int
-    n_pairs: int
-    n_left_out: int = 0
-    """Pairs that are longer than the model reads; they count nowhere."""
-    bleu: BleuScore | None = None
-    chrf: ChrfScore | None = None
-    parses: ParseScore | None = None
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Lines that could not be used and were left out, by kind."""
-
-    @property
-    def nats_per_token(self) -> float:
-        return self.nats / self.n_tokens
-
-    @property
-    def perplexity(self) -> float:
-        return finite_perplexity(self.nats_per_token)
-
-    @property
-    def bits_per_byte(self) -> float:
-        return self.nats / math.log(2) / self.n_bytes
-
-    def to_dict(self) -> dict[str, Any]:
-        counts = ("n_tokens", "n_bytes", "n_pairs", "n_left_out")
-        names = ("nats", *counts, "nats_per_token", "perplexity", "bits_per_byte")
-        scores = {"bleu": self.bleu, "chrf": self.chrf, "parses": self.parses}
-        found = {name: getattr(self, name) for name in names} | {"skipped": dict(self.skipped)}
-        return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
 
 
 class PairRun:

@@ -18,7 +18,8 @@ from regard.fitting import fit
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_pair_model
 from regard.pair_card import write_pair_card
-from regard.pair_run import PairEvaluation, PairRun, load_pair_run
+from regard.pair_evaluation import PairEvaluation
+from regard.pair_run import PairRun, load_pair_run
 from regard.plan import Drawing
 from regard.start import Start, first_weights_of
 from regard.training.device import pick_device

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from regard.api import Plan
     from regard.caption_run import CaptionRun
     from regard.comparison.result import Comparison
-    from regard.pair_run import PairEvaluation, PairRun
+    from regard.pair_evaluation import PairEvaluation
+    from regard.pair_run import PairRun
     from regard.run import Run
     from regard.score.evaluate import Evaluation
     from regard.score.scored import Scored
