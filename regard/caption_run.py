@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.table import build_picture_model
 from regard.run import PRECISIONS, weights_of
-from regard.score.evaluate import finite_perplexity
+from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore
 from regard.text.tokenizer import Tokenizer
 from regard.text.word_pieces import words_of_ids
@@ -41,29 +40,14 @@ Square = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionEvaluation:
+class CaptionEvaluation(TargetLoss):
     """How well captions are predicted, and how good the model's own are against all that people said."""
 
-    nats: float
-    n_tokens: int
-    n_bytes: int
     n_pictures: int
     n_captions: int
     bleu: BleuScore
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Pictures and captions that could not be used and were left out, by kind."""
-
-    @property
-    def nats_per_token(self) -> float:
-        return self.nats / self.n_tokens
-
-    @property
-    def perplexity(self) -> float:
-        return finite_perplexity(self.nats_per_token)
-
-    @property
-    def bits_per_byte(self) -> float:
-        return self.nats / math.log(2) / self.n_bytes
 
     def to_dict(self) -> dict[str, Any]:
         names = ("nats", "n_tokens", "n_bytes", "n_pictures", "n_captions", "nats_per_token", "perplexity")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from regard.parsing import ParseScore
-from regard.score.evaluate import finite_perplexity
+from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore, ChrfScore
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairEvaluation:
+class PairEvaluation(TargetLoss):
     """How well targets are predicted, and how good the translations or parses are; None where none were made."""
 
-    nats: float
-    n_tokens: int
-    n_bytes: int
     n_pairs: int
     n_left_out: int = 0
     """Pairs that are longer than the model reads; they count nowhere."""
@@ -27,18 +23,6 @@ class PairEvaluation:
     parses: ParseScore | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Lines that could not be used and were left out, by kind."""
-
-    @property
-    def nats_per_token(self) -> float:
-        return self.nats / self.n_tokens
-
-    @property
-    def perplexity(self) -> float:
-        return finite_perplexity(self.nats_per_token)
-
-    @property
-    def bits_per_byte(self) -> float:
-        return self.nats / math.log(2) / self.n_bytes
 
     def to_dict(self) -> dict[str, Any]:
         counts = ("n_tokens", "n_bytes", "n_pairs", "n_left_out")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.data.pair_lines import BadLine, read_lines
+from regard.data.pair_lines import BadLine, json_object, read_lines
 from regard.errors import RegardError, nearest
 
 # Flickr8k's own form has a tab behind the number; copies are about that have an @ there, or an @ for the #.
@@ -64,12 +63,9 @@ def in_record(line: str) -> Said | BadLine:
     >>> in_record('{"picture": "dog.jpg", "caption": ["A dog runs", "It runs"]}')
     [('dog.jpg', 'A dog runs'), ('dog.jpg', 'It runs')]
     """
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return BadLine("not JSON", f"is not JSON: {error}. JSONL has one JSON object a line.")
-    if not isinstance(record, dict):
-        return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with picture and caption.")
+    record = json_object(line)
+    if isinstance(record, BadLine):
+        return record
     for field in ("picture", "caption"):
         if field not in record:
             known = ", ".join(record) or "none"

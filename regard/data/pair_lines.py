@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from regard.data.reading import byte_blocks, refuse_other_than_text
 from regard.errors import nearest
@@ -88,14 +88,22 @@ def columns(line: str) -> TextPair | BadLine:
     return TextPair(source, others[0])
 
 
-def fields(line: str, source_field: str, target_field: str) -> TextPair | BadLine:
-    """The two texts of a JSON record; line ends inside them are read as spaces, since an output is one line."""
+def json_object(line: str) -> dict[str, Any] | BadLine:
+    """The fields of a record."""
     try:
         record = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
         return BadLine("not JSON", f"is not JSON: {error}. JSONL has one JSON object a line.")
     if not isinstance(record, dict):
         return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with fields.")
+    return record
+
+
+def fields(line: str, source_field: str, target_field: str) -> TextPair | BadLine:
+    """The two texts of a JSON record; line ends inside them are read as spaces, since an output is one line."""
+    record = json_object(line)
+    if isinstance(record, BadLine):
+        return record
     found = []
     for key, option in ((source_field, "data.source_field"), (target_field, "data.target_field")):
         if key not in record:
