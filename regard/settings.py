@@ -13,11 +13,13 @@ name, and converts to and from plain dicts (what YAML holds). Its field docs are
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
-from typing import Any, Self, get_args, get_origin
+from typing import Any, ClassVar, Self, get_args, get_origin
 
 from regard.errors import RegardError, nearest
 
@@ -54,6 +56,9 @@ class FieldHelp:
 class Settings:
     """What every config dataclass can do. Subclass it directly, never deeper."""
 
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Old names of fields, which recipes and run folders may still use, and their new names."""
+
     def __post_init__(self) -> None:
         hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -71,6 +76,7 @@ class Settings:
         if not isinstance(given, Mapping):
             raise RegardError(f"{where or 'the config'} must be a mapping of keys to values, not {given!r}.")
         names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        given = cls._with_new_names(given, where)
         for key in given:
             if key not in names:
                 raise RegardError(
@@ -85,6 +91,13 @@ class Settings:
             return cls(**given)
         except RegardError as error:
             raise RegardError(_with_path(str(error), cls.__name__, where)) from None
+
+    @classmethod
+    def _with_new_names(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """The same values under the names that fields have now; an old name is told once."""
+        for old in cls.renamed.keys() & given.keys():
+            _tell_renamed(_dotted(where, old), _dotted(where, cls.renamed[old]))
+        return {cls.renamed.get(key, key): value for key, value in given.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, every default written out: what goes into YAML."""
@@ -114,6 +127,12 @@ class Settings:
     @classmethod
     def help_of(cls, name: str) -> FieldHelp:
         return next(line for line in cls.help() if line.name == name)
+
+
+@functools.cache
+def _tell_renamed(old: str, new: str) -> None:
+    """Tell of a renamed setting, once in a process."""
+    logging.getLogger("regard").warning(f"The setting {old} is now called {new}; the old name still works.")
 
 
 def _hints(cls: type) -> dict[str, Any]:

@@ -90,3 +90,16 @@ def test_help_lists_every_field_with_its_meaning() -> None:
     assert lines["name"].kind == "adamw | sgd"
     assert lines["lr"].doc == "step size"
     assert lines["n_steps"].kind == "a whole number from 1 on or null"
+
+
+def test_an_old_name_of_a_setting_still_works_and_the_new_one_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Renamed(Settings):
+        renamed = {"breadth": "width"}  # noqa: RUF012
+        width: int = setting(1, "how wide")
+
+    assert [Renamed.from_dict({"breadth": 3}, "shape").width for _ in range(2)] == [3, 3]
+    assert [record.getMessage() for record in caplog.records] == [
+        "The setting shape.breadth is now called shape.width; the old name still works."
+    ]
+    assert Renamed.from_dict({"breadth": 3}).to_dict() == {"width": 3}
