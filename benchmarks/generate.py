@@ -20,7 +20,7 @@ from regard.decode.generate import generate_all
 from regard.mixers.config import TransformerConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 N_PROMPT, N_NEW = 32, 128
 NAMES = {
@@ -54,7 +54,7 @@ def main() -> None:
     theirs.generation_config.eos_token_id = None
     theirs.generation_config.pad_token_id = 0
     config = TransformerConfig(d_model=256, n_layers=4, n_heads=4, max_context=256)
-    network = build_language_model("transformer", config, 8192)
+    network = build_model("transformer", config, 8192)
     copy_weights(network, theirs.transformer)
     ours = as_next_token(network)
 

@@ -18,22 +18,21 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.data.batches import Batches
 from regard.data.stream import Stream
 from regard.layers import cross_entropy
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
 from regard.models.language_model import LanguageModel
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Launched, Learner
-from regard.training.text_lesson import TextLesson
 
 V, B, T = 50257, 32, 1024
 GPT2 = TransformerConfig(d_model=768, n_layers=12, n_heads=12, max_context=T)
@@ -64,14 +63,12 @@ def note(name: str, seconds: float, n_tokens: int, gib: float | None = None) -> 
 
 def learner_for(model: LanguageModel, vocab_size: int, rows: int, context: int, runtime: RuntimeConfig) -> Learner:
     ids = np.random.default_rng(0).integers(0, vocab_size, 4 * rows * context, dtype=np.int32)
-    batches = Batches(
-        Stream.of(ids, n_bytes=len(ids), n_words=len(ids)), n_batch=rows, n_context=context, seed=0,
-        order="stream" if model.mixer.carries_state else "shuffle",
-    )  # fmt: skip
+    text = SimpleNamespace(train=Stream.of(ids, n_bytes=len(ids), n_words=len(ids)), fingerprint="random")
+    train = TrainConfig(n_batch=rows, n_context=context)
     return Learner(
         model.cuda(),
-        TextLesson(batches),
-        train=TrainConfig(n_batch=rows),
+        TextObjective(model, text, train, seed=0),
+        train=train,
         optimizer=OptimizerConfig(lr=1e-4),
         runtime=runtime,
     )
@@ -93,7 +90,7 @@ def updates(learner: Learner) -> Callable[[], Any]:
 def train() -> None:
     torch.manual_seed(0)
     learner = learner_for(
-        build_language_model("transformer", GPT2, V), V, B, T, RuntimeConfig(precision="bf16", is_compiled=True)
+        build_model("transformer", GPT2, V), V, B, T, RuntimeConfig(precision="bf16", is_compiled=True)
     )
     step = updates(learner)
     first, gib = timed(step)
@@ -171,7 +168,7 @@ def copied(model: LanguageModel) -> Any:
 
 def generate(n_prompt: int = 32, n_new: int = 256) -> None:
     torch.manual_seed(0)
-    model = build_language_model("transformer", GPT2, V).cuda().eval()
+    model = build_model("transformer", GPT2, V).cuda().eval()
     with torch.no_grad():
         model.embedding.mul_(6)  # sharper than chance, so that rounding does not decide between words
     hf = copied(model).cuda().eval()
@@ -260,7 +257,7 @@ def lstm(rows: int = 256, context: int = 70, vocab_size: int = 10_000) -> None:
     for precision in ("tf32", "bf16"):
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
         learner = learner_for(
-            build_language_model("lstm", LSTMConfig(d_model=650), vocab_size), vocab_size, rows, context,
+            build_model("lstm", LSTMConfig(d_model=650), vocab_size), vocab_size, rows, context,
             RuntimeConfig(precision=precision),
         )  # fmt: skip
         step = updates(learner)

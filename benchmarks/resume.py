@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from regard.data.stream import Stream
-from regard.models.table import build_language_model, model_config
+from regard.models.table import build_model, model_config
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_gradient
@@ -74,7 +74,7 @@ def train(folder: Path, contender: dict[str, Any]) -> None:
     torch.manual_seed(0)
     name, settings = contender["model"]
     train_gradient(
-        build_language_model(name, model_config(name, settings), VOCAB_SIZE),
+        build_model(name, model_config(name, settings), VOCAB_SIZE),
         text(),
         folder,
         train=TrainConfig(

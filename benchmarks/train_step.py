@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.language_model import LanguageModel
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 Step = Callable[[], float]
 
@@ -133,13 +133,13 @@ def main() -> None:
     ids = torch.randint(8192, (8, 257))
     for p_ours, p_theirs in ((0.0, 0.0), (0.1, 0.1), (0.0, 0.1)):
         config = TransformerConfig(d_model=256, n_layers=4, n_heads=4, max_context=256, p_dropout=p_ours)
-        ours = our_step(build_language_model("transformer", config, 8192), ids[:, :-1], ids[:, 1:])
+        ours = our_step(build_model("transformer", config, 8192), ids[:, :-1], ids[:, 1:])
         _, theirs = gpt2_step(8192, ids[:, :-1], p_theirs)
         what = f"Transformer 4 x 256, batch 8 x 256, V 8,192, dropout {p_ours:g} and {p_theirs:g}"
         report(what, "Hugging Face GPT-2, eager", 8 * 256, 1.35, *take_turns(ours, theirs, arguments.rounds))
 
     ids = torch.randint(10_000, (20, 36))
-    ours = our_step(build_language_model("lstm", LSTMConfig(d_model=650), 10_000), ids[:, :-1], ids[:, 1:])
+    ours = our_step(build_model("lstm", LSTMConfig(d_model=650), 10_000), ids[:, :-1], ids[:, 1:])
     theirs = textbook_step(10_000, ids[:, :-1], ids[:, 1:])
     report("LSTM 2 x 650, batch 20 x 35, V 10,000", "nn.LSTM, textbook", 20 * 35, 1.0,
            *take_turns(ours, theirs, arguments.rounds))  # fmt: skip

@@ -30,8 +30,7 @@ from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.models.seq2seq_next_token import Translating
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Launched, Learner
-from regard.training.lesson import HostBatch
-from regard.training.pair_lesson import PairLesson
+from regard.training.objective import HostBatch
 from regard.training.teaching_config import TeachingConfig
 
 BIG = {"d_model": 512, "n_layers": 6, "n_heads": 8, "d_ff": 2048, "V": 32_000, "B": 128, "T": 64, "n": 20}

@@ -9,19 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import (
-    captioning,
-    catalog,
-    comparing,
-    exchanging,
-    grammar,
-    judging,
-    parsing,
-    studying,
-    training,
-    translating,
-    using,
-)
+from regard.cli import caption, catalog, comparing, exchange, grammar, judge, parse, study, train, translate, use
 
 app = typer.Typer(
     name="regard",
@@ -36,19 +24,19 @@ app = typer.Typer(
 
 _TRAIN, _USE, _SEE = "Train", "Use a trained run", "What there is"
 app.command("compare", rich_help_panel=_TRAIN)(comparing.compare)
-app.command("train", rich_help_panel=_TRAIN)(training.train)
-app.command("study", rich_help_panel=_TRAIN)(studying.study)
-app.command("generate", rich_help_panel=_USE)(using.generate)
-app.command("translate", rich_help_panel=_USE)(translating.translate)
-app.command("caption", rich_help_panel=_USE)(captioning.caption)
-app.command("parse", rich_help_panel=_USE)(parsing.parse)
-app.command("score", rich_help_panel=_USE)(using.score)
-app.command("eval", rich_help_panel=_USE)(using.evaluate)
-app.command("bleu", rich_help_panel=_USE)(judging.bleu)
-app.command("align", rich_help_panel=_USE)(judging.align)
+app.command("train", rich_help_panel=_TRAIN)(train.train)
+app.command("study", rich_help_panel=_TRAIN)(study.study)
+app.command("generate", rich_help_panel=_USE)(use.generate)
+app.command("translate", rich_help_panel=_USE)(translate.translate)
+app.command("caption", rich_help_panel=_USE)(caption.caption)
+app.command("parse", rich_help_panel=_USE)(parse.parse)
+app.command("score", rich_help_panel=_USE)(use.score)
+app.command("eval", rich_help_panel=_USE)(use.evaluate)
+app.command("bleu", rich_help_panel=_USE)(judge.bleu)
+app.command("align", rich_help_panel=_USE)(judge.align)
 app.command("report", rich_help_panel=_USE)(comparing.report)
-app.command("export", rich_help_panel=_USE)(exchanging.export_run)
-app.command("import", rich_help_panel=_USE)(exchanging.import_run)
+app.command("export", rich_help_panel=_USE)(exchange.export_run)
+app.command("import", rich_help_panel=_USE)(exchange.import_run)
 app.command("models", rich_help_panel=_SEE)(catalog.models)
 app.add_typer(grammar.data, name="data", rich_help_panel=_SEE)
 

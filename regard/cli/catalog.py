@@ -18,7 +18,7 @@ def models(
 
       regard models lstm
     """
-    from regard import terminal
+    from regard.cli import terminal
 
     terminal.print_models(name)
 
@@ -36,6 +36,6 @@ def data(
 
       regard data 'notes/*.md'
     """
-    from regard import terminal
+    from regard.cli import terminal
 
     terminal.print_data(source)

@@ -85,7 +85,7 @@ def compare(
     ] = None,
 ) -> None:
     """Train models of every generation under one budget and show which is better, by how much, at what cost."""
-    from regard import terminal
+    from regard.cli import terminal
     from regard.cli.comparing_runs import compare_finished, given_runs, refuse_options
     from regard.comparison.plan import comparison_plan
     from regard.comparison.runner import run_comparison

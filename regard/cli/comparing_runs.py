@@ -11,10 +11,10 @@ from typing import Any
 def given_runs(contenders: Sequence[str]) -> bool:
     """Whether run folders are meant; names of models stay names, whatever folders there are."""
     from regard.errors import RegardError
-    from regard.models.table import MODEL_NAMES
+    from regard.models.table import MODELS
 
     is_run = [
-        name not in MODEL_NAMES and not name.endswith((".yaml", ".yml")) and (os.sep in name or Path(name).is_dir())
+        name not in MODELS and not name.endswith((".yaml", ".yml")) and (os.sep in name or Path(name).is_dir())
         for name in contenders
     ]
     if any(is_run) and not all(is_run):
@@ -41,7 +41,7 @@ def compare_finished(
     """Compare finished runs and print what was found."""
     from rich.text import Text
 
-    from regard import terminal
+    from regard.cli import terminal
     from regard.systems.comparing import compare_runs, default_out
     from regard.systems.finished import finished_runs
     from regard.systems.table import SystemsTable

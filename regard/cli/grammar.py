@@ -78,7 +78,7 @@ def grammar(
       [dim]pictures with captions:[/dim]
       regard data grammar --n 5000 --kind scene --only scenes --pixels 64 --out captions
     """
-    from regard import terminal
+    from regard.cli import terminal
     from regard.data.builtin.grammar.corpus_files import CorpusPlan, write_corpus
 
     tenth = max(1, n // 10)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.comparison.passages import TestText
 from regard.comparison.result import PositionPoint, Span
-from regard.run import Run
+from regard.tasks.language_model import LanguageModelRun as Run
 
 Array = NDArray[np.float64]
 

@@ -55,7 +55,7 @@ class Contender:
 
     @property
     def is_counted(self) -> bool:
-        return model_entry(self.model_name).kind == "count"
+        return model_entry(self.model_name).is_counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +197,9 @@ def _contender(name: str, section: Any, given: Mapping[str, Any]) -> Contender:
     model = section.get("model")
     model = {"name": model} if isinstance(model, str) else _mapping(model, f"{where}.model")
     model_name = str(model.pop("name", name))
-    if (reads := model_entry(model_name).reads) != "text":
+    if "language-model" not in (tasks := model_entry(model_name).tasks):
         raise RegardError(
-            f"{where}: {model_name} reads {reads} and predicts no text: only language models are compared by name. "
+            f"{where}: {model_name} is for {' and '.join(tasks)}: only language models are compared by name. "
             "Train such models with regard train, and compare their finished runs: regard compare runs/one runs/two."
         )
     checked = model_config(model_name, model, f"{where}.model").to_dict()  # refused now, not after an hour

@@ -44,7 +44,7 @@ from regard.config import read_yaml
 from regard.data.encode import Prepared, prepare
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
-from regard.plan import Drawing
+from regard.tasks.task import ProgressBar
 from regard.text.config import TokenizerConfig
 from regard.training.progress import Reporter
 
@@ -63,7 +63,7 @@ class Ground:
     prompt: str
 
 
-def run_comparison(plan: Plan, *, progress: Drawing, reporter: Reporter) -> Comparison:
+def run_comparison(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> Comparison:
     """Run what is not done yet, and write everything. A contender that fails is reported and the others go on."""
     began = time.monotonic()
     _check_same(plan)

@@ -11,13 +11,14 @@ from regard.comparison.measure import block_nats, score_text
 from regard.comparison.passages import TestText
 from regard.comparison.plan import Contender, Plan
 from regard.comparison.result import CurvePoint, Failure, SeedResult
-from regard.comparison.shapes import shape_of
 from regard.comparison.width import Matched, matched
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.models.outline import outline_model
 from regard.models.table import model_config
-from regard.run import Run, load
+from regard.run.engine import load
 from regard.settings import Settings
+from regard.tasks.language_model import LanguageModelRun as Run
 from regard.training.device import pick_device
 from regard.training.metrics import read_metrics
 from regard.training.progress import Reporter
@@ -42,7 +43,7 @@ def run_config(contender: Contender, model: Settings, vocab_size: int, seed: int
     budget, train = plan.budget, dict(plan.train)
     cost = 0.0
     if not contender.is_counted:
-        cost = 3.0 * shape_of(contender.model_name, model, vocab_size).flops_per_token(plan.train["n_context"])
+        cost = 3.0 * outline_model(contender.model_name, model, vocab_size).flops_per_token(plan.train["n_context"])
     train |= {"max_tokens": budget.max_tokens(cost), "max_seconds": budget.seconds, "order": "stream"}
     if train["max_tokens"] is None and train["max_seconds"] is None:  # FLOPs do not limit counting: count it all
         train["max_epochs"] = 1.0
@@ -88,9 +89,12 @@ def train_and_measure(
     folder = plan.out / "runs" / f"{contender.name}-seed{seed}"
     config = run_config(contender, size.config, vocab_size, seed, plan)
     is_begun = (folder / "config.yaml").exists()
-    run: Run = api.train(config, out=folder, resume=is_begun, is_tested=False, reporter=reporter)
+    run = api.train(config, out=folder, resume=is_begun, is_tested=False, reporter=reporter)
     device = pick_device(plan.runtime.device)
-    return measured(run if device.type == "cpu" else load(folder, device=str(device)), seed, plan.out, test)
+    if device.type != "cpu":
+        run = load(folder, device=str(device))
+    assert isinstance(run, Run)
+    return measured(run, seed, plan.out, test)
 
 
 def measured(run: Run, seed: int, out: Path, test: TestText) -> SeedResult:

@@ -11,7 +11,8 @@ from regard.comparison.passages import TestText
 from regard.comparison.result import Views
 from regard.lens.attention import attention_view
 from regard.lens.cells import cell_view
-from regard.run import load
+from regard.run.engine import load
+from regard.tasks.language_model import LanguageModelRun
 
 T = TypeVar("T")
 
@@ -19,6 +20,7 @@ T = TypeVar("T")
 def look_inside(folder: Path, test: TestText, passage: str, prompt: str, note: Callable[[str], None]) -> Views:
     """Sample, loss by position, surprise, attention and cells. One that cannot be made is told and left out."""
     run = load(folder)
+    assert isinstance(run, LanguageModelRun)
 
     def made(what: str, make: Callable[[], T], otherwise: T) -> T:
         try:

@@ -32,7 +32,7 @@ class Matched:
 
 def matched(name: str, given: Mapping[str, Any], vocab_size: int, target: int) -> Matched:
     """The model called `name` with the settings `given`, and every width left open chosen so that it has `target`."""
-    if model_entry(name).kind == "count":
+    if model_entry(name).is_counted:
         note = "as many n-grams as the text holds; cannot be matched"
         return Matched(model_config(name, given), None, note)
     default = model_config(name, {key: given[key] for key in given if key == "size"}).filled().to_dict()
@@ -57,9 +57,9 @@ def matched(name: str, given: Mapping[str, Any], vocab_size: int, target: int) -
 
 def n_parameters(name: str, config: Settings, vocab_size: int) -> int:
     """Counted on a model that is never filled with numbers."""
-    from regard.comparison.shapes import shape_of
+    from regard.models.outline import outline_model
 
-    return shape_of(name, config, vocab_size).n_parameters
+    return int(outline_model(name, config, vocab_size).n_parameters)
 
 
 def largest(is_small_enough: Callable[[int], bool], low: int, high: int) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from regard.comparison.result import AttentionView
 from regard.count.ngram import NgramModel
-from regard.run import Run
 
 MAX_TOKENS = 36
 
 
-def attention_view(run: Run, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
+def attention_view(run: Any, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
     """Every layer and head on the first tokens of `text`; None for a model that does not attend."""
     if isinstance(run.model, NgramModel):
         return None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.models.next_token import NextToken
+from regard.score.measured import Figure, Measured
 
 
 class Text(Protocol):
@@ -40,6 +41,10 @@ class Evaluation:
     n_tokens: int
     n_bytes: int
     n_words: int
+    n_available: int | None = None
+    """Tokens that there are, where not all were scored."""
+    notes: tuple[str, ...] = ()
+    """What has to be known to read the scores."""
 
     @property
     def nats_per_token(self) -> float:
@@ -71,6 +76,21 @@ class Evaluation:
             "bits_per_byte": self.bits_per_byte,
         }
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+    def measured(self) -> Measured:
+        part = f"Scored on the first {self.n_tokens:,} of {self.n_available or 0:,} tokens; `regard eval` scores all."
+        return Measured(
+            figures=(
+                Figure("loss, nats a token", self.nats_per_token, 4),
+                Figure("perplexity a token", self.perplexity),
+                Figure("perplexity a word", self.perplexity_per_word),
+                Figure("bits per byte", self.bits_per_byte, 4),
+            ),
+            headline="bits per byte",
+            is_higher_better=False,
+            counts={"tokens": self.n_tokens, "words": self.n_words, "bytes": self.n_bytes},
+            notes=(*((part,) if (self.n_available or 0) > self.n_tokens else ()), *self.notes),
+        )
 
 
 def evaluate(model: NextToken, text: Text, stride: int | None = None) -> Evaluation:

@@ -22,7 +22,7 @@ from regard.errors import RegardError
 from regard.layers.attention import attention_weights
 from regard.mixers import mixer as mixers
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_language_model, model_config, model_entry
+from regard.models.table import build_model, model_config, model_entry
 from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import listed, wilson
@@ -58,7 +58,7 @@ class Attempt:
 
 def study_ab(config: ABConfig, tell: Progress) -> Finding:
     for name in config.models:
-        if model_entry(name).kind == "count":
+        if model_entry(name).is_counted:
             raise RegardError(
                 f"The model '{name}' is counted and cannot be trained on this task. Leave it out of models."
             )
@@ -102,7 +102,7 @@ def _trained(name: str, length: int, rate: float, config: ABConfig) -> tuple[Gra
     """A fresh model after its training, and how many updates that took."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = build_language_model(name, model_config(name, _small(name, length, config)), vocab_size=2)
+        model = build_model(name, model_config(name, _small(name, length, config)), 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     draws = torch.Generator().manual_seed(config.seed)
     n_steps = n_low = 0

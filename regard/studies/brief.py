@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.data.config import DataConfig
-from regard.data.encode import encode_with, prepare
+from regard.data.encode import Prepared, prepare
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.folder import prepared_again
-from regard.run import Run
+from regard.tasks.language_model import LANGUAGE_MODEL
+from regard.tasks.language_model import LanguageModelRun as Run
+from regard.tasks.task import reopen_data
 from regard.text.config import TokenizerConfig
 from regard.training.progress import Status
 
@@ -84,7 +85,9 @@ def brief_runs(
                 "checkpoint": {"has_tensorboard": False, "every_seconds": None},
             }
             told = Told(f"training {name}", n_steps, tell)
-            runs.append(api.train(config, out=Path(folder) / name, is_tested=False, reporter=told))
+            run = api.train(config, out=Path(folder) / name, is_tested=False, reporter=told)
+            assert isinstance(run, Run)
+            runs.append(run)
         yield runs
 
 
@@ -106,8 +109,8 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 def _text(run: Run, data: str | None) -> Stream:
     if data is not None:
-        return encode_with(run.tokenizer, run.config.text.replace(train=data, valid=None, test=None, max_bytes=None))
-    prepared = prepared_again(run.folder, run.config, option="--set data=FILE")
+        return run.text_of(data)
+    prepared: Prepared = reopen_data(LANGUAGE_MODEL, run.opened, option="--set data=FILE")
     return prepared.test if len(prepared.test) else prepared.valid
 
 

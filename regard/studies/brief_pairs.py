@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from regard.data.builtin.grammar import Grammar
 from regard.data.builtin.grammar.forms import LANGUAGES
-from regard.pair_run import PairRun, load_pair_run
+from regard.run.engine import load
 from regard.studies.brief import Told
+from regard.tasks.translation import TranslationRun as PairRun
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -46,4 +47,6 @@ def brief_pair_run(
         "checkpoint": {"has_tensorboard": False, "every_seconds": None, **config.get("checkpoint", {})},
     }
     api.train(given, out=folder, is_tested=False, reporter=Told(what, n_steps, tell))
-    return load_pair_run(folder, config.get("runtime", {}).get("device", "auto"))
+    run = load(folder, config.get("runtime", {}).get("device", "auto"))
+    assert isinstance(run, PairRun)
+    return run

@@ -32,15 +32,17 @@ from regard.data.pair_batches import in_order
 from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.folder import prepared_pairs_again
 from regard.models.seq2seq import Seq2Seq, own_inputs
-from regard.pair_run import PairRun
 from regard.score.translation import bleu
 from regard.studies.brief_pairs import brief_pair_run, write_grammar
 from regard.studies.config import ExposureConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import listed, short
-from regard.training.pair_task import readable_pairs
+from regard.tasks.pair_objective import readable_pairs
+from regard.tasks.task import reopen_data
+from regard.tasks.translation import TRANSLATION
+from regard.tasks.translation import TranslationRun as PairRun
+from regard.training.teaching_config import TeachingConfig
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -151,9 +153,9 @@ def _measured(
 def _held_out(run: PairRun, config: ExposureConfig, is_own: bool) -> tuple[Pairs, int]:
     """The pairs a run is measured on, and how many are too long for it."""
     if is_own and config.data is not None:
-        pairs = run.pairs_of(config.data)
+        pairs = run.reader.other_pairs(config.data).train
     else:
-        prepared = prepared_pairs_again(run.folder, run.config)
+        prepared = reopen_data(TRANSLATION, run.reader.opened)
         pairs = prepared.test if len(prepared.test) else prepared.valid
         if not len(pairs):
             raise RegardError(f"'{run.folder}' held out no pairs to measure on. Name some with --set data=PAIRS.")
@@ -174,8 +176,7 @@ def _names(runs: Sequence[PairRun]) -> list[str]:
 
 
 def _way(run: PairRun) -> str:
-    assert run.config.teaching is not None, "a model that reads pairs is taught"
-    return WAYS[run.config.teaching.mode]
+    return WAYS[run.config.section("teaching", TeachingConfig).mode]
 
 
 def exposure(name: str, run: PairRun, pairs: Pairs) -> Exposure:

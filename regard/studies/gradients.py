@@ -24,13 +24,13 @@ from regard.layers.record import Record
 from regard.mixers import mixer as mixers
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_language_model, model_entry
-from regard.run import Run
+from regard.models.table import build_model, model_entry
 from regard.studies.brief import DATA, N_BATCH, RATE, Subject, brief_runs, check_length, subjects
 from regard.studies.config import N_HEADS, GradientsConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import MIN_R2, Fall, fall_of, listed, short
 from regard.studies.small import small
+from regard.tasks.language_model import LanguageModelRun as Run
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -67,7 +67,7 @@ def study_gradients(config: GradientsConfig, runs: Sequence[Run], tell: Progress
         found = [_fading(subject, network, "trained", config, tell) for subject, network in taken]
         return _finding(config, found, [f"{run.folder} ({run.config.model_name})" for run in runs])
     for name in config.models:
-        if model_entry(name).kind == "count":
+        if model_entry(name).is_counted:
             raise RegardError(f"{_NO_GRADIENT.format(name=name)} Leave '{name}' out of models.")
     settings = {name: _small(name, config) for name in config.models}
     # The text and the tokenizer are the same whether there is training or not.
@@ -79,7 +79,7 @@ def study_gradients(config: GradientsConfig, runs: Sequence[Run], tell: Progress
         for subject in subjects(trained, None, list(config.models)):
             network = _network(subject.run)
             torch.manual_seed(config.seed)
-            fresh = build_language_model(subject.name, subject.run.config.model, subject.run.facts.vocab_size)
+            fresh = build_model(subject.name, subject.run.config.model, subject.run.facts.vocab_size)
             fresh.to(network.embedding.device)
             found.append(_fading(subject, fresh, "fresh", config, tell))
             if config.n_steps:

@@ -26,12 +26,12 @@ from regard.errors import RegardError
 from regard.models.next_token import NextToken
 from regard.models.pointer import UNK, PointerModel
 from regard.models.table import model_entry
-from regard.run import Run
 from regard.studies.brief import DATA, N_BATCH, RATE, VOCAB_SIZE, Subject, brief_runs, check_length, subjects
 from regard.studies.config import N_HEADS, RecencyConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import listed, reach, short
 from regard.studies.small import small
+from regard.tasks.language_model import LanguageModelRun as Run
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -342,7 +342,7 @@ def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[s
 def _made(config: RecencyConfig) -> str:
     """The models that the study makes, and how."""
     sizes = {"ngram": f"order {N_ORDER}: it sees {N_ORDER - 1} words", "window": f"{N_WINDOW} words"}
-    counted = [name for name in config.models if model_entry(name).kind == "count"]
+    counted = [name for name in config.models if model_entry(name).is_counted]
     trained = [name for name in config.models if name not in counted]
     parts = []
     if counted:

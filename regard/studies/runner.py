@@ -21,11 +21,12 @@ from regard.comparison.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
-from regard.pair_run import PairRun, load_pair_run
-from regard.run import Run, load
+from regard.run.engine import load
 from regard.studies.finding import Study
 from regard.studies.fits import listed
 from regard.studies.table import STUDIES, study_config, study_entry
+from regard.tasks.language_model import LanguageModelRun as Run
+from regard.tasks.translation import TranslationRun as PairRun
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -41,7 +42,7 @@ def run_study(
     if runs:
         _check_runs(name, runs, given)
     _check_place(out, name)
-    loaded = [(load_pair_run if entry.reads == "pairs" else load)(run) for run in runs]
+    loaded = [load(run, kind=PairRun if entry.reads == "pairs" else Run) for run in runs]
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
@@ -115,7 +116,7 @@ def _study_in(out: Path) -> str | None:
     return found.get("study") if isinstance(found, dict) else None
 
 
-def _command(name: str, runs: Sequence[Run | PairRun], settings: Sequence[str], out: Path) -> str:
+def _command(name: str, runs: Sequence[Any], settings: Sequence[str], out: Path) -> str:
     words = ["regard", "study", name]
     for run in runs:
         words += ["--run", str(run.folder)]

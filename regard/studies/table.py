@@ -11,9 +11,9 @@ from regard.settings import Settings
 from regard.studies.config import ABConfig, CostConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
 
 if TYPE_CHECKING:
-    from regard.pair_run import PairRun
-    from regard.run import Run
     from regard.studies.finding import Finding
+    from regard.tasks.language_model import LanguageModelRun as Run
+    from regard.tasks.translation import TranslationRun as PairRun
     from regard.text.learning import Progress
 
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from regard.config import read_yaml
 from regard.decode.config import BeamConfig
-from regard.pair_run import PairRun
 from regard.score.bootstrap import PairedBootstrap, paired_bootstrap
 from regard.score.language import LanguageGuesser
 from regard.score.translation import bleu
@@ -38,6 +37,7 @@ from regard.studies.three_languages import (
     taught_directions,
     write_parts,
 )
+from regard.tasks.translation import TranslationRun as PairRun
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.weights import load_weights, read_tensors
 

@@ -21,13 +21,13 @@ from regard.comparison.budget import duration_text
 from regard.comparison.result import to_json
 from regard.errors import RegardError
 from regard.files import check_can_be_made, write_atomically
-from regard.plan import Drawing
 from regard.systems.finished import FinishedRun, finished_runs
 from regard.systems.keep import OUTPUTS, keep_outputs, kept_outputs
 from regard.systems.material import Material, check_same, digest, file_digest, material_of, outputs_of
 from regard.systems.ranked import compared
 from regard.systems.result import SystemsComparison, holds_systems
 from regard.systems.seeds import groups_of
+from regard.tasks.task import ProgressBar
 from regard.text.learning import Progress
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
@@ -61,7 +61,7 @@ def compare_runs(
     is_each: bool = False,
     skips_bad: bool = False,
     out: str | Path | None = None,
-    progress: Drawing | None = None,
+    progress: ProgressBar | None = None,
     reporter: Reporter | None = None,
 ) -> SystemsComparison:
     """Compare finished runs of models that translate, parse or describe pictures, and write the report into `out`.

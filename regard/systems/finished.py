@@ -9,8 +9,10 @@ from typing import Any
 
 from regard.config import RunConfig
 from regard.errors import RegardError
-from regard.folder import RunFacts, open_folder
+from regard.run.folder import open_folder
 from regard.systems.result import LOSS, Watched
+from regard.tasks.task import RunFacts
+from regard.text.config import TokenizerConfig
 from regard.training.metrics import METRICS, read_metrics
 
 TASKS = {"translation": "translates", "parsing": "parses", "captions": "describes pictures"}
@@ -31,9 +33,7 @@ class FinishedRun:
 
     @property
     def task(self) -> str:
-        if self.config.reads_pictures:
-            return "captions"
-        return "parsing" if self.config.pairs.has_trees else "translation"
+        return self.config.task
 
     def spent(self, what: str) -> float:
         """Tokens, flops or seconds of its whole training."""
@@ -66,7 +66,7 @@ class FinishedRun:
             parts.append(f"{model['d_model']} wide")
         if (n := model.get("n_layers")) is not None:
             parts.append(f"{n} layer{'s' * (n != 1)}")
-        tokenizer = self.config.target_tokenizer or self.config.tokenizer
+        tokenizer = self.config.section_or_none("target_tokenizer", TokenizerConfig) or self.config.tokenizer
         return ", ".join([*parts, f"{tokenizer.kind} {vocab_size:,}"])
 
 
@@ -106,8 +106,9 @@ def names_of(folders: Sequence[Path]) -> list[str]:
 
 
 def _opened(folder: Path, name: str) -> FinishedRun:
-    config, facts, _ = open_folder(folder)
-    if not (config.reads_pairs or config.reads_pictures):
+    opened = open_folder(folder)
+    config, facts = opened.config, opened.facts
+    if config.task not in TASKS:
         raise RegardError(
             f"'{folder}' is a language model ({config.model_name}): finished runs are compared where they translate, "
             "parse or describe pictures. Language models are named (regard compare lstm transformer --data my.txt), "

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.caption_run import CaptionRun, load_caption_run
 from regard.data.caption_pairs import CaptionSet
 from regard.data.pairs import Pairs
 from regard.data.prepared_captions import PreparedCaptions, square
@@ -22,12 +21,15 @@ from regard.decode.caption import MAX_LENGTH, captions_of
 from regard.decode.config import MAX_RATIO, BeamConfig
 from regard.decode.lines import batches_by_tokens
 from regard.errors import RegardError
-from regard.folder import prepared_captions_again, prepared_pairs_again
-from regard.pair_run import PairRun, load_pair_run
+from regard.run.engine import load
 from regard.systems.finished import FinishedRun
+from regard.tasks.caption_objective import N_PICTURES
+from regard.tasks.captions import CAPTIONS, CaptionRun
+from regard.tasks.pair_objective import readable_pairs
+from regard.tasks.parsing import ParsingRun
+from regard.tasks.task import reopen_data
+from regard.tasks.translation import TranslationRun
 from regard.text.learning import Progress
-from regard.training.caption_task import N_PICTURES
-from regard.training.pair_task import readable_pairs
 
 Numbers = Sequence[int]
 """Which of the test sentences, or pictures."""
@@ -52,22 +54,24 @@ class Material:
 
 def material_of(run: FinishedRun, data: Sequence[str] | None, split: str, skips_bad: bool = False) -> Material:
     """A split of what the run was trained on, or other data in the form that it takes."""
-    if run.task == "captions":
-        return _captions(load_caption_run(run.folder, "cpu"), data, split, skips_bad)
-    return _pairs(load_pair_run(run.folder, "cpu"), data, split, skips_bad)
+    loaded = load(run.folder, "cpu")
+    if isinstance(loaded, CaptionRun):
+        return _captions(loaded, data, split, skips_bad)
+    assert isinstance(loaded, TranslationRun | ParsingRun)
+    return _pairs(loaded, data, split, skips_bad)
 
 
-def _pairs(run: PairRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> Material:
-    other = None if data is None else run.other_pairs(data, split, skips_bad)
-    pairs = run.pairs_of(None, split) if other is None else other.train
+def _pairs(run: TranslationRun | ParsingRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> Material:
+    other = None if data is None else run.reader.other_pairs(data, split, skips_bad)
+    pairs = run.reader.own_pairs(split) if other is None else other.train
     numbers = range(len(pairs))
     sources, targets = [pairs.source_text(i) for i in numbers], [pairs.target_text(i) for i in numbers]
-    words = run.config.pairs.tree_words
-    if run.is_parser:
+    words = run.reader.config.tree_words
+    if isinstance(run, ParsingRun):
         targets = [bracketed(gold_tree(pairs, i, words)) for i in numbers]
     watched = None
     if data is None:
-        valid = prepared_pairs_again(run.folder, run.config).valid
+        valid = reopen_data(run.reader.task, run.reader.opened).valid
         watched = digest(valid.target_text(i) for i in range(len(valid)))
     return Material(
         sources=tuple(sources),
@@ -75,7 +79,7 @@ def _pairs(run: PairRun, data: Sequence[str] | None, split: str, skips_bad: bool
         fits=np.isin(pairs.rows, readable_pairs(run.model, pairs).rows),
         watched=watched,
         pairs=pairs,
-        has_tags=not run.is_parser or FORMS[words].has_tags,
+        has_tags=isinstance(run, TranslationRun) or FORMS[words].has_tags,
         skipped={} if other is None else other.counts.skipped,
     )
 
@@ -84,7 +88,7 @@ def _captions(run: CaptionRun, data: Sequence[str] | None, split: str, skips_bad
     prepared, pictures = run.pictures_of(data, split, skips_bad)
     watched = None
     if data is None:
-        valid = prepared_captions_again(run.folder, run.config).data.valid
+        valid = reopen_data(CAPTIONS, run.opened).data.valid
         watched = digest(text for texts in valid.captions for text in texts)
     return Material(
         sources=pictures.names,
@@ -124,14 +128,19 @@ def outputs_of(
     """The best translation, tree or caption of each that was chosen, in their order; always one line each."""
     what = f"{run.name}: {'captions' if run.task == 'captions' else 'sentences'}"
     if material.captions is not None:
-        captioner = load_caption_run(run.folder, device)
+        captioner = load(run.folder, device)
+        assert isinstance(captioner, CaptionRun)
         batches: Iterable[list[int]] = [list(chosen[i : i + N_PICTURES]) for i in range(0, len(chosen), N_PICTURES)]
         decode = _captioning(captioner, *material.captions, BeamConfig(beam=beam, max_length=MAX_LENGTH))
     else:
-        pairs, loaded = material.pairs, load_pair_run(run.folder, device)
+        pairs, loaded = material.pairs, load(run.folder, device)
         assert pairs is not None, "what is not a picture is a pair"
         batches = batches_by_tokens(list(chosen), pairs.source_lengths.tolist(), max_tokens)
-        decode = (_parsing if loaded.is_parser else _translating)(loaded, pairs, beam)
+        if isinstance(loaded, ParsingRun):
+            decode = _parsing(loaded, pairs, beam)
+        else:
+            assert isinstance(loaded, TranslationRun)
+            decode = _translating(loaded, pairs, beam)
     found: dict[int, str] = {}
     tell(what, 0, len(chosen))
     for batch in batches:
@@ -143,7 +152,7 @@ def outputs_of(
 Decode = Callable[[Numbers], list[str]]
 
 
-def _translating(run: PairRun, pairs: Pairs, beam: int) -> Decode:
+def _translating(run: TranslationRun, pairs: Pairs, beam: int) -> Decode:
     translator = run.translator(BeamConfig(beam=beam, max_ratio=MAX_RATIO))
 
     def decode(batch: Numbers) -> list[str]:
@@ -153,7 +162,7 @@ def _translating(run: PairRun, pairs: Pairs, beam: int) -> Decode:
     return decode
 
 
-def _parsing(run: PairRun, pairs: Pairs, beam: int) -> Decode:
+def _parsing(run: ParsingRun, pairs: Pairs, beam: int) -> Decode:
     parser = run.parser(BeamConfig(beam=beam))
 
     def decode(batch: Numbers) -> list[str]:

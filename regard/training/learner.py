@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.training.averaging import build_average
 from regard.training.carried import detached, flatten, unflatten
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast
-from regard.training.lesson import Lesson
+from regard.training.objective import Objective
 from regard.training.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
 from regard.training.randomness import random_tensors, restore_random
-from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, named_weights
 
 
@@ -90,16 +89,16 @@ class Learner:
 
     def __init__(
         self,
-        model: TrainableModel,
-        lesson: Lesson,
+        model: nn.Module,
+        objective: Objective,
         *,
         train: TrainConfig,
         optimizer: OptimizerConfig,
         runtime: RuntimeConfig,
     ) -> None:
         """`model` is on its device already."""
-        self.model, self.lesson = model, lesson
-        self.device, self.precision = model.embedding.device, runtime.precision
+        self.model, self.objective = model, objective
+        self.device, self.precision = next(model.parameters()).device, runtime.precision
         self.max_grad_norm = optimizer.max_grad_norm
         self.parameters = list(model.named_parameters())
         self.optimizer = build_optimizer(self.parameters, optimizer)
@@ -109,7 +108,7 @@ class Learner:
         self.ahead: Uploaded | None = None
         self.has_failed = torch.zeros((), device=self.device)
         self.is_compiling = runtime.is_compiled
-        body = lesson.body(model)
+        body = objective.body(model)
         self.body: Callable[..., Any] = torch.compile(body) if runtime.is_compiled else body
 
     def update(self, index: int, lr: float) -> Update:
@@ -153,18 +152,18 @@ class Learner:
             if rows.start == rows.stop:  # fewer rows than parts
                 continue
             tensors = tuple(tensor[rows] for tensor in batch.tensors)
-            before = self.lesson.start(self.model, tensors) if batch.is_fresh else self.carried[part]
+            before = self.objective.start(self.model, tensors) if batch.is_fresh else self.carried[part]
             with autocast(self.precision, self.device):
-                loss = self.lesson.loss(self.model, self.body, tensors, before, index)
+                loss = self.objective.loss(self.model, self.body, tensors, before, index)
             (loss.goal / n_tokens).backward()  # type: ignore[no-untyped-call]
             nats = nats + loss.nats.detach()
             # Truncated back-propagation through time: the values go on, the gradient stops here.
-            self.carried[part] = detached(loss.after) if self.lesson.carries_state else None
+            self.carried[part] = detached(loss.after) if self.objective.carries_state else None
         return nats, n_tokens
 
     def _uploaded(self, index: int) -> Uploaded:
         """Batch `index`, on its way to the device. Asked for while the device works, it costs no time."""
-        tensors, n_tokens, is_fresh = self.lesson.at(index)
+        tensors, n_tokens, is_fresh = self.objective.at(index)
         if self.device.type == "cuda":  # from pinned memory a copy runs beside the device's work
             tensors = tuple(tensor.pin_memory().to(self.device, non_blocking=True) for tensor in tensors)
         return Uploaded(index, tensors, n_tokens, is_fresh)

@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from regard.errors import RegardError
 from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.on_device import on_device
@@ -23,24 +25,23 @@ from regard.training import checkpoint as checkpoints
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.device import pick_device, session
 from regard.training.learner import DivergedError, Launched, Learner
-from regard.training.memory import check_memory
+from regard.training.memory import check_memory, estimate_memory
 from regard.training.metrics import Metrics
+from regard.training.objective import Objective
 from regard.training.progress import Reporter, Silent, Status
 from regard.training.result import TrainResult
 from regard.training.schedule import learning_factor
 from regard.training.state import TrainState
 from regard.training.stop import Interrupt, Limits, diverged, observe_loss, observe_score
-from regard.training.task import Task
-from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, read_tensors, write_weights
 
 JUDGES = {"bleu": "BLEU", "f1": "F1"}
 """What a score can be judged by beside the loss, as people write it."""
 
 
-def train_task(
-    model: TrainableModel,
-    task: Task,
+def train_by_gradient(
+    model: nn.Module,
+    objective: Objective,
     folder: Path,
     *,
     train: TrainConfig,
@@ -53,7 +54,7 @@ def train_task(
     reporter: Reporter | None = None,
     on_step: Callable[[TrainState], bool] | None = None,
 ) -> TrainResult:
-    """Train `model` in place on a task, and write what a run is made of into `folder`.
+    """Train `model` in place by an objective, and write what a run is made of into `folder`.
 
     Writes `model.safetensors` (the weights with the best score on the validation data), `metrics.jsonl`, `tensorboard/`
     and `state/`; the config and the tokenizer are the caller's. The model ends with its best weights, on its device.
@@ -68,13 +69,17 @@ def train_task(
     if latest is not None and not resume:
         raise RegardError(f"{folder} already holds a run, saved at {latest.name}. Resume it or choose another folder.")
     device = pick_device(runtime.device)
-    shapes = nullcontext() if task.has_one_shape else attention_of_any_shape()
+    shapes = nullcontext() if objective.has_one_shape else attention_of_any_shape()
     with on_device(device), shapes, session(runtime, seed), Interrupt() as interrupt:
-        check_memory(task.memory(model, optimizer, runtime), runtime, device, task.sizes)
+        needed = estimate_memory(model, objective, train, optimizer, runtime)
+        check_memory(needed, runtime, device, objective.memory_settings)
         checkpoints.clean_run_folder(folder)
-        learner = Learner(model.to(device), task.lesson, train=train, optimizer=optimizer, runtime=runtime)
-        run = _Run(learner, task, folder, train, schedule, checkpoint, task.highest_rate(optimizer), latest)
-        reporter.start(f"{model.n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
+        learner = Learner(model.to(device), objective, train=train, optimizer=optimizer, runtime=runtime)
+        run = _Run(learner, objective, folder, train, schedule, checkpoint, objective.highest_rate(optimizer), latest)
+        reporter.start(
+            f"{sum(p.numel() for p in model.parameters()):,} parameters on {device}"
+            + (f", from {latest.name}" if latest else "")
+        )
         try:
             while (reason := run.end()) is None:
                 run.update(is_watched=on_step is not None or interrupt.is_asked)
@@ -104,7 +109,7 @@ class _Run:
     def __init__(
         self,
         learner: Learner,
-        task: Task,
+        objective: Objective,
         folder: Path,
         train: TrainConfig,
         schedule: ScheduleConfig,
@@ -112,11 +117,11 @@ class _Run:
         lr: float,
         latest: Path | None,
     ) -> None:
-        self.learner, self.task, self.folder, self.latest = learner, task, folder, latest
+        self.learner, self.objective, self.folder, self.latest = learner, objective, folder, latest
         self.train, self.schedule, self.config, self.highest_lr = train, schedule, config, lr
-        self.limits = Limits.of(train, task.lesson.per_epoch)
-        self.flops_per_token = 3 * task.flops_per_token  # forward once, backward costs twice that
-        self.started_with = task.identity()
+        self.limits = Limits.of(train, objective.per_epoch)
+        self.flops_per_token = 3 * objective.flops_per_token  # forward once, backward costs twice that
+        self.started_with = objective.identity()
         self.state = TrainState()
         self.lr = self.grad_norm = self.nats_per_token = 0.0
         self.tokens_per_second: float | None = None
@@ -144,7 +149,7 @@ class _Run:
         """
         state = self._with_pending()
         factor = learning_factor(self.schedule, state.step, self.limits.progress(state), state.n_drops)
-        self.lr = self.highest_lr * factor * self.task.lesson.rate_factor(state.step)
+        self.lr = self.highest_lr * factor * self.objective.rate_factor(state.step)
         try:
             launched = self.learner.launch(state.step, self.lr)
         except DivergedError as error:
@@ -190,7 +195,7 @@ class _Run:
         state.window_timed_tokens += update.n_tokens if update.seconds else 0
         self.grad_norm, self.nats_per_token = update.grad_norm, update.nats_per_token
         self.tokens_per_second = _rate(update.n_tokens, update.seconds)
-        if observe_loss(state, update.nats_per_token, self.learner.model.vocab_size):
+        if observe_loss(state, update.nats_per_token, self.objective.n_classes):
             what = (
                 f"the loss exploded to {update.nats_per_token:.3g} nats a token (lowest so far {state.lowest_nats:.3g})"
             )
@@ -216,7 +221,7 @@ class _Run:
         is_best = True
         average = self.learner.average
         with nullcontext() if average is None else average.applied():
-            score = self.task.evaluate(self.learner.model)
+            score = self.objective.evaluate(self.learner.model)
         if score is not None:
             if not math.isfinite(score.nats_per_token):
                 raise self._diverged(f"the score on the validation text is {score.nats_per_token}", self.state.step)
@@ -287,7 +292,7 @@ class _Run:
         )
 
     def _best_score(self) -> tuple[str, float] | None:
-        name, scores = JUDGES.get(self.task.judged_by), self.state.scores
+        name, scores = JUDGES.get(self.objective.select_by), self.state.scores
         return (name, -min(scores)) if name is not None and scores else None
 
     def result(self, reason: str) -> TrainResult:
@@ -303,7 +308,7 @@ class _Run:
         self.metrics.write(kind, s.step, tokens=s.tokens, flops=s.flops, seconds=s.seconds, **scores, **more)
 
     def _bits_per_byte(self, nats_per_token: float) -> float | None:
-        bytes_per_token = self.task.bytes_per_token
+        bytes_per_token = self.objective.bytes_per_token
         return nats_per_token / math.log(2) / bytes_per_token if bytes_per_token else None
 
 

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from regard.errors import RegardError
 from regard.training.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
+from regard.training.objective import Score
 from regard.training.state import TrainState
-from regard.training.task import Score
 
 # A loss explodes when, for so many steps in a row, it is more than a nat worse than guessing uniformly (ln V) and more
 # than twice the lowest loss so far. Hard passages of a text and noise of small batches stay far below that.
@@ -65,8 +65,8 @@ def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> 
     """Note an evaluation: is it the best so far? Counts for early stopping and lowers a plateau schedule."""
     best = min(state.scores, default=math.inf)
     state.last_eval_step = state.step
-    state.scores.append(score.judged)
-    is_best = score.judged < best
+    state.scores.append(score.criterion)
+    is_best = score.criterion < best
     if is_best:
         state.best_step = state.step
         state.best_nats_per_token, state.best_bits_per_byte = score.nats_per_token, score.bits_per_byte
@@ -79,9 +79,9 @@ def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> 
     return False
 
 
-def observe_loss(state: TrainState, nats_per_token: float, vocab_size: int) -> bool:
+def observe_loss(state: TrainState, nats_per_token: float, n_classes: int) -> bool:
     """Note one update's loss: has it exploded?"""
-    ceiling = math.log(vocab_size) + 1
+    ceiling = math.log(n_classes) + 1
     if state.lowest_nats is None or nats_per_token < state.lowest_nats:
         state.lowest_nats = nats_per_token
     is_high = nats_per_token > max(ceiling, 2 * state.lowest_nats)

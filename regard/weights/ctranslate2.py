@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
 from regard.files import write_folder_atomically
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.text.tokenizer import TARGET_TOKENIZER, UNK, Tokenizer
+from regard.weights.exportable import Exportable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from regard.mixers.transformer_decoder import DecoderBlock
     from regard.mixers.transformer_encoder import EncoderBlock
     from regard.models.seq2seq import Seq2Seq
-    from regard.pair_run import PairRun
 
 NOTE = """\
 # A translator for CTranslate2
@@ -52,14 +53,14 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU"}
 """What CTranslate2 calls them."""
 
 
-def export_ctranslate2(run: PairRun, folder: Path | str) -> None:
+def export_ctranslate2(run: Exportable, folder: Path | str) -> None:
     """Write a run as a folder that `ctranslate2.Translator` loads, with the tokenizers and a note on how to use it."""
     folder = Path(folder)
     config = expressed_as_transformer(run)
     _specs()  # before anything is computed
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
-    source, target = run.source_tokenizer, run.target_tokenizer
+    source, target = run.tokenizers[0], run.tokenizers[-1]
     spec = transformer_spec(run.model, config, source, target)
     note = _note(run, config.max_context)
 
@@ -73,7 +74,7 @@ def export_ctranslate2(run: PairRun, folder: Path | str) -> None:
     write_folder_atomically(folder, fill)
 
 
-def expressed_as_transformer(run: PairRun) -> Seq2SeqConfig:
+def expressed_as_transformer(run: Exportable) -> Seq2SeqConfig:
     """The config of a run that CTranslate2 can run; else the first key that it cannot."""
     model = run.config.model
     config = model.seq2seq() if isinstance(model, VaswaniConfig) else model
@@ -194,19 +195,19 @@ def _specs() -> Any:
     return specs
 
 
-def _note(run: PairRun, max_context: int) -> str:
+def _note(run: Exportable, max_context: int) -> str:
     """README.md of the folder: a program that translates with it and needs no Regard."""
-    pairs = run.config.pairs
-    has_one = run.target_tokenizer.hash == run.source_tokenizer.hash
+    pairs = run.config.section("data", PairsConfig)
+    has_one = len(run.tokenizers) == 1
     tags = sorted({part.tag for part in pairs.parts("train") if part.tag is not None})
     what = "Both sides share one vocabulary." if has_one else "Each side has a vocabulary of its own."
     if tags:
         what += f" Every source begins with a tag, one of {', '.join(tags)}: change the one in the program."
-    if run.is_parser:
+    if pairs.has_trees:
         what += " It writes trees as lines; that they are trees only `regard parse` sees to."
     return NOTE.format(
         name=run.config.model_name,
-        n_parameters=run.facts.n_parameters,
+        n_parameters=sum(p.numel() for p in run.model.parameters()),
         what=what,
         write="read" if has_one else f'tokenizers.Tokenizer.from_file(f"{{folder}}/{TARGET_TOKENIZER}")',
         tag=f"[{tags[0]!r}] + " if tags else "",

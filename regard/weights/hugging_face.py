@@ -12,12 +12,11 @@ from regard.files import write_folder_atomically
 from regard.models.gpt2_config import GPT2Config
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
+from regard.weights.exportable import Exportable
 from regard.weights.gpt2_form import config_of, dropout_note, our_tensors, their_tensors, written_config
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from regard.run import Run
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX = "model.safetensors.index.json"
@@ -109,7 +108,7 @@ def weight_files(path: Path) -> tuple[Path, ...]:
 
 def read_weights(path: Path, config: GPT2Config, vocab_size: int) -> dict[str, Tensor]:
     """The weights of a folder, by our names and in float32."""
-    from regard.comparison.shapes import shape_of
+    from regard.models.outline import outline_model
     from regard.training.weights import check_finite, named_weights, read_tensors
 
     tensors: dict[str, Tensor] = {}
@@ -118,7 +117,7 @@ def read_weights(path: Path, config: GPT2Config, vocab_size: int) -> dict[str, T
         found = read_tensors(file, "copy or download it again")
         check_finite(found, f"'{file}'", "Copy or download the file again, or ask who made it")
         tensors |= found
-    own = named_weights(shape_of("gpt2", config, vocab_size))
+    own = named_weights(outline_model("gpt2", config, vocab_size))
     return our_tensors(tensors, own, f"'{files[0] if len(files) == 1 else path}'")
 
 
@@ -146,15 +145,7 @@ def _no_pickle(file: Path, folder: Path) -> str:
     return f"{refusal}{beside} This converts its tensors and runs none of its code: python -c {shlex.quote(code)}"
 
 
-def import_hugging_face(path: Path | str, folder: Path | str) -> Run:
-    """Make a run folder of a Hugging Face GPT-2 folder."""
-    from regard.run import load
-    from regard.start import begin_as
-
-    return load(begin_as(Path(path), Path(folder)))
-
-
-def export_hugging_face(run: Run, folder: Path | str) -> None:
+def export_hugging_face(run: Exportable, folder: Path | str) -> None:
     """Write a run as a folder that transformers' `GPT2LMHeadModel` and `AutoTokenizer` load."""
     from safetensors.torch import save_file
 
@@ -164,16 +155,16 @@ def export_hugging_face(run: Run, folder: Path | str) -> None:
     config = expressed_as_gpt2(run)
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
-    weights = {name: tensor.cpu() for name, tensor in named_weights(run.model).items()}  # type: ignore[arg-type]
-    eos, n_rows = run.tokenizer.eos, len(weights["embedding"])
+    weights = {name: tensor.cpu() for name, tensor in named_weights(run.model).items()}
+    eos, n_rows = run.tokenizers[0].eos, len(weights["embedding"])
     files: dict[str, dict[str, Any]] = {
         "config.json": written_config(config, n_rows, eos),
         "generation_config.json": {"bos_token_id": eos, "eos_token_id": eos},
-        "tokenizer.json": _written_tokenizer(run.tokenizer),
+        "tokenizer.json": _written_tokenizer(run.tokenizers[0]),
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": run.tokenizer.end_mark,
-            "eos_token": run.tokenizer.end_mark,
+            "bos_token": run.tokenizers[0].end_mark,
+            "eos_token": run.tokenizers[0].end_mark,
             "model_max_length": config.max_context,
             "clean_up_tokenization_spaces": False,
         },
@@ -187,7 +178,7 @@ def export_hugging_face(run: Run, folder: Path | str) -> None:
     write_folder_atomically(folder, fill)
 
 
-def expressed_as_gpt2(run: Run) -> GPT2Config:
+def expressed_as_gpt2(run: Exportable) -> GPT2Config:
     """The config of a run as GPT-2's, where that says all of it; else the first key that it cannot say."""
     if isinstance(run.config.model, GPT2Config):
         return run.config.model

@@ -18,7 +18,7 @@ from tiny_training import same_runs, stop_at
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Translator
 from regard.models.seq2seq import Seq2Seq
-from regard.models.table import PAIR_MODELS, model_config
+from regard.models.table import MODELS, model_config, models_for
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
@@ -40,12 +40,12 @@ def translated(model: Seq2Seq, prepared: Any, beam: int, sources: list[str]) -> 
 
 
 def test_every_name_of_the_table_is_in_the_grid() -> None:
-    assert {name for name, _ in GRID.values()} == set(PAIR_MODELS)
+    assert {name for name, _ in GRID.values()} == set(models_for("translation"))
 
 
-@pytest.mark.parametrize("name", PAIR_MODELS)
+@pytest.mark.parametrize("name", models_for("translation"))
 def test_every_setting_says_what_it_means(name: str) -> None:
-    assert all(line.doc for line in PAIR_MODELS[name].config.help())
+    assert all(line.doc for line in MODELS[name].config.help())
 
 
 @VARIANTS

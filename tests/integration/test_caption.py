@@ -19,12 +19,13 @@ from tiny_training import stop_at
 
 import regard as package
 from regard import api, caption_training, fitting
-from regard.caption_run import CaptionRun, picture_files
+from regard.cli.terminal import MAX_ROWS
+from regard.data.pictures import list_pictures
 from regard.decode.caption import Caption, looked_at
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
-from regard.terminal import MAX_ROWS
-from regard.training.loop import train_task
+from regard.tasks.captions import CaptionRun
+from regard.training.loop import train_by_gradient
 
 MODEL = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8, "p_dropout": 0.1}
 
@@ -175,7 +176,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "train_task", partial(train_task, on_step=stop_at(3)))
+        patch.setattr(fitting, "train_by_gradient", partial(train_by_gradient, on_step=stop_at(3)))
         with pytest.raises(InterruptedRunError, match="--resume --out"):
             api.train(recipe(*pictures), out=tmp_path / "run")
     again = api.train(out=tmp_path / "run", resume=True)
@@ -306,12 +307,12 @@ def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path,
 
 
 def test_folders_and_globs_name_pictures_in_order(pictures: tuple[Path, Path], tmp_path: Path) -> None:
-    assert list(picture_files([str(pictures[0])])) == sorted(pictures[0].iterdir())
-    assert len(list(picture_files([f"{pictures[0]}/*-left.png", f"{pictures[0]}/red-top-left.png"]))) == 7
+    assert list(list_pictures([str(pictures[0])])) == sorted(pictures[0].iterdir())
+    assert len(list(list_pictures([f"{pictures[0]}/*-left.png", f"{pictures[0]}/red-top-left.png"]))) == 7
     (tmp_path / "tt").mkdir()
     (tmp_path / "t").mkdir()
     with pytest.raises(RegardError, match=r"The folder '.*/t' holds no picture\. Pictures end in \.jpg"):
-        list(picture_files([str(tmp_path / "t")]))
+        list(list_pictures([str(tmp_path / "t")]))
 
 
 def test_a_frozen_encoder_starts_from_published_weights_and_carries_them(

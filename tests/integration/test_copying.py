@@ -11,7 +11,6 @@ import torch
 import regard
 from regard import api
 from regard.errors import RegardError
-from regard.run import Run
 
 G = 0.01  # the vocabulary's share
 

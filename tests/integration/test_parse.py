@@ -12,12 +12,12 @@ import pytest
 from tiny_parsing import LINES, TREES
 
 from regard import api
-from regard.config import load_config
 from regard.data.tree_lines import bracketed
 from regard.data.trees import Tree, trees_of
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.pair_run import PairRun
+from regard.run.folder import load_config
+from regard.tasks.translation import TranslationRun
 
 Regard = Callable[..., Any]
 SENTENCES = [" ".join(tree.words) for tree in TREES]
@@ -41,31 +41,31 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def trained(bank: Path, out: Path, **changes: Any) -> PairRun:
+def trained(bank: Path, out: Path, **changes: Any) -> TranslationRun:
     data = {"train": str(bank), "p_valid": 0, "p_test": 0, "tree_words": "tag"}
     run = api.train({**MEMORISING, "data": data, **changes}, out=out)
-    assert isinstance(run, PairRun)
+    assert isinstance(run, TranslationRun)
     return run
 
 
 @pytest.fixture(scope="module")
-def memorised(bank: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> PairRun:
+def memorised(bank: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> TranslationRun:
     return trained(bank, tmp_path_factory.mktemp("runs") / "memorised")
 
 
 @pytest.fixture(scope="module")
-def untrained(bank: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> PairRun:
+def untrained(bank: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> TranslationRun:
     return trained(bank, tmp_path_factory.mktemp("runs") / "untrained", train={"max_steps": 1})
 
 
-def test_trees_that_were_memorised_come_back(memorised: PairRun) -> None:
+def test_trees_that_were_memorised_come_back(memorised: TranslationRun) -> None:
     assert memorised.parse(SENTENCES) == TREES
     assert memorised.parse(SENTENCES[0], beam=1) == TREES[0]
     assert memorised.parse(["", SENTENCES[2]]) == [None, TREES[2]]
     assert memorised.parse("  ") is None
 
 
-def test_eval_is_what_one_works_out_by_hand(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+def test_eval_is_what_one_works_out_by_hand(memorised: TranslationRun, tmp_path: Path, regard: Regard) -> None:
     """The gold trees are other ones than those that were memorised.
 
     Without punctuation the parses have S NP VP, S NP VP NP and S NP VP: 10 brackets, of which 8 are in the gold trees,
@@ -92,7 +92,9 @@ def test_eval_is_what_one_works_out_by_hand(memorised: PairRun, tmp_path: Path, 
     assert ["no", "trees", "without", "the", "constraint", "0", "of", "3"] in said
 
 
-def test_eval_leaves_out_broken_trees_where_it_is_told_to(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+def test_eval_leaves_out_broken_trees_where_it_is_told_to(
+    memorised: TranslationRun, tmp_path: Path, regard: Regard
+) -> None:
     (tmp_path / "gold.mrg").write_text("\n".join([LINES[0], "(S (NP (DT the)", LINES[1]]) + "\n")
     words = ("eval", memorised.folder, "--data", tmp_path / "gold.mrg")
     done = regard(*words)
@@ -121,14 +123,14 @@ def test_with_slots_punctuation_is_what_the_gold_trees_call_so(
     assert json.loads(regard("eval", run.folder, "--json").out)["parses"] == told["parses"]
 
 
-def test_an_untrained_run_writes_no_trees_unless_it_is_held_to(untrained: PairRun) -> None:
+def test_an_untrained_run_writes_no_trees_unless_it_is_held_to(untrained: TranslationRun) -> None:
     score = untrained.evaluate(split="train").parses
     assert score is not None
     assert score.n_ill_formed == len(LINES)
     assert [tree.words for tree in untrained.parse(SENTENCES)] == [tree.words for tree in TREES]
 
 
-def test_one_tree_a_line_in_order_from_a_pipe(memorised: PairRun, regard_process: Regard) -> None:
+def test_one_tree_a_line_in_order_from_a_pipe(memorised: TranslationRun, regard_process: Regard) -> None:
     done = regard_process("parse", memorised.folder, stdin=f"{SENTENCES[3]}\n\n  \n{SENTENCES[0]}\n( dogs )\n")
     assert (done.code, done.err) == (0, "")
     lines = done.out.split("\n")
@@ -136,7 +138,7 @@ def test_one_tree_a_line_in_order_from_a_pipe(memorised: PairRun, regard_process
     assert [tree.words for tree in trees_of(lines[4:])] == [("-LRB-", "dogs", "-RRB-")]
 
 
-def test_trees_as_drawings_pictures_and_json(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+def test_trees_as_drawings_pictures_and_json(memorised: TranslationRun, tmp_path: Path, regard: Regard) -> None:
     (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n\n{SENTENCES[5]}\n")
     drawn = regard(
         "parse", memorised.folder, tmp_path / "in.txt", "--draw", "--svg", tmp_path / "pictures" / "of trees"
@@ -162,7 +164,7 @@ def test_trees_as_drawings_pictures_and_json(memorised: PairRun, tmp_path: Path,
 
 
 def test_drawings_have_a_blank_line_between_them_and_are_no_json(
-    memorised: PairRun, tmp_path: Path, regard: Regard
+    memorised: TranslationRun, tmp_path: Path, regard: Regard
 ) -> None:
     (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n{SENTENCES[5]}\n\n{SENTENCES[2]}\n")
     drawn = regard("parse", memorised.folder, tmp_path / "in.txt", "--draw").out.split("\n\n")
@@ -177,7 +179,7 @@ def test_drawings_have_a_blank_line_between_them_and_are_no_json(
 
 
 def test_runs_of_one_vocabulary_parse_together(
-    memorised: PairRun, untrained: PairRun, tmp_path: Path, regard: Regard
+    memorised: TranslationRun, untrained: TranslationRun, tmp_path: Path, regard: Regard
 ) -> None:
     (tmp_path / "in.txt").write_text(f"{SENTENCES[1]}\n")
     both = regard("parse", memorised.folder, tmp_path / "in.txt", "--with", untrained.folder, "--json")
@@ -187,7 +189,7 @@ def test_runs_of_one_vocabulary_parse_together(
     assert json.loads(both.out)["log_prob"] < json.loads(alone.out)["log_prob"]
 
 
-def test_what_cannot_be_parsed_is_said(memorised: PairRun, tmp_path: Path, regard: Regard) -> None:
+def test_what_cannot_be_parsed_is_said(memorised: TranslationRun, tmp_path: Path, regard: Regard) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"a b{i}\tc d{i}\n" for i in range(40)))
     short = {**MEMORISING, "train": {"max_steps": 1}, "data": {"train": str(tmp_path / "pairs.tsv")}}
     run = api.train(short, out=tmp_path / "translator", is_tested=False)
@@ -207,7 +209,7 @@ def test_what_cannot_be_parsed_is_said(memorised: PairRun, tmp_path: Path, regar
 
 
 def test_a_folder_for_pictures_that_cannot_be_made_is_one_sentence(
-    memorised: PairRun, tmp_path: Path, regard: Regard
+    memorised: TranslationRun, tmp_path: Path, regard: Regard
 ) -> None:
     (tmp_path / "file").touch()
     refused = regard("parse", memorised.folder, tmp_path / "file", "--svg", tmp_path / "file")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tiny_pairs import TEXTS, write_pairs
 
+from regard.cli.terminal import MAX_ROWS
 from regard.decode.translate import Translator
-from regard.terminal import MAX_ROWS
 
 WORDS = ["tokenizer.kind=word", "tokenizer.vocab_size=null"]
 SMALL = ["model.d_model=8", "model.n_layers=1", "model.n_heads=2", "model.max_context=12", "train.max_steps=2"]

@@ -11,12 +11,12 @@ from safetensors.torch import load_file, save_file
 from tiny_gpt2 import TEXT, hf_model, write_hf_folder, write_hf_tokenizer, write_vocab_and_merges
 
 import regard
-from regard.models.table import build_language_model, model_config
-from regard.run import Run
+from regard.models.table import build_model, model_config
+from regard.run.imports import import_hugging_face
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.training.weights import load_weights
-from regard.weights.hugging_face import export_hugging_face, import_hugging_face
+from regard.weights.hugging_face import export_hugging_face
 
 transformers = pytest.importorskip("transformers")
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -171,7 +171,7 @@ def test_our_own_presets_take_their_names() -> None:
     """Every parameter of ours has a name there, and the other way round."""
     from regard.weights.gpt2_form import their_tensors
 
-    model = build_language_model("gpt2", model_config("gpt2", {"d_model": 12, "n_layers": 2, "n_heads": 2}), 29)
+    model = build_model("gpt2", model_config("gpt2", {"d_model": 12, "n_layers": 2, "n_heads": 2}), 29)
     theirs = hf_model(vocab_size=29, n_positions=1024, n_head=2)
     named = their_tensors(dict(model.named_parameters()))
     expected = {name: tuple(w.shape) for name, w in theirs.named_parameters()}

@@ -19,11 +19,11 @@ from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.models.captioner import Captioner
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
+from regard.tasks.caption_objective import caption_bleu, sum_caption_nats
+from regard.tasks.picture_features import picture_features
 from regard.training.averaging import build_average
-from regard.training.caption_task import caption_bleu, summed_caption_nats
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.training.picture_features import picture_features
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
 VARIANTS = pytest.mark.parametrize("variant", GRID)
@@ -144,7 +144,7 @@ def test_frozen_features_are_computed_once_and_teach_what_the_pictures_teach(tmp
         losses.append((lesson.loss(model, lesson.body(model), tensors, None, 5).goal.item(), n_tokens))
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
     for split in (prepared.data.train, prepared.data.valid):
-        plain, quick = (summed_caption_nats(model, prepared, split, given) for given in (None, features))
+        plain, quick = (sum_caption_nats(model, prepared, split, given) for given in (None, features))
         assert plain == pytest.approx(quick, abs=1e-9)
 
 
@@ -192,7 +192,7 @@ def test_the_nats_of_a_split_are_the_sum_over_its_captions() -> None:
             log_probs = model(torch.from_numpy(square(prepared.data, [number])), inputs)[0].detach()
             total -= sum(float(log_probs[t, word]) for t, word in enumerate(ids))
             n += len(ids)
-    assert summed_caption_nats(model, prepared, split) == pytest.approx((total, n), abs=1e-9)
+    assert sum_caption_nats(model, prepared, split) == pytest.approx((total, n), abs=1e-9)
     score = tiny_caption_task(model, prepared).evaluate(model)
     assert score is not None
     assert score.nats_per_token == pytest.approx(total / n, abs=1e-9)
@@ -254,7 +254,7 @@ def test_long_captions_are_cut_where_a_transformer_writes() -> None:
     model = tiny_captioner(prepared, "patches to transformer", max_context=3)
     tensors = tiny_caption_task(model, prepared).lesson.at(0).tensors
     assert tensors[1].shape[1] == 3
-    assert np.isfinite(summed_caption_nats(model, prepared, prepared.data.valid)[0])
+    assert np.isfinite(sum_caption_nats(model, prepared, prepared.data.valid)[0])
 
 
 def test_metrics_hold_bleu(tmp_path: Path) -> None:

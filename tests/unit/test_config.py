@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import RunConfig, load_config, read_yaml, with_settings
+from regard.config import read_yaml, with_settings
 from regard.errors import RegardError
 from regard.models.table import MODELS
+from regard.tasks.table import build_config
 
 GIVEN = {"data": {"train": "my.txt"}, "model": {"name": "lstm", "d_model": 64}}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: str, tmp_path: Path) -> None:
-    config = RunConfig.from_dict({"data": {"train": "my.txt"}, "model": {"name": name}})
+    config = build_config({"data": {"train": "my.txt"}, "model": {"name": name}})
     (tmp_path / "config.yaml").write_text(config.to_yaml())
     assert load_config(tmp_path / "config.yaml") == config
     assert config.to_dict()["model"].keys() >= {line.name for line in MODELS[name].config.help()}
@@ -43,12 +44,12 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
 )
 def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, object], message: str) -> None:
     with pytest.raises(RegardError, match=message):
-        RunConfig.from_dict({**GIVEN, **changes})
+        build_config({**GIVEN, **changes})
 
 
 def test_settings_lie_on_top_and_are_read_as_yaml() -> None:
     given = with_settings(GIVEN, ["model.d_model=128", "train.max_tokens=5e6", "data.valid=[a.txt, b.txt]", "seed=3"])
-    config = RunConfig.from_dict(given)
+    config = build_config(given)
     assert (config.model.to_dict()["d_model"], config.train.max_tokens, config.seed) == (128, 5_000_000, 3)
     assert config.data.valid == ("a.txt", "b.txt")
     assert GIVEN["model"] == {"name": "lstm", "d_model": 64}

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from regard.cli import app
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.pair_run import PairRun
+from regard.tasks.translation import TranslationRun
 from regard.text.tokenizer import Tokenizer
 from regard.weights.ctranslate2 import export_ctranslate2, spelled
 
@@ -96,7 +96,7 @@ class TestWithCTranslate2:
         assert "Every source begins with a tag, one of <2de>" in note
 
 
-def write_letters_only(run: PairRun) -> None:
+def write_letters_only(run: TranslationRun) -> None:
     """Make everything else improbable: bytes that are no text are shown in more than one way."""
     norm, head = run.model.target.decoder.norm, run.model.target.head  # type: ignore[attr-defined]
     assert head is not None
@@ -108,7 +108,7 @@ def write_letters_only(run: PairRun) -> None:
                 head[i] = -3.0
 
 
-def written_by_the_note(run: PairRun, folder: Path, sources: list[str]) -> list[str]:
+def written_by_the_note(run: TranslationRun, folder: Path, sources: list[str]) -> list[str]:
     """What the program in README.md prints; greedy, in which the two searches are the same."""
     export_ctranslate2(run, folder)
     (code,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)

@@ -16,10 +16,10 @@ from tiny_captions import THINGS, said, write_pictures
 from tiny_pairs import TEXTS, write_pairs
 
 from regard import api
-from regard.config import RunConfig
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.language_model import LanguageModel
-from regard.pair_run import PairRun
+from regard.tasks.table import build_config
+from regard.tasks.translation import TranslationRun
 from regard.training.metrics import read_metrics
 from regard.training.progress import Silent, Status
 
@@ -62,12 +62,12 @@ def lm(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return language_model(tmp_path_factory.mktemp("runs") / "lm", files[1])
 
 
-def pair_run(files: list[str], out: Path, decoder_from: Path | None, **sections: Any) -> PairRun:
+def pair_run(files: list[str], out: Path, decoder_from: Path | None, **sections: Any) -> TranslationRun:
     given = PAIRS | {"data": {"train": files, "p_valid": 0.2, "p_test": 0.2}, **sections}
     if decoder_from is not None:
         given["decoder_from"] = str(decoder_from)
     run = api.train(given, out=out)
-    assert isinstance(run, PairRun)
+    assert isinstance(run, TranslationRun)
     return run
 
 
@@ -163,7 +163,7 @@ def test_what_is_on_the_command_line_is_enough(files: list[str], lm: Path) -> No
     assert config.decoder_from == str(lm)
     assert config.target_tokenizer is not None
     assert (config.target_tokenizer.kind, config.target_tokenizer.path) == ("word", str(lm))
-    assert RunConfig.from_dict(config.to_dict()) == config
+    assert build_config(config.to_dict()) == config
     assert list(config.to_dict())[:3] == ["seed", "start_from", "decoder_from"]
 
 

@@ -16,7 +16,7 @@ from regard.decode.forced import forced_nats, read_pair, scored_pairs
 from regard.decode.translate import Translator
 from regard.errors import RegardError
 from regard.score.scored import Scored
-from regard.training.pair_task import summed_nats
+from regard.tasks.pair_objective import sum_nats
 
 
 def found_by(translator: Translator, pairs: list[tuple[str, str]], **how: Any) -> list[Scored]:
@@ -34,7 +34,7 @@ def test_all_targets_cost_together_what_evaluation_says(variant: str) -> None:
     pairs = Pairs.of(texts, prepared.source_tokenizer, prepared.target_tokenizer)
     translator = Translator([model], prepared.source_tokenizer, prepared.target_tokenizer, BeamConfig())
     found = found_by(translator, texts, max_tokens=25)
-    expected, n_tokens = summed_nats(model, pairs, 1000)
+    expected, n_tokens = sum_nats(model, pairs, 1000)
     assert sum(each.total for each in found) == pytest.approx(expected, rel=0, abs=1e-9)
     assert sum(len(each.tokens) for each in found) == n_tokens
 

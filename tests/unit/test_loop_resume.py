@@ -9,10 +9,10 @@ import torch
 from tiny_training import SIZES, lasting_metrics, run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
+from regard.tasks.text_objective import evaluate_slice
 from regard.training import device
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.config import RuntimeConfig
-from regard.training.evaluation import evaluate_slice
 from regard.training.state import TrainState
 from regard.training.weights import read_tensors
 

@@ -7,7 +7,7 @@ import torch
 from tiny_training import SIZES, VOCAB_SIZE, run_tiny, tiny_model
 
 from regard.errors import RegardError
-from regard.models.table import build_language_model, model_config
+from regard.models.table import build_model, model_config
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import pick_device
 from regard.training.memory import MemoryEstimate, available_memory, check_memory, estimate, readable
@@ -23,7 +23,7 @@ def of(
 ) -> MemoryEstimate:
     """The estimate for a model that is on `device` now and will be trained as `runtime` says: on the CPU."""
     with torch.device(device):
-        model = build_language_model(name, model_config(name, SIZES[name]), vocab_size)
+        model = build_model(name, model_config(name, SIZES[name]), vocab_size)
     config = RuntimeConfig.from_dict({"device": "cpu"} | (runtime or {}))
     return estimate(model, TrainConfig.from_dict(train), optimizer or OptimizerConfig(), config)
 

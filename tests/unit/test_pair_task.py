@@ -16,10 +16,10 @@ from regard.decode.translate import Translator
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.score.translation import bleu
+from regard.tasks.pair_objective import PairObjective, readable_pairs, sum_nats
 from regard.training import pair_task
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
-from regard.training.pair_task import PairTask, readable_pairs, summed_nats
 from regard.training.teaching_config import TeachingConfig
 from regard.training.weights import named_weights, read_tensors
 
@@ -82,14 +82,14 @@ def test_the_nats_of_lessons_are_the_sum_that_is_evaluated(smoothing: float) -> 
         lesson.loss(model, lesson.body(model), lesson.at(i).tensors, None, i).nats.item()
         for i in range(lesson.per_epoch)
     )
-    nats, n_tokens = summed_nats(model, prepared.train, max_tokens=1000)
+    nats, n_tokens = sum_nats(model, prepared.train, max_tokens=1000)
     assert abs(total - nats) < 1e-9
     assert n_tokens == sum(len(target.split()) + 1 for i, (_, target) in enumerate(TEXTS) if i % 6)
 
 
 def test_how_pairs_are_put_into_batches_changes_no_score() -> None:
     model, prepared = built("transformer that copies")
-    found = [summed_nats(model.double(), prepared.train, max_tokens) for max_tokens in (1, 37, 10_000)]
+    found = [sum_nats(model.double(), prepared.train, max_tokens) for max_tokens in (1, 37, 10_000)]
     assert found[0][1] == found[1][1] == found[2][1]
     assert max(nats for nats, _ in found) - min(nats for nats, _ in found) < 1e-9
 
@@ -183,9 +183,9 @@ def test_training_pairs_longer_than_the_model_or_the_setting_are_left_out() -> N
     assert task.batches.n_left_out == 2
     assert list(task.batches.pairs.rows) == list(readable_pairs(model, prepared.train).rows)
     arguments = model, prepared, TrainConfig(), TeachingConfig(), 3
-    assert PairTask(*arguments, max_length=23).batches.n_left_out == 3
-    assert PairTask(*arguments, max_length=22).batches.n_left_out == 4
-    assert PairTask(*arguments, max_length=100).batches.n_left_out == 2
+    assert PairObjective(*arguments, max_length=23).batches.n_left_out == 3
+    assert PairObjective(*arguments, max_length=22).batches.n_left_out == 4
+    assert PairObjective(*arguments, max_length=100).batches.n_left_out == 2
     model, prepared = built("lstm to gru", texts, [])
     assert tiny_task(model, prepared).batches.n_left_out == 0
     for size in (1, 3):
@@ -210,7 +210,7 @@ def test_a_run_is_not_resumed_as_another(changes: dict[str, Any], message: str, 
         run_tiny_pairs(tmp_path, *built("lstm to gru"), resume=True, **changes)
 
 
-def kept_for_backward(model: Seq2Seq, task: PairTask) -> int:
+def kept_for_backward(model: Seq2Seq, task: PairObjective) -> int:
     """Bytes that a whole batch keeps for its backward pass, the weights left out."""
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, torch.Tensor] = {}

@@ -9,9 +9,9 @@ import pytest
 from regard.errors import RegardError
 from regard.settings import Settings
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.objective import Score
 from regard.training.state import TrainState
 from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, diverged, observe_loss, observe_score
-from regard.training.task import Score
 
 
 def limits(**given: float) -> Limits:

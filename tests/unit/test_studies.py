@@ -18,7 +18,7 @@ from regard.layers.record import Record
 from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 from regard.studies import cost
 from regard.studies.ab import Attempt, ab_sentence, sequences, study_ab, worked_example
 from regard.studies.config import ABConfig, CostConfig
@@ -161,7 +161,7 @@ def test_the_sentence_on_cost_names_what_follows_no_power_law() -> None:
 
 def one_dimensional_rnn(w: float, v: float) -> LanguageModel:
     """h_t = tanh(w x_t + v h_{t-1}), logits of two words (2 h, -h), embeddings 1 and -0.5."""
-    model = build_language_model("rnn", RNNConfig(d_model=1, n_layers=1, tie_embeddings=False), 2).double()
+    model = build_model("rnn", RNNConfig(d_model=1, n_layers=1, tie_embeddings=False), 2).double()
     values = {"embedding": [[1.0], [-0.5]], "head": [[2.0], [-1.0]], "weight_ih": [[w]], "weight_hh": [[v]]}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -192,7 +192,7 @@ def test_gradients_of_a_one_dimensional_rnn_are_the_product_of_its_jacobians() -
 def test_the_state_of_an_lstm_is_its_cell_too() -> None:
     """With no weights from h to the next step, what reaches back can only have gone through c."""
     torch.manual_seed(0)
-    model = build_language_model("lstm", LSTMConfig(d_model=4, n_layers=1), 5).double().eval()
+    model = build_model("lstm", LSTMConfig(d_model=4, n_layers=1), 5).double().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "weight_hh" in name:
@@ -245,7 +245,7 @@ def test_beyond_what_a_model_sees_a_replaced_word_changes_exactly_nothing(name: 
     model = (
         small_ngram(order=sight + 1)
         if name == "ngram"
-        else build_language_model("window", WindowConfig(d_model=6, d_hidden=9, n_window=sight), 9)
+        else build_model("window", WindowConfig(d_model=6, d_hidden=9, n_window=sight), 9)
     )
     draws = np.random.default_rng(1)
     texts = draws.integers(1, 8, (40, 12))

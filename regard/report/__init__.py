@@ -1,0 +1,1 @@
+"""Pages, charts and pictures, in one design."""

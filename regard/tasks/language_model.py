@@ -1,0 +1,309 @@
+"""The job of predicting the next token of a text: counted, or learned by gradients."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.config import RunConfig
+from regard.count.config import NgramConfig
+from regard.count.ngram import NgramModel
+from regard.data.config import DataConfig
+from regard.data.encode import Prepared, encode_with, open_prepared, prepare
+from regard.data.source import documents
+from regard.data.stream import Stream
+from regard.decode.config import SamplingConfig
+from regard.decode.generate import generate
+from regard.decode.stop import StopText
+from regard.errors import RegardError
+from regard.lens.trace import Trace, trace_text
+from regard.mixers.looking_back_config import PointerConfig
+from regard.models.gradient_model import GradientModel
+from regard.models.next_token import NextToken, as_next_token, check_numbers
+from regard.models.pointer import PointerModel
+from regard.models.table import model_entry
+from regard.score.evaluate import Evaluation, evaluate
+from regard.score.scored import Scored, scored
+from regard.settings import Settings
+from regard.tasks import gradient
+from regard.tasks.ngram_counts import check_end_mark, count_ngrams
+from regard.tasks.task import (
+    Ending,
+    Fitting,
+    InitialWeights,
+    OpenRun,
+    Rehearsal,
+    RunFacts,
+    Usage,
+    check_split,
+    join_names,
+    reopen_data,
+)
+from regard.tasks.text_objective import TextObjective, first_tokens
+from regard.text.config import KINDS_WITH_UNK
+from regard.text.extended import ExtendedVocabulary
+from regard.text.learning import Progress
+from regard.text.tokenizer import Tokenizer
+from regard.training.weights import load_weights
+from regard.weights.arpa import export_arpa
+from regard.weights.hugging_face import export_hugging_face
+
+MAX_TEST_TOKENS = 200_000
+"""A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
+
+
+class LanguageModelRun:
+    """A trained language model: generate, score, evaluate, look inside."""
+
+    def __init__(self, opened: OpenRun, model: GradientModel | NgramModel) -> None:
+        self.folder, self.config, self.facts = opened.folder, opened.config, opened.facts
+        self.opened, self.model = opened, model
+        self.tokenizers, self.tokenizer = opened.tokenizers, opened.tokenizers[0]
+        self.ending: Ending | None = None
+        self.next_token: NextToken = as_next_token(model, self.tokenizer.eos)
+
+    def __repr__(self) -> str:
+        return f"<LanguageModelRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]:
+        """A continuation of `prompt`, prompt included; a list of them where n > 1.
+
+        `sampling`: temperature, top_k, top_p, min_p, beam, max_tokens, seed, stop (texts to stop before).
+        """
+        texts = [prompt] * n
+        for index, piece in self.stream(prompt, n, **sampling):
+            texts[index] += piece
+        return texts[0] if n == 1 else texts
+
+    def stream(
+        self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), **sampling: Any
+    ) -> Iterator[tuple[int, str]]:
+        """(which continuation, next piece of its text), as soon as whole characters are there."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise RegardError(f"n is how many continuations there are to be, a whole number from 1 on, not {n!r}.")
+        config = SamplingConfig.from_dict(sampling)
+        words = self._vocabulary_of_a_text()
+        ids = words.encode(_check_text(prompt, "prompt"))
+        prompts = torch.from_numpy(ids.astype(np.int64)).expand(n, -1)
+        decoders = [words.stream_decoder(after=ids) for _ in range(n)]
+        stops = [StopText(stop) for _ in range(n)]
+        # For words, <eos> is only the end of a line; elsewhere the document ends with it.
+        end = None if self.tokenizer.kind == "word" else self.tokenizer.eos
+        is_stopped = [False] * n
+        for row, token in generate(self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__):
+            if piece := stops[row].push(decoders[row].push(token)):
+                yield row, piece
+            is_stopped[row] = stops[row].is_stopped
+        for row in range(n):
+            if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
+                yield row, piece
+
+    def score(self, text: str) -> Scored:
+        """What every token of `text` costs, the end of the text included."""
+        ids, spans = self._vocabulary_of_a_text().encode_with_offsets(_check_text(text, "text"))
+        has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
+        nats = self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos))
+        check_numbers(nats)
+        return scored(text, spans, nats)
+
+    def predict(self, items: Iterable[str]) -> Iterator[Scored]:
+        """What every token of each text costs, text by text."""
+        return map(self.score, items)
+
+    def score_source(self, source: str) -> Iterator[Scored]:
+        """Every document of a source (a path, a glob, - for standard input), scored."""
+        return self.predict(documents(self._other_text(source)))
+
+    def _other_text(self, source: str | Sequence[str]) -> DataConfig:
+        """Another source, read the way the run's own text was: the same documents, format and field."""
+        train = source if isinstance(source, str) else tuple(source)
+        own = self.config.section("data", DataConfig)
+        return own.replace(train=train, valid=None, test=None, max_bytes=None)
+
+    def evaluate(
+        self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
+    ) -> Evaluation:
+        """Loss, perplexities and bits per byte on other text, or on a split of the text the run was trained on."""
+        result = evaluate(self.next_token, self.text_of(data, split), stride=stride)
+        check_numbers([result.nats])
+        unknown = "Words that the tokenizer does not have all count as one <unk> here; `regard score` tells them apart."
+        return replace(result, notes=(unknown,)) if self.can_copy_words else result
+
+    def text_of(self, data: str | Sequence[str] | None, split: str = "test") -> Stream:
+        """Another text, or a split of the run's own, under its tokenizer."""
+        check_split(split)
+        if data is not None:
+            return encode_with(self.tokenizer, self._other_text(data))
+        found: Stream = getattr(reopen_data(LANGUAGE_MODEL, self.opened), split)
+        return found
+
+    def trace(self, text: str) -> Trace:
+        """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""
+        return trace_text(self.model, self._vocabulary_of_a_text(), text)
+
+    def _vocabulary_of_a_text(self) -> Tokenizer | ExtendedVocabulary:
+        """The tokenizer; where the model can copy words, one that tells those of a text apart that it does not have."""
+        return ExtendedVocabulary(self.tokenizer) if self.can_copy_words else self.tokenizer
+
+    @property
+    def can_copy_words(self) -> bool:
+        """Whether words that the tokenizer does not have are told apart, in `score`, `generate` and `trace`.
+
+        `evaluate` reads ids that were encoded before, where they are all one <unk>.
+        """
+        return isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
+
+
+def _check_text(text: str, name: str) -> str:
+    if not isinstance(text, str):
+        raise RegardError(f"The {name} must be text, not {text!r}.")
+    return text
+
+
+class LanguageModelTask:
+    """Predict the next token of a text."""
+
+    name, verb, summary = "language-model", "generate", "predicts the next token of a text"
+    sections: Mapping[str, type[Settings]] = {"data": DataConfig}
+    optional = ()
+    folders = ("start_from",)
+    example = "--data my.txt"
+    run_type = LanguageModelRun
+
+    def recognises(self, given: Mapping[str, Any]) -> bool:
+        return True
+
+    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        return {**given, "train": names[0] if len(names) == 1 else list(names)}
+
+    def check(self, config: RunConfig) -> RunConfig:
+        train = config.train
+        if train.n_accumulate > train.n_batch:
+            raise RegardError(
+                f"train.n_accumulate {train.n_accumulate} is more than train.n_batch {train.n_batch}, and it is the "
+                "number of parts a batch is computed in. Lower it or raise train.n_batch."
+            )
+        if config.tokenizer.path is None:  # what a file holds is checked once it is read
+            check_unknown_words(config.model, config.tokenizer.kind)
+        return config
+
+    def unused(self, config: RunConfig) -> Mapping[str, str]:
+        if not model_entry(config.model_name).is_counted:
+            return {}
+        why = f"{config.model_name} is counted, not descended"
+        used = ("max_tokens", "max_seconds", "max_epochs", "max_eval_tokens")
+        keys = [line.name for line in type(config.train).help() if line.name not in used]
+        return dict.fromkeys(["optimizer", "schedule", "runtime", "checkpoint", *(f"train.{key}" for key in keys)], why)
+
+    def describe_sources(self, config: RunConfig) -> str:
+        return join_names(config.section("data", DataConfig).train)
+
+    def prepare(self, config: RunConfig, progress: Progress | None = None) -> Prepared:
+        return prepare(config.section("data", DataConfig), config.tokenizer, progress=progress)
+
+    def reopen(self, config: RunConfig, fingerprint: str) -> Prepared | None:
+        return open_prepared(fingerprint)
+
+    def tokenizers(self, data: Prepared) -> tuple[Tokenizer, ...]:
+        return (data.tokenizer,)
+
+    def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
+        return (tokenizers[0].vocab_size,)
+
+    def objective(
+        self, config: RunConfig, model: GradientModel, data: Prepared, fitting: Fitting | None = None
+    ) -> TextObjective:
+        return TextObjective(model, data, config.train, config.seed)
+
+    def initialise(self, config: RunConfig, model: GradientModel, fitting: Fitting) -> None:
+        if fitting.start is not None:
+            load_weights(model, fitting.start.read())
+
+    def rehearse(self, config: RunConfig, data: Prepared, start: InitialWeights | None) -> Rehearsal:
+        tokenizer = data.tokenizer
+        check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
+        n_tokens = {name: len(getattr(data, name)) for name in ("train", "valid", "test")}
+        if not model_entry(config.model_name).is_counted:
+            return gradient.rehearse(
+                self,
+                config,
+                data,
+                start,
+                n_tokens=n_tokens,
+                first_batch=lambda task: tuple(tokenizer.decode(row) for row in task.batches.at(0).inputs),
+            )
+        check_end_mark(tokenizer)
+        return Rehearsal(
+            config=config,
+            n_parameters=0,
+            flops_per_token=0,
+            memory=None,
+            n_tokens=n_tokens,
+            vocab_size=tokenizer.vocab_size,
+            read_first_batch=lambda: (tokenizer.decode(data.train[:256]),),
+        )
+
+    def fit(self, config: RunConfig, data: Prepared, fitting: Fitting) -> None:
+        if isinstance(config.model, NgramConfig):
+            count_ngrams(config.model, data, fitting.folder, train=config.train, reporter=fitting.reporter)
+        else:
+            gradient.fit(self, config, data, fitting)
+
+    def load(
+        self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype
+    ) -> LanguageModelRun:
+        if model_entry(opened.config.model_name).is_counted:
+            counted = NgramModel.from_tensors({name: tensor.numpy() for name, tensor in weights.items()})
+            # How many n-grams a text has is known once they are counted.
+            opened = replace(opened, facts=replace(opened.facts, n_parameters=sum(counted.n_ngrams)))
+            return LanguageModelRun(opened, counted)
+        return LanguageModelRun(opened, gradient.load_model(self, opened, weights, device, dtype))
+
+    def test(self, run: LanguageModelRun, data: Prepared) -> Evaluation | None:
+        if not len(data.test):
+            return None
+        found = evaluate(run.next_token, first_tokens(data.test, MAX_TEST_TOKENS))
+        return replace(found, n_available=len(data.test))
+
+    def card_rows(self, config: RunConfig, facts: RunFacts, data: Prepared) -> list[tuple[str, str]]:
+        rows = [("training text", f"{len(data.train):,} tokens, {data.train.n_bytes:,} bytes")]
+        if not data.tokenizer.is_lossless:
+            rows.append(("comparable", "not with others in bits per byte: the tokenizer loses text"))
+        return rows
+
+    def usage(self, folder: Path, data: Prepared | None) -> Usage:
+        path, prompt = shlex.quote(str(folder)), "The"
+        if data is not None:
+            prompt = data.valid.first_words() or data.train.first_words()
+        return Usage(
+            shell=(
+                f"regard generate {path} --prompt {shlex.quote(prompt)}",
+                f"regard score {path} FILE",
+                f"regard eval {path}",
+            ),
+            python=(f"run.generate({json.dumps(prompt, ensure_ascii=False)})",),
+        )
+
+    def export(self, run: LanguageModelRun, to: Path) -> None:
+        (export_arpa if isinstance(run.model, NgramModel) else export_hugging_face)(run, to)
+
+
+def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:
+    """Words that a model leaves out are read as <unk>, so the tokenizer must be of a kind that has it."""
+    n_vocab = model.n_vocab if isinstance(model, PointerConfig) else None
+    if n_vocab is not None and kind not in KINDS_WITH_UNK:
+        raise RegardError(
+            f"model.n_vocab {n_vocab} leaves tokens out that are read as <unk>, and only {' and '.join(KINDS_WITH_UNK)}"
+            f" tokenizers have <unk>; {where} is {kind}. Leave out model.n_vocab, or take one of these tokenizers."
+        )
+
+
+LANGUAGE_MODEL = LanguageModelTask()
