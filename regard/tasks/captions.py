@@ -58,6 +58,7 @@ from regard.tasks.task import (
     RunFacts,
     Usage,
     check_split,
+    read_test_result,
     reopen_data,
 )
 from regard.text.learning import Progress
@@ -121,6 +122,10 @@ class CaptionRun:
 
     def __repr__(self) -> str:
         return f"<CaptionRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        return read_test_result(self.folder)
 
     def caption(self, pictures: str | Path | Sequence[str | Path], **beam: Any) -> Any:
         """The caption of a picture, or a list of them for a list of pictures.

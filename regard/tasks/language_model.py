@@ -45,6 +45,7 @@ from regard.tasks.task import (
     Usage,
     check_split,
     join_names,
+    read_test_result,
     reopen_data,
 )
 from regard.tasks.text_objective import TextObjective, first_tokens
@@ -72,6 +73,10 @@ class LanguageModelRun:
 
     def __repr__(self) -> str:
         return f"<LanguageModelRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        return read_test_result(self.folder)
 
     def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]:
         """A continuation of `prompt`, prompt included; a list of them where n > 1.

@@ -237,6 +237,10 @@ class PairReader:
             )
         return self.tags[0]
 
+    def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
+        """Other pairs, or a split of the run's own."""
+        return self.own_pairs(split) if data is None else self.other_pairs(data, split).train
+
     def own_pairs(self, split: str = "test") -> Pairs:
         """A split of the pairs that the run was trained on."""
         pairs: Pairs = getattr(reopen_data(self.task, self.opened), check_split(split))

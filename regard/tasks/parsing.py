@@ -21,7 +21,7 @@ from regard.score.measured import Figure, Measured
 from regard.score.target_loss import TargetLoss
 from regard.tasks.pair_objective import GreedyScore, sum_nats
 from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
-from regard.tasks.task import Ending, OpenRun
+from regard.tasks.task import Ending, OpenRun, read_test_result
 from regard.tasks.translation import greedy_bleu, tell_left_out
 from regard.text.config import TokenizerConfig
 
@@ -86,6 +86,10 @@ class ParsingRun:
 
     def __repr__(self) -> str:
         return f"<ParsingRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        return read_test_result(self.folder)
 
     def parser(
         self,

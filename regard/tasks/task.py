@@ -6,6 +6,7 @@ whose model learns by gradients share `regard/tasks/gradient.py` for the parts t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -295,6 +296,13 @@ def _with_own_tokenizers(opened: OpenRun) -> RunConfig:
     # Both sides may name one vocabulary, which is then kept once.
     name = "tokenizer.json" if opened.facts.target_tokenizer is None else TARGET_TOKENIZER
     return config.with_section("target_tokenizer", target.replace(path=str(opened.folder / name)))
+
+
+def read_test_result(folder: Path) -> dict[str, Any] | None:
+    """The test scores in a run folder; None where there are none."""
+    path = folder / "test.json"
+    found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return found
 
 
 def check_split(split: str) -> str:

@@ -26,7 +26,7 @@ from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.tasks.pair_objective import GreedyScore, sum_nats
 from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
-from regard.tasks.task import Ending, OpenRun
+from regard.tasks.task import Ending, OpenRun, read_test_result
 from regard.text.word_pieces import words_of_tokens
 
 
@@ -96,6 +96,10 @@ class TranslationRun:
 
     def __repr__(self) -> str:
         return f"<TranslationRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        return read_test_result(self.folder)
 
     def translator(
         self,

@@ -18,12 +18,14 @@ from tiny_captions import THINGS, said, write_pictures
 from tiny_training import stop_at
 
 import regard as package
-from regard import api, caption_training, fitting
+from regard import api
 from regard.cli.terminal import MAX_ROWS
 from regard.data.pictures import list_pictures
 from regard.decode.caption import Caption, looked_at
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
+from regard.tasks import captions as caption_task
+from regard.tasks import gradient
 from regard.tasks.captions import CaptionRun
 from regard.training.loop import train_by_gradient
 
@@ -176,7 +178,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "train_by_gradient", partial(train_by_gradient, on_step=stop_at(3)))
+        patch.setattr(gradient, "train_by_gradient", partial(train_by_gradient, on_step=stop_at(3)))
         with pytest.raises(InterruptedRunError, match="--resume --out"):
             api.train(recipe(*pictures), out=tmp_path / "run")
     again = api.train(out=tmp_path / "run", resume=True)
@@ -250,7 +252,7 @@ def test_what_looks_at_nothing_cannot_be_drawn(
     assert done.code == 2
     assert "has no attention to draw: it was trained with attention none" in done.err
     with pytest.raises(RegardError, match="has no attention to draw"):
-        blind.looked(blind.square(picture), Caption("", (), 0.0, 0.0))
+        blind.attend(blind.square(picture), Caption("", (), 0.0, 0.0))
 
 
 def test_a_word_of_several_pieces_has_one_panel_and_its_name(
@@ -259,7 +261,7 @@ def test_a_word_of_several_pieces_has_one_panel_and_its_name(
     given = recipe(*pictures) | {"tokenizer": {"kind": "bpe", "vocab_size": 262}}
     pieces = api.train(given, out=tmp_path / "run", is_tested=False)
     picture, said = pictures[0] / "red-top-left.png", "a red square top left"
-    looked = pieces.looked(picture, said)
+    looked = pieces.attend(picture, said)
     assert looked.words == ("a", "red", "square", "top", "left")
     ids = pieces.tokenizer.encode(said).tolist()
     texts = [pieces.tokenizer.token_text(token) for token in ids]
@@ -277,12 +279,12 @@ def test_a_word_of_several_pieces_has_one_panel_and_its_name(
 
 def test_a_picture_and_a_caption_can_be_given_by_name(run: CaptionRun, pictures: tuple[Path, Path]) -> None:
     picture, said = pictures[0] / "red-top-left.png", "a red square top left"
-    looked = run.looked(str(picture), f" {said} ")
+    looked = run.attend(str(picture), f" {said} ")
     assert looked.words == tuple(said.split())
     assert looked.weights.shape == (5, 4, 4)
     caption = Caption(said, tuple(run.tokenizer.encode(said).tolist()), 0.0, 0.0)
-    np.testing.assert_array_equal(run.looked(run.square(picture), caption).weights, looked.weights)
-    assert run.looked(picture, "").words == ("(nothing)",)
+    np.testing.assert_array_equal(run.attend(run.square(picture), caption).weights, looked.weights)
+    assert run.attend(picture, "").words == ("(nothing)",)
 
 
 def test_the_example_of_the_docs_runs(
@@ -290,7 +292,7 @@ def test_the_example_of_the_docs_runs(
 ) -> None:
     text = (Path(__file__).parents[2] / "docs" / "captions.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert "run.looked(" in example
+    assert "run.attend(" in example
     picture = pictures[0] / "red-top-left.png"
     exec(example.replace("runs/mine", str(run.folder)).replace("dog.jpg", str(picture)), {})
     assert len(capsys.readouterr().out.splitlines()) == 3  # a line a word
@@ -301,9 +303,9 @@ def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path,
         recipe(*pictures, decoder="transformer", max_context=4, n_heads=2), out=tmp_path / "run", is_tested=False
     )
     picture = pictures[0] / "red-top-left.png"
-    assert len(short.looked(picture, "a red square top").words) == 4
+    assert len(short.attend(picture, "a red square top").words) == 4
     with pytest.raises(RegardError, match=r"The caption has 5 tokens; at most 4 fit into the model\. Shorten it"):
-        short.looked(picture, "a red square top left")
+        short.attend(picture, "a red square top left")
 
 
 def test_folders_and_globs_name_pictures_in_order(pictures: tuple[Path, Path], tmp_path: Path) -> None:
@@ -319,8 +321,8 @@ def test_a_frozen_encoder_starts_from_published_weights_and_carries_them(
     pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[EfficientNetLite0] = []
-    monkeypatch.setattr(caption_training, "find_published", lambda: None)
-    monkeypatch.setattr(caption_training, "load_published", loaded.append)
+    monkeypatch.setattr(caption_task, "find_published", lambda: None)
+    monkeypatch.setattr(caption_task, "load_published", loaded.append)
     given = recipe(*pictures, encoder="efficientnet-lite0")
     given["data"]["size"] = 64
     trained = api.train(given, out=tmp_path / "run")

@@ -13,6 +13,7 @@ from tiny_gpt2 import TEXT, hf_model, write_hf_folder, write_hf_tokenizer, write
 import regard
 from regard.models.table import build_model, model_config
 from regard.run.imports import import_hugging_face
+from regard.tasks.language_model import LanguageModelRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.training.weights import load_weights
@@ -33,7 +34,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def logits_of(run: Run, ids: torch.Tensor) -> torch.Tensor:
+def logits_of(run: LanguageModelRun, ids: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return run.model.double()(ids)[0]  # type: ignore[union-attr]
 

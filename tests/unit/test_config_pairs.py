@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from tiny_pairs import GRID
 
-from regard.config import PAIR_SECTIONS, with_settings
+from regard.config import with_settings
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
 from regard.models.table import MODELS, build_model, model_config
-from regard.tasks.table import build_config
+from regard.run.folder import load_config
+from regard.tasks.table import TASKS, build_config, sections_of
+from regard.training.teaching_config import TeachingConfig
 
 GIVEN: dict[str, Any] = {"data": {"train": ["my.en", "my.de"]}, "model": {"name": "seq2seq"}}
 
@@ -31,15 +34,16 @@ def test_every_default_is_written_out_and_no_second_vocabulary_is_said_to_be_non
     config = build_config(GIVEN)
     written = config.to_dict()
     assert written["target_tokenizer"] is None
-    for section in ("data", "teaching", "train"):
-        assert written[section].keys() == {line.name for line in PAIR_SECTIONS[section].help()}
-    assert (config.reads_pairs, config.pairs.train) == (True, ("my.en", "my.de"))
-    assert config.teaching is not None
-    assert config.teaching.smoothing == 0.1
+    kinds = sections_of(TASKS["translation"])
+    for section in ("data", "teaching", "optimizer"):
+        assert written[section].keys() == {line.name for line in kinds[section].help()}
+    assert "n_batch" not in written["train"]  # which does nothing for pairs
+    assert (config.task, config.section("data", PairsConfig).train) == ("translation", ("my.en", "my.de"))
+    assert config.section("teaching", TeachingConfig).smoothing == 0.1
 
 
 def test_an_empty_section_is_a_second_vocabulary_with_every_default() -> None:
-    assert build_config(GIVEN | {"target_tokenizer": {}}).target_tokenizer is not None
+    assert build_config(GIVEN | {"target_tokenizer": {}}).sections["target_tokenizer"] is not None
     assert build_config(GIVEN | {"target_tokenizer": None}).target_tokenizer is None
 
 

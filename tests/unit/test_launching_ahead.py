@@ -72,7 +72,8 @@ def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) 
     model, text = tiny_model(), tiny_text()
     train = TrainConfig(n_batch=4, n_context=8)
     learner = Learner(
-        model, objective_on(model, batches_for(model, text.train, train, seed=0)), train=train, optimizer=OptimizerConfig(),
+        model, objective_on(model, batches_for(model, text.train, train, seed=0)), train=train,
+        optimizer=OptimizerConfig(),
         runtime=RuntimeConfig(device="cpu"),
     )  # fmt: skip
     learner.launch(0, 0.1).wait()

@@ -7,7 +7,7 @@ from regard.errors import RegardError
 from regard.mixers.config import TransformerConfig
 from regard.models.table import MODELS, build_model, model_config, model_entry
 
-GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
+GRADIENT = [name for name, entry in MODELS.items() if "language-model" in entry.tasks and not entry.is_counted]
 
 
 def test_the_table_is_read_without_torch() -> None:

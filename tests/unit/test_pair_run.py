@@ -13,14 +13,15 @@ import pytest
 import torch
 from tiny_pairs import TEXTS, tokenizer_of, write_pairs
 
-from regard import api, pair_run, terminal
+from regard import api
+from regard.cli import terminal
 from regard.data.pair_grammar import looked_into
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.engine import load
 from regard.run.engine import load as load_text_run
+from regard.tasks import translation
 from regard.tasks.translation import TranslationRun
-from regard.training import pair_task
 from regard.training.progress import Lines, Silent
 
 GIVEN: dict[str, Any] = {
@@ -87,9 +88,9 @@ def test_pairs_of_the_grammar_are_those_of_the_test_split_unless_their_name_says
         ("grammar:en-de:9", "valid", "grammar:en-de:9@valid"),
         ("grammar:en-de:9@train", "test", "grammar:en-de:9@train"),
     ):
-        pairs, written = run.pairs_of(name, split), looked_into(expected, 9)[0]
+        pairs, written = run.reader.pairs_of(name, split), looked_into(expected, 9)[0]
         assert [(pairs.source_text(i), pairs.target_text(i)) for i in range(len(pairs))] == written.first
-        for several in (run.pairs_of([name], split), run.pairs_of([[name]], split)):  # type: ignore[list-item]
+        for several in (run.reader.pairs_of([name], split), run.reader.pairs_of([[name]], split)):  # type: ignore[list-item]
             assert [several.source_text(i) for i in range(len(several))] == [source for source, _ in written.first]
 
 
@@ -114,12 +115,12 @@ def test_one_text_gives_one_text_and_a_list_a_list(run: TranslationRun) -> None:
 
 def test_the_evaluation_is_that_of_its_pairs(run: TranslationRun, tmp_path: Path) -> None:
     found = run.evaluate(split="valid", beam=BeamConfig(beam=1, max_ratio=3.0))
-    pairs = run.pairs_of(split="valid")
+    pairs = run.reader.pairs_of(split="valid")
     assert (found.n_pairs, found.n_left_out) == (len(pairs), 0)
     assert found.n_tokens == sum(len(pairs.target_text(i).split()) + 1 for i in range(len(pairs)))
     assert found.n_bytes == sum(len(pairs.target_text(i).encode()) for i in range(len(pairs)))
     nats = sum(
-        run.looked(pairs.source_text(i), pairs.target_text(i)).nats.sum() for i in range(len(pairs))
+        run.force(pairs.source_text(i), pairs.target_text(i)).nats.sum() for i in range(len(pairs))
     )  # fmt: skip
     assert abs(found.nats - nats) < 1e-3
     assert found.perplexity == math.exp(found.nats / found.n_tokens)
@@ -135,7 +136,7 @@ def test_the_evaluation_is_that_of_its_pairs(run: TranslationRun, tmp_path: Path
 def test_test_scores_are_kept_in_the_folder_and_on_the_card(run: TranslationRun) -> None:
     scores = run.test_result()
     assert scores is not None
-    assert scores["n_pairs"] == len(run.pairs_of())
+    assert scores["n_pairs"] == len(run.reader.pairs_of())
     assert scores == run.evaluate().to_dict()
     card = (run.folder / "README.md").read_text()
     for part in ("shared by both sides", f"regard translate {run.folder}", "| BLEU | chrF |", "sacreBLEU nrefs:1"):
@@ -156,7 +157,7 @@ def test_pairs_that_are_too_long_are_left_out_told_and_counted(tmp_path: Path) -
     assert scores is not None
     assert (scores["n_pairs"], scores["n_left_out"]) == (6, 1)
     only_long = write_pairs(tmp_path, [LONG], "long")
-    with pytest.raises(RegardError, match="Of 1 given, no pair is short enough for the model, which reads 8 tokens"):
+    with pytest.raises(RegardError, match="Of 1 pairs given, none is short enough for the model, which reads 8 tokens"):
         run.evaluate([str(path) for path in only_long])
 
 
@@ -200,7 +201,7 @@ def test_a_run_that_stops_early_says_why_and_shows_the_score_it_was_judged_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted = iter([10.0, 31.24, 5.0, 31.0])
-    monkeypatch.setattr(pair_task, "greedy_bleu", lambda *_: next(scripted))
+    monkeypatch.setattr(translation, "greedy_bleu", lambda *_: next(scripted))
     out = io.StringIO()
     train = {"max_steps": 50, "eval_every": 1, "patience": 2}
     run = trained(tmp_path, reporter=Lines(out, every_seconds=0.0), train=train, teaching={"judged_by": "bleu"})
@@ -247,7 +248,7 @@ def test_a_run_whose_test_pairs_are_all_too_long_ends_with_no_test_score(tmp_pat
     notes = Notes()
     run = trained(tmp_path / "long", reporter=notes, model=given, data=data)
     assert run.test_result() is None
-    assert "None was taken" in (run.folder / "README.md").read_text(encoding="utf-8")
+    assert "Not evaluated yet" in (run.folder / "README.md").read_text(encoding="utf-8")
     assert "Left out, since they are longer than the model reads: 1 of 1 test pairs." in notes.told
 
 
@@ -260,8 +261,8 @@ def test_runs_of_other_vocabularies_do_not_translate_together(run: TranslationRu
 
 
 def test_a_run_with_several_tags_has_to_be_told_which(tagged: TranslationRun) -> None:
-    assert tagged.tags == ("<2de>", "<2en>")
-    german, english = (tagged.translator(tag=tag).read("the").ids[0] for tag in tagged.tags)
+    assert tagged.reader.tags == ("<2de>", "<2en>")
+    german, english = (tagged.translator(tag=tag).read("the").ids[0] for tag in tagged.reader.tags)
     assert german != english
     assert isinstance(tagged.translate("the red house", tag="<2de>"), str)
     with pytest.raises(RegardError, match=r"has to be told which: --to \(or tag\) is one of <2de>, <2en>"):
@@ -273,8 +274,9 @@ def test_a_run_with_several_tags_has_to_be_told_which(tagged: TranslationRun) ->
 def test_what_the_card_says_of_a_run_with_tags_can_be_run(
     tagged: TranslationRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, tag = tagged.example()
-    assert tag in tagged.tags
+    pairs = tagged.reader.pairs_of(split="valid")
+    source, tag = pairs.source_text(0), pairs.tag(0)
+    assert tag in tagged.reader.tags
     card = (tagged.folder / "README.md").read_text()
     assert f"echo '{source}' | regard translate {tagged.folder} --to '{tag}'" in card
     assert f'run.translate("{source}", tag="{tag}")' in card
@@ -284,17 +286,17 @@ def test_what_the_card_says_of_a_run_with_tags_can_be_run(
 
 
 def test_pairs_are_evaluated_with_their_own_tags(tagged: TranslationRun, tmp_path: Path) -> None:
-    assert tagged.evaluate(split="valid").n_pairs == len(tagged.pairs_of(split="valid"))
+    assert tagged.evaluate(split="valid").n_pairs == len(tagged.reader.pairs_of(split="valid"))
     paths = [str(path) for path in write_pairs(tmp_path, TEXTS[:2])]
-    assert tagged.pairs_of([*paths, "<2de>"]).source_ids(0)[0] == tagged.source_tokenizer.id_of("<2de>")
+    assert tagged.reader.pairs_of([*paths, "<2de>"]).source_ids(0)[0] == tagged.source_tokenizer.id_of("<2de>")
     with pytest.raises(RegardError, match="has to be told which"):
-        tagged.pairs_of(paths)
+        tagged.reader.pairs_of(paths)
 
 
 def test_one_direction_of_several_is_evaluated_alone(tagged: TranslationRun, tmp_path: Path) -> None:
     both = tagged.evaluate(split="test", is_translated=False)
-    german, english = (tagged.evaluate(split="test", tag=tag, is_translated=False) for tag in tagged.tags)
-    own = [tagged.pairs_of(split="test").tag(i) for i in range(both.n_pairs)]
+    german, english = (tagged.evaluate(split="test", tag=tag, is_translated=False) for tag in tagged.reader.tags)
+    own = [tagged.reader.pairs_of(split="test").tag(i) for i in range(both.n_pairs)]
     assert (german.n_pairs, english.n_pairs) == (own.count("<2de>"), own.count("<2en>"))
     assert german.nats + english.nats == pytest.approx(both.nats, rel=1e-5)
     paths = [str(path) for path in write_pairs(tmp_path, TEXTS[:3])]
@@ -312,14 +314,14 @@ def test_the_only_tag_of_a_run_need_not_be_said(tmp_path: Path, run: Translation
     one = trained(tmp_path, [english, german, "<2de>"])
     assert one.reader.choose_tag(None) == "<2de>"
     assert one.translate("the red house") == one.translate("the red house", tag="<2de>")
-    assert one.pairs_of([english, german]).source_ids(0)[0] == one.source_tokenizer.id_of("<2de>")
+    assert one.reader.pairs_of([english, german]).source_ids(0)[0] == one.source_tokenizer.id_of("<2de>")
     assert run.reader.choose_tag(None) is None
     with pytest.raises(RegardError, match=r"does not know the tag the\. It was trained with none: leave it out"):
         run.translate("house", tag="the")  # a word of the vocabulary is no tag
 
 
 def test_what_was_looked_at_is_a_distribution_for_every_token(run: TranslationRun) -> None:
-    looked = run.looked("the red house sleeps", "haus rot schläft")
+    looked = run.force("the red house sleeps", "haus rot schläft")
     assert looked.attention is not None
     assert looked.attention.shape == (4, 4)  # three words and the end, on four words
     np.testing.assert_allclose(looked.attention.sum(axis=1), 1.0, atol=1e-5)
@@ -329,9 +331,9 @@ def test_what_was_looked_at_is_a_distribution_for_every_token(run: TranslationRu
 def test_words_are_aligned_by_where_the_model_looked(run: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.0, 1.0, 0.0]])  # the end looks at the second word
 
-    def seen(source: str, target: str, tag: str | None = None) -> pair_run.Looked:
+    def seen(source: str, target: str, tag: str | None = None) -> translation.Looked:
         sentence = run.translator().read(source)
-        return pair_run.Looked(sentence, (5, 6), np.zeros(3), weights)
+        return translation.Looked(sentence, (5, 6), np.zeros(3), weights)
 
     monkeypatch.setattr(run, "looked", seen)
     assert str(run.align("the red house", "haus rot")) == "0-1 2-0"
@@ -350,12 +352,12 @@ def test_a_tag_is_no_word_of_an_alignment(tagged: TranslationRun) -> None:
 def test_a_target_that_was_cut_off_at_the_models_limit_can_be_aligned(tmp_path: Path) -> None:
     model = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 6}
     run = trained(tmp_path, model=model | {"n_heads": 2})
-    looked = run.looked("the red house", "haus " * 6)
+    looked = run.force("the red house", "haus " * 6)
     assert looked.attention is not None
     assert looked.attention.shape == (6, 3)
     assert {t for _, t in run.align("the red house", "haus " * 6).sure} == set(range(6))
     with pytest.raises(RegardError, match="given a target of 8 tokens and reads at most 6"):
-        run.looked("the red house", "haus " * 7)
+        run.force("the red house", "haus " * 7)
 
 
 def test_a_model_without_attention_aligns_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.score.translation import bleu
 from regard.tasks.pair_objective import PairObjective, readable_pairs, sum_nats
-from regard.training import pair_task
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
 from regard.training.teaching_config import TeachingConfig
@@ -117,8 +116,8 @@ def test_bleu_is_that_of_greedy_translations_of_some_pairs() -> None:
     best = translator.all([translator.read(source) for source, _ in some])
     expected = bleu([found[0].text for found in best], [target for _, target in some]).score
     assert score.more == {"bleu": expected}
-    assert score.judged == -expected
-    assert score.nats_per_token == tiny_task(model, prepared).evaluate(model).judged  # type: ignore[union-attr]
+    assert score.criterion == -expected
+    assert score.nats_per_token == tiny_task(model, prepared).evaluate(model).criterion  # type: ignore[union-attr]
 
 
 def test_judged_by_bleu_the_weights_with_the_highest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +127,7 @@ def test_judged_by_bleu_the_weights_with_the_highest_are_kept(tmp_path: Path, mo
         seen.append({name: weight.clone() for name, weight in named_weights(model).items()})
         return next(scripted)
 
-    monkeypatch.setattr(pair_task, "greedy_bleu", scores)
+    monkeypatch.setattr("tiny_pairs.greedy_bleu", scores)
     model, prepared = built("lstm to gru")
     result = run_tiny_pairs(
         tmp_path, model, prepared, train={"max_steps": 8, "eval_every": 2}, teaching={"judged_by": "bleu"}

@@ -6,7 +6,7 @@ from regard.comparison.width import matched, n_parameters
 from regard.errors import RegardError
 from regard.models.table import MODELS, build_model, model_config
 
-GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
+GRADIENT = [name for name, entry in MODELS.items() if "language-model" in entry.tasks and not entry.is_counted]
 
 
 @pytest.mark.parametrize(("target", "vocab_size"), [(300_000, 97), (1_000_000, 4096), (3_000_000, 1000)])
