@@ -21,8 +21,7 @@ from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_captions_again
-from regard.lens.picture_attention import PictureAttention, write_page, write_panels
-from regard.lens.picture_sheet import write_sheet
+from regard.lens.picture_attention import PictureAttention
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.table import build_picture_model
@@ -160,10 +159,6 @@ class CaptionRun:
                 "model.attention mlp, say."
             )
 
-    def drawing(self, folder: Path) -> Drawing:
-        """Writes into `folder` where each word of captions looked."""
-        return Drawing(self, folder)
-
     def evaluate(
         self,
         data: Sequence[str] | None = None,
@@ -213,27 +208,6 @@ class CaptionRun:
         """A picture of the kind that the model knows."""
         data = prepared_captions_again(self.folder, self.config).data
         return str(Path(self.config.captions.pictures) / (data.test or data.valid or data.train).names[0])
-
-
-class Drawing:
-    """One PNG a picture as it comes, and at the end a page for all of them and a sheet for the first ten."""
-
-    def __init__(self, run: CaptionRun, folder: Path) -> None:
-        self.run, self.folder, self.examples = run, folder, list[PictureAttention]()
-        if folder.exists() and not folder.is_dir():
-            raise RegardError(f"'{folder}' is a file; give --draw a folder.")
-        run.check_attention()
-
-    def add(self, path: Path, square: Square, caption: Caption) -> Path:
-        shown = self.run.looked(square, caption, path.name)
-        self.examples.append(shown)
-        # The number keeps pictures of one name in two folders apart.
-        return write_panels(shown, self.folder / f"{len(self.examples):04d}-{path.stem}.png")
-
-    def finish(self) -> Path:
-        if self.examples:
-            write_sheet(self.examples, self.folder / "sheet.png")
-        return write_page(self.examples, self.folder / "index.html")
 
 
 def evaluate_captions(

@@ -57,7 +57,12 @@ def caption(
         no_repeat_ngram=no_repeat,
     )  # fmt: skip
     files = list(picture_files(pictures))
-    drawing = None if draw is None else loaded.drawing(draw)
+    drawing = None
+    if draw is not None:
+        from regard.report.captions import CaptionDrawing  # it imports matplotlib, which takes long to start
+
+        drawing = CaptionDrawing(draw)
+        loaded.check_attention()
     n_described = 0
     for path, square, best in loaded.described(files, config, skipped=print_skipped if skip_bad else None):
         n_described += 1
@@ -69,7 +74,7 @@ def caption(
                 name = [str(path)] if len(files) > 1 else []
                 print(*name, found.text, *([f"{found.score:.4f}"] if n_best > 1 else []), sep="\t")
         if drawing is not None:
-            drawing.add(path, square, best[0])
+            drawing.add(loaded.looked(square, best[0], path.name))
     if n_described < len(files):
         print_n_skipped(len(files) - n_described, len(files))
     if drawing is not None:

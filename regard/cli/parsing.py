@@ -52,8 +52,8 @@ def parse(
     from regard.decode.config import BeamConfig
     from regard.errors import RegardError
     from regard.files import write_atomically
-    from regard.lens.tree_picture import tree_svg, tree_text
     from regard.pair_run import load_pair_run
+    from regard.report.trees import tree_svg, tree_text
 
     if draw and as_json:
         raise RegardError("--draw draws trees for people, --json writes objects for programs. Leave one of them out.")

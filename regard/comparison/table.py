@@ -12,7 +12,7 @@ from rich.text import Text
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, Score
 from regard.comparison.words import ONE_SEED, p_text
-from regard.lens.page.palette import colour_of
+from regard.report.palette import colour_of
 
 COSTS: tuple[tuple[str, Callable[[ContenderResult, Score], str]], ...] = (
     ("time", lambda _, s: duration_text(s.seconds)),

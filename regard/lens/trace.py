@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -66,6 +66,18 @@ class Trace:
     def cells(self) -> dict[str, Array]:
         """Every layer's cell states, (T, H); empty where the model has no cells."""
         return self.named("cell")
+
+
+class TraceableRun(Protocol):
+    """What looking inside asks of a run of a language model."""
+
+    @property
+    def model(self) -> GradientModel | NgramModel: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    def trace(self, text: str) -> Trace: ...
 
 
 def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer | ExtendedVocabulary, text: str) -> Trace:

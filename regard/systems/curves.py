@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from regard.comparison.budget import count_text, duration_text
-from regard.lens.page.chart import Series, curve_range
-from regard.lens.page.palette import colour_of, dash_of, shape_of
+from regard.report.chart import Series, curve_range
+from regard.report.palette import colour_of, dash_of, shape_of
 from regard.systems.result import SystemsComparison
 
 AXES: tuple[tuple[str, str, Callable[[float], str]], ...] = (

@@ -11,10 +11,10 @@ from html import escape
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.words import p_text
-from regard.lens.page.chart import decimals, line_chart, linear_ticks
-from regard.lens.page.curves import WIDTHS
-from regard.lens.page.palette import colour_of, shape_of
-from regard.lens.page.shell import facts, report_page, section
+from regard.report.chart import decimals, line_chart, linear_ticks
+from regard.report.curves import WIDTHS
+from regard.report.palette import colour_of, shape_of
+from regard.report.shell import facts, report_page, section
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import Duel, Example, System, SystemsComparison
 from regard.systems.table import notes, valid_text

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.comparison.budget import duration_text
-from regard.lens.page.chart import Series, log_ticks, x_range
-from regard.lens.page.palette import colour_of, shape_of
+from regard.report.chart import Series, log_ticks, x_range
+from regard.report.palette import colour_of, shape_of
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import SystemsComparison
 

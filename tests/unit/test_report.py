@@ -15,13 +15,13 @@ from rich.console import Console
 
 from regard.comparison.result import Span, to_json
 from regard.comparison.table import comparison_table
-from regard.lens.overview import draw_overview, write_overview
-from regard.lens.page.chart import Series, curve_range, line_chart, x_range
-from regard.lens.page.curves import mean_curve
-from regard.lens.page.inside import most_focused
-from regard.lens.page.palette import COLOURS, PER_SIGN, colour_of, dash_of, shape_of
-from regard.lens.page.surprise import pieces, strongest
-from regard.lens.report import render_report, write_report
+from regard.report.chart import Series, curve_range, line_chart, x_range
+from regard.report.comparison import render_report, write_report
+from regard.report.curves import mean_curve
+from regard.report.inside import most_focused
+from regard.report.overview import draw_overview, write_overview
+from regard.report.palette import COLOURS, PER_SIGN, colour_of, dash_of, shape_of
+from regard.report.surprise import pieces, strongest
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \" ' ∑ 🙂\n\tend"
 

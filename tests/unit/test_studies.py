@@ -19,13 +19,13 @@ from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
 from regard.models.table import build_language_model
+from regard.report.study_page import render_study, y_limits
 from regard.studies import cost
 from regard.studies.ab import Attempt, ab_sentence, sequences, study_ab, worked_example
 from regard.studies.config import ABConfig, CostConfig
 from regard.studies.cost import LAYERS, Exponents, Point, bytes_kept, cost_sentence, exponents
 from regard.studies.fits import PowerLaw, fall_of, power_law, reach, wilson
 from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
-from regard.studies.page import render_study, y_limits
 from regard.studies.recency import Effects, divergence, folded, recency_sentence, replaced, spread
 from regard.studies.small import small
 from regard.studies.table import STUDIES, study_config, study_entry

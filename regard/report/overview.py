@@ -8,9 +8,9 @@ from typing import Any
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison
-from regard.lens.page.chart import Series, apart, curve_range, log_ticks, x_range
-from regard.lens.page.curves import mean_curve
-from regard.lens.page.palette import colour_of, dash_of, shape_of
+from regard.report.chart import Series, apart, curve_range, log_ticks, x_range
+from regard.report.curves import mean_curve
+from regard.report.palette import colour_of, dash_of, shape_of
 
 INK, SOFT, LINE = "#1c1e21", "#5d6470", "#e3e5e8"
 MAX_TITLE = 90  # characters of a title line that the picture is wide enough for

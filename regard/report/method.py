@@ -7,8 +7,8 @@ from html import escape
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison
-from regard.lens.page.order import best_first
-from regard.lens.page.palette import colour_of
+from regard.report.order import best_first
+from regard.report.palette import colour_of
 
 
 def samples(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 
 NOTHING_INSIDE: dict[str, object] = {"surprise": {}, "attention": [], "cells": []}
-"""For report.js, of a page that shows none of these."""
+"""For page.js, of a page that shows none of these."""
 
 
 def page(title: str, css: str, body: str, js: str) -> str:
@@ -39,7 +39,7 @@ def report_page(
         made=escape(made),
         data=_script_json(data),
     )
-    return page(title, text_of("report.css") + own_css, body, text_of("report.js"))
+    return page(title, text_of("page.css") + own_css, body, text_of("page.js"))
 
 
 def section(title: str, note: str, body: str, name: str | None = None) -> str:
@@ -63,7 +63,7 @@ def with_code(text: str) -> str:
 
 def text_of(name: str) -> str:
     """A style sheet or a script that the package carries."""
-    return resources.files("regard.lens").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("regard.report").joinpath(name).read_text(encoding="utf-8")
 
 
 PAGE = """<!doctype html>

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from regard.comparison.budget import count_text, duration_text
-from regard.lens.page.chart import Series, line_chart
-from regard.lens.page.curves import WIDTHS
-from regard.lens.page.palette import colour_of, dash_of
-from regard.lens.page.shell import facts, report_page, section, with_code
+from regard.report.chart import Series, line_chart
+from regard.report.curves import WIDTHS
+from regard.report.palette import colour_of, dash_of
+from regard.report.shell import facts, report_page, section, with_code
 from regard.studies.finding import Cell, Chart, Finding, Line, Numbers, Study
 from regard.studies.fits import short, tick_text
 

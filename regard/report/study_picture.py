@@ -6,10 +6,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from regard.lens.page.palette import colour_of
+from regard.report.palette import colour_of
+from regard.report.study_page import x_limits, x_text, y_limits
 from regard.studies.finding import Chart, Study
 from regard.studies.fits import tick_text
-from regard.studies.page import x_limits, x_text, y_limits
 
 INK, SOFT, LINE = "#1c1e21", "#5d6470", "#e3e5e8"
 MOST = 3  # charts in one picture: more would be too small to read

@@ -7,8 +7,8 @@ from html import escape
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, Neighbours
 from regard.comparison.words import p_text, why_unsettled
-from regard.lens.page.chart import decimals, linear_ticks
-from regard.lens.page.palette import colour_of, shape_of
+from regard.report.chart import decimals, linear_ticks
+from regard.report.palette import colour_of, shape_of
 
 
 def ranking_figure(comparison: Comparison) -> str:

@@ -7,8 +7,8 @@ from statistics import fmean
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, CurvePoint
-from regard.lens.page.chart import Series, curve_range, line_chart
-from regard.lens.page.palette import colour_of, dash_of, shape_of
+from regard.report.chart import Series, curve_range, line_chart
+from regard.report.palette import colour_of, dash_of, shape_of
 
 AXES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("tokens", "training tokens", count_text),

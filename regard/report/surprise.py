@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from html import escape
 
 from regard.comparison.result import Comparison, ContenderResult, Span
-from regard.lens.page.order import best_first
-from regard.lens.page.palette import colour_of, shade
+from regard.report.order import best_first
+from regard.report.palette import colour_of, shade
 
 Piece = tuple[int, int]
 

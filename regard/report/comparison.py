@@ -10,12 +10,12 @@ from pathlib import Path
 
 from regard.comparison.result import Comparison
 from regard.files import write_atomically
-from regard.lens.page.curves import context_chart, learning_curves
-from regard.lens.page.inside import attention_figure, cells_figure
-from regard.lens.page.method import method, samples
-from regard.lens.page.ranking import ranking_figure
-from regard.lens.page.shell import report_page, section
-from regard.lens.page.surprise import surprise_figure
+from regard.report.curves import context_chart, learning_curves
+from regard.report.inside import attention_figure, cells_figure
+from regard.report.method import method, samples
+from regard.report.ranking import ranking_figure
+from regard.report.shell import report_page, section
+from regard.report.surprise import surprise_figure
 
 
 def write_report(folder: Path) -> Path:

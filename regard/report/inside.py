@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-from regard.comparison.result import AttentionView, CellTrace, CellView, Comparison
-from regard.lens.page.order import best_first
-from regard.lens.page.palette import colour_of, diverging
-from regard.lens.page.surprise import column_width
+from regard.comparison.result import Comparison
+from regard.lens.views import AttentionView, CellTrace, CellView
+from regard.report.order import best_first
+from regard.report.palette import colour_of, diverging
+from regard.report.surprise import column_width
 
 
 def attention_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
