@@ -99,7 +99,7 @@ def draw_again(folder: Path, note: Callable[[str], None] | None = None) -> Path:
     comparison = Comparison.load(folder)
     path = write_report(folder)
     try:
-        from regard.report.overview import write_overview
+        from regard.report.comparison_picture import write_overview
 
         write_atomically(folder / "overview.png", lambda aside: write_overview(comparison, aside))
     except ImportError as error:

@@ -16,7 +16,7 @@ from regard.files import write_atomically
 from regard.lens.picture_attention import PictureAttention, Weights
 from regard.report.caption_panels import cover, encoded, write_panels
 from regard.report.caption_sheet import write_sheet
-from regard.report.shell import page, text_of
+from regard.report.shell import folded, report_page, section, text_of
 
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
 
@@ -46,44 +46,49 @@ def attention_page(examples: Sequence[PictureAttention], title: str = "Where eac
     """One page for all examples. It loads nothing from anywhere; without scripts the panels are still there."""
     if not examples:
         raise RegardError("There is no caption to show. Give at least one.")
-    shown = "\n".join(_example(shown, i) for i, shown in enumerate(examples))
-    body = BODY.format(title=escape(title), examples=shown)
-    return page(title, text_of("captions.css"), body, text_of("captions.js"))
+    return report_page(
+        title=title,
+        kicker="Regard · captions",
+        headline=title,
+        lede=LEDE,
+        sections=[section(" ".join(shown.words), "", _example(shown, i), f"e{i}") for i, shown in enumerate(examples)],
+        made="Made by Regard.",
+        own_css=text_of("captions.css"),
+        own_js=text_of("captions.js"),
+    )
 
 
 def write_page(examples: Sequence[PictureAttention], path: Path, title: str = "Where each word looked") -> Path:
+    """Write the page of all examples."""
     write_atomically(path, attention_page(examples, title).encode())
     return path
 
 
-BODY = """<main>
-<h1>{title}</h1>
-<p class="note">Each panel is the picture as one word of the caption saw it: bright where the model looked when it wrote
-that word, with a line around what had at least half as much attention as the brightest place. The number is the share
-of that place. Point at a panel, or move to it by keyboard, to see it large.</p>
-{examples}
-<footer>Made by Regard. This page is one file and loads nothing from the network.</footer>
-</main>"""
+LEDE = (
+    "Each panel is the picture as one word of the caption saw it: bright where the model looked when it wrote that "
+    "word, with a line around what had at least half as much attention as the brightest place. The number is the share "
+    "of that place. Point at a panel, or move to it by keyboard, to see it large."
+)
 
 
 def _example(shown: PictureAttention, index: int) -> str:
     height, width = shown.picture.shape[:2]
     shades = [_cover_uri(w, (height, width)) for w in shown.weights]
     panels = "".join(
-        f'<button type="button" class="panel"><span class="picture"><img src="{shade}" alt=""></span>'
+        f'<button type="button" class="panel"><span class="picture photo"><img src="{shade}" alt=""></span>'
         f"<span class=word>{escape(word)}</span> <small>{share:.0%}</small></button>"
         for word, share, shade in zip(shown.words, shown.strongest, shades, strict=True)
     )
     references = "".join(f"<li>{escape(text)}</li>" for text in shown.references)
-    people = f"<details><summary>What people said</summary><ul>{references}</ul></details>" if references else ""
+    people = folded("What people said", f"<ul>{references}</ul>") if references else ""
     name = f'<p class="name">{escape(shown.name)}</p>' if shown.name else ""
     return (
         f"<style>#e{index} .picture {{ background-image: url({_data_uri(shown.picture)}); "
         f"aspect-ratio: {width} / {height}; }}</style>"
-        f'<section id="e{index}"><div class="large">{name}<div class="picture"><img alt="" hidden></div>'
+        f'<div class="look"><div class="large">{name}<div class="picture photo"><img alt="" hidden></div>'
         f'<p class="said" aria-live="polite"></p></div>'
-        f'<div><h2>{escape(" ".join(shown.words))}</h2><p class="even">Even attention would give every place '
-        f'{shown.even:.1%}.</p><div class="panels">{panels}</div>{people}</div></section>'
+        f'<div><p class="even">Even attention would give every place {shown.even:.1%}.</p>'
+        f'<div class="panels">{panels}</div>{people}</div></div>'
     )
 
 

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 from regard.comparison.result import Comparison
 from regard.lens.views import AttentionView, CellTrace, CellView
-from regard.report.order import best_first
-from regard.report.palette import colour_of, diverging
+from regard.report.palette import Look, diverging
+from regard.report.shell import Tab, tabs
 from regard.report.surprise import column_width
 
+Data = list[dict[str, object]]
+"""What the page's script draws from."""
 
-def attention_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
+
+def attention_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple[str, Data]:
     """A frame for every contender that attends, best first; the page's script draws the maps from the weights."""
-    shown = [(i, c, c.attention) for i, c in best_first(comparison) if c.attention is not None]
-    figures: list[str] = []
-    data: list[dict[str, object]] = []
-    for k, (i, _, view) in enumerate(shown):
-        layer, head = most_focused(view)
-        data.append({"tokens": view.tokens, "weights": view.weights, "colour": colour_of(i), "start": [layer, head]})
-        figures.append(
-            f'<div class="panel" id="attention-{k}"{"" if k == 0 else " hidden"}>'
+    panels: list[Tab] = []
+    data: Data = []
+    for contender in comparison.ranked:
+        view, colour = contender.attention, looks[contender.name].colour
+        if view is None:
+            continue
+        k = len(panels)
+        data.append({"tokens": view.tokens, "weights": view.weights, "colour": colour, "start": most_focused(view)})
+        body = (
             f'<div class="attention" data-attention="{k}"><div class="map"></div>'
-            f'<div class="side"><p class="which"></p><p class="reads"></p><div class="heads"></div></div></div></div>'
+            f'<div class="side"><p class="which"></p><p class="reads"></p><div class="heads"></div></div></div>'
         )
-    tabs = [_tab(f"attention-{k}", c.name, k == 0, colour_of(i)) for k, (i, c, _) in enumerate(shown)]
-    return _tabbed(tabs, figures), data
+        panels.append(Tab(f"attention-{k}", contender.name, body, colour))
+    return tabs(panels), data
 
 
 def most_focused(view: AttentionView) -> tuple[int, int]:
@@ -43,46 +48,37 @@ def most_focused(view: AttentionView) -> tuple[int, int]:
     return chosen
 
 
-def cells_figure(comparison: Comparison) -> tuple[str, list[dict[str, object]]]:
+def cells_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple[str, Data]:
     """The passage coloured by one cell, with a button for every cell that was found to track something."""
-    shown = [(i, c, c.cells) for i, c in best_first(comparison) if c.cells is not None and c.cells.traces]
-    figures: list[str] = []
-    data: list[dict[str, object]] = []
-    appeal = [(view.tap == "cell", abs(view.traces[0].score)) for _, _, view in shown]
-    first = appeal.index(max(appeal)) if appeal else 0
-    for k, (_, _, view) in enumerate(shown):
-        buttons = "".join(
-            f'<button data-trace="{t}"{" class=on" if t == 0 else ""}>{escape(_trace_text(view, trace))}</button>'
-            for t, trace in enumerate(view.traces)
-        )
-        text = "".join(
-            f'<span style="background:{diverging(v)};color:{"#fff" if abs(v) > 0.72 else "inherit"}" '
-            f'data-tip="{v:+.2f}">{escape(_shown(token))}</span>'
-            for token, v in zip(view.tokens, view.traces[0].values, strict=True)
-        )
-        figures.append(
-            f'<div class="panel" id="cells-{k}"{"" if k == first else " hidden"}>'
-            f'<div class="tabs traces" data-cells="{k}">{buttons}</div>'
-            f'<div class="celltext" style="column-width:{column_width("".join(view.tokens))}ch">{text}</div></div>'
-        )
-        data.append({"values": [t.values for t in view.traces]})
-    tabs = [_tab(f"cells-{k}", c.name, k == first, colour_of(i)) for k, (i, c, _) in enumerate(shown)]
-    return _tabbed(tabs, figures), data
+    shown = [(c, c.cells) for c in comparison.ranked if c.cells is not None and c.cells.traces]
+    appeal = [(view.tap == "cell", abs(view.traces[0].score)) for _, view in shown]
+    panels = [
+        Tab(f"cells-{k}", c.name, _coloured_text(view, k), looks[c.name].colour) for k, (c, view) in enumerate(shown)
+    ]
+    data: Data = [{"values": [t.values for t in view.traces]} for _, view in shown]
+    return tabs(panels, appeal.index(max(appeal)) if appeal else 0), data
+
+
+def _coloured_text(view: CellView, k: int) -> str:
+    buttons = "".join(
+        f'<button data-trace="{t}"{" class=on" if t == 0 else ""}>{escape(_trace_text(view, trace))}</button>'
+        for t, trace in enumerate(view.traces)
+    )
+    text = "".join(
+        f'<span style="background:{diverging(v)};color:{"#fff" if abs(v) > 0.72 else "inherit"}" '
+        f'data-tip="{v:+.2f}">{escape(token).replace(LINE_END, SHOWN_LINE_END)}</span>'
+        for token, v in zip(view.tokens, view.traces[0].values, strict=True)
+    )
+    width = column_width("".join(view.tokens))
+    return (
+        f'<div class="tabs traces" data-cells="{k}">{buttons}</div>'
+        f'<div class="celltext" style="column-width:{width}ch">{text}</div>'
+    )
+
+
+LINE_END, SHOWN_LINE_END = "\n", "⏎\n"
 
 
 def _trace_text(view: CellView, trace: CellTrace) -> str:
     kind = "cell" if view.tap == "cell" else "unit"
     return f"{trace.feature} · layer {trace.layer + 1}, {kind} {trace.unit} · r = {trace.score:+.2f}"
-
-
-def _shown(token: str) -> str:
-    return token.replace("\n", "⏎\n")
-
-
-def _tab(target: str, name: str, is_on: bool, colour: str) -> str:
-    return f'<button data-tab="{target}"{" class=on" if is_on else ""} style="--c:{colour}">{escape(name)}</button>'
-
-
-def _tabbed(tabs: list[str], figures: list[str]) -> str:
-    bar = f'<div class="tabs chips">{"".join(tabs)}</div>' if len(tabs) > 1 else ""
-    return bar + "".join(figures)
