@@ -9,9 +9,6 @@ import numpy as np
 
 from regard.comparison.rank import ranked_comparison
 from regard.comparison.result import (
-    AttentionView,
-    CellTrace,
-    CellView,
     Comparison,
     ContenderResult,
     CurvePoint,
@@ -22,6 +19,7 @@ from regard.comparison.result import (
     Span,
     TokenizerFacts,
 )
+from regard.lens.views import AttentionView, CellTrace, CellView
 
 PASSAGE = """If the iterable is empty, return an empty list. The optional key argument specifies
 a function of one argument that is used to extract a comparison key from each

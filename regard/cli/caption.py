@@ -68,7 +68,7 @@ def caption(
     from regard.cli.caption_terminal import print_drawn, print_n_skipped, print_skipped
     from regard.data.pictures import list_pictures
     from regard.decode.config import BeamConfig
-    from regard.report.caption_drawing import CaptionDrawing
+    from regard.report.captions import CaptionDrawing
 
     loaded = api.load(run, device, precision, kind=CaptionRun)
     config = BeamConfig(
@@ -76,14 +76,16 @@ def caption(
         no_repeat_ngram=no_repeat,
     )  # fmt: skip
     files = list(list_pictures(pictures))
-    drawing = None if draw is None else CaptionDrawing(loaded, draw)
+    drawing = None if draw is None else CaptionDrawing(draw)
+    if drawing is not None:
+        loaded.check_attention()
     n_described = 0
     for path, square, best in loaded.describe(files, config, print_skipped if skip_bad else None):
         n_described += 1
         for found in best:
             print(_line(path, found, len(files) > 1, n_best > 1, as_json))
         if drawing is not None:
-            drawing.add(path, square, best[0])
+            drawing.add(loaded.attend(square, best[0], path.name))
     if n_described < len(files):
         print_n_skipped(len(files) - n_described, len(files))
     if drawing is not None:

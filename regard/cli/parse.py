@@ -86,7 +86,7 @@ def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_anothe
     """One parse as it is printed."""
     from regard.cli.terminal import console
     from regard.data.tree_lines import bracketed
-    from regard.lens.tree_picture import tree_text
+    from regard.report.trees import tree_text
 
     text = "" if parsed.tree is None else bracketed(parsed.tree)
     if as_json:
@@ -98,7 +98,7 @@ def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_anothe
 
 def _write_svg(path: Path, parsed: Parse) -> None:
     from regard.files import write_atomically
-    from regard.lens.tree_picture import tree_svg
+    from regard.report.trees import tree_svg
 
     if parsed.tree is not None:
         write_atomically(path, tree_svg(parsed.tree).encode())

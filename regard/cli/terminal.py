@@ -229,7 +229,7 @@ def print_studies() -> None:
 
 def print_study(study: Study, folder: Path) -> None:
     """The short table, the sentence, and where the page is."""
-    from regard.studies.page import cell_text
+    from regard.report.study import cell_text
 
     summary = study.finding.summary
     table = plain_table(*summary.columns, right=summary.columns[1:])

@@ -89,7 +89,7 @@ def draw_again(folder: Path, note: Callable[[str], None] | None = None) -> Path:
 
     A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
     """
-    from regard.lens.report import write_report
+    from regard.report.comparison import write_report
     from regard.systems.result import SystemsComparison, holds_systems
 
     if holds_systems(folder):
@@ -99,7 +99,7 @@ def draw_again(folder: Path, note: Callable[[str], None] | None = None) -> Path:
     comparison = Comparison.load(folder)
     path = write_report(folder)
     try:
-        from regard.lens.overview import write_overview
+        from regard.report.comparison_picture import write_overview
 
         write_atomically(folder / "overview.png", lambda aside: write_overview(comparison, aside))
     except ImportError as error:

@@ -12,7 +12,7 @@ from rich.text import Text
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.result import Comparison, ContenderResult, Score
 from regard.comparison.words import ONE_SEED, p_text
-from regard.lens.page.palette import colour_of
+from regard.report.palette import looks_of
 
 COSTS: tuple[tuple[str, Callable[[ContenderResult, Score], str]], ...] = (
     ("time", lambda _, s: duration_text(s.seconds)),
@@ -67,12 +67,12 @@ def _ranking(comparison: Comparison, n_costs: int, bar_width: int) -> Table:
     scores = [c.score for c in comparison.ranked if c.score is not None]
     low, high = min(s.low for s in scores), max(s.high for s in scores)
     against = {n.better: n for n in comparison.neighbours}
-    order = [c.name for c in comparison.contenders]
+    looks = looks_of(c.name for c in comparison.contenders)
     for place, contender in enumerate(comparison.ranked, start=1):
         score = contender.score
         assert score is not None
         neighbour = against.get(contender.name)
-        colour = colour_of(order.index(contender.name))
+        colour = looks[contender.name].colour
         p = "" if neighbour is None else p_text(neighbour.p) + ("" if neighbour.is_clear else " ?")
         interval = Text(f"{score.low:.3f}–{score.high:.3f} ") + bar(score, low, high, colour, bar_width)
         costs = [value(contender, score) for _, value in COSTS[:n_costs]]

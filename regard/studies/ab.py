@@ -185,7 +185,6 @@ def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
     lines = tuple(
         Line(
             name,
-            i,
             tuple((float(a.length), 100 * a.accuracy) for a in attempts),
             tuple((float(a.length), 100 * a.interval[0], 100 * a.interval[1]) for a in attempts),
         )

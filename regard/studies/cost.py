@@ -287,7 +287,6 @@ def _chart(
     lines = tuple(
         Line(
             layer.name,
-            i,
             tuple((float(getattr(p, size)), unit * getattr(p, value)) for p in points if p.layer == layer.name),
         )
         for i, layer in enumerate(LAYERS)

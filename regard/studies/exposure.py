@@ -301,17 +301,17 @@ def _charts(found: Sequence[Exposure]) -> tuple[Chart, ...]:
         line
         for i, e in enumerate(found)
         for line in (
-            Line(e.model, i, points(i, "forced")),
-            Line(f"{e.model}, own words", i, points(i, "free"), dash="5 4"),
+            Line(e.model, points(i, "forced")),
+            Line(f"{e.model}, own words", points(i, "free"), dash="5 4", of=e.model),
         )
     ]
     low, high = PLACE.index("gap_low"), PLACE.index("gap_high")
     gaps = [
-        Line(e.model, i, points(i, "gap"), tuple((float(row[0]), row[low], row[high]) for row in places[i]))
+        Line(e.model, points(i, "gap"), tuple((float(row[0]), row[low], row[high]) for row in places[i]))
         for i, e in enumerate(found)
     ]
     bands = [band for line in gaps for band in line.band]
-    same = [Line(e.model, i, points(i, "p_same", 100.0)) for i, e in enumerate(found)]
+    same = [Line(e.model, points(i, "p_same", 100.0)) for i, e in enumerate(found)]
     return (
         Chart(
             "Loss by place", "place in the target", "nats a token", tuple(both), is_y_log=False,

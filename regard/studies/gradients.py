@@ -238,7 +238,7 @@ def _chart(title: str, found: Sequence[Fading], names: Sequence[str], what: str)
         assert norms is not None
         # From 1 on: at 0 there is nothing to remember.
         points = tuple((float(k), share) for k, share in enumerate(shares(norms), start=1))
-        lines.append(Line(f.model, names.index(f.model), points))
+        lines.append(Line(f.model, points))
     where = "an embedding" if what == "inputs" else "the state"
     note = {
         "inputs": "The gradient of a prediction's loss with respect to the embedding read k steps before it, "

@@ -227,9 +227,9 @@ def divergence(p: Float[Tensor, "W V"], q: Float[Tensor, "W V"]) -> Float[Tensor
 
 def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) -> Finding:
     percent = f"{100 * config.threshold:g}%"
-    kl = tuple(Line(e.model, i, _until_gone(e.distances, e.told)) for i, e in enumerate(found))
+    kl = tuple(Line(e.model, _until_gone(e.distances, e.told)) for i, e in enumerate(found))
     top = tuple(
-        Line(e.model, i, tuple((float(d), 100 * s) for d, s in zip(e.distances, e.top_changed, strict=True)))
+        Line(e.model, tuple((float(d), 100 * s) for d, s in zip(e.distances, e.top_changed, strict=True)))
         for i, e in enumerate(found)
     )
     shown = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= max(e.distances[-1] for e in found)]

@@ -85,8 +85,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
 
 
 def _write(study: Study, out: Path) -> None:
-    from regard.studies.page import render_study
-    from regard.studies.picture import write_picture
+    from regard.report.study import render_study, write_picture  # here: studies that fail need no matplotlib
 
     page = render_study(study).encode("utf-8")
     write_atomically(out / "numbers.json", study.to_json())

@@ -273,11 +273,10 @@ def _charts(config: ZeroShotConfig, found: Found) -> tuple[Chart, ...]:
     by_way = {name: sorted((w for w in found.ways if w.name == name), key=lambda w: w.step) for name in WAYS}
     steps = tuple(float(way.step) for way in by_way["zero-shot"])
     scores = [
-        Line(name, i, tuple((float(way.step), way.bleu) for way in ways))
-        for i, (name, ways) in enumerate(by_way.items())
+        Line(name, tuple((float(way.step), way.bleu) for way in ways)) for i, (name, ways) in enumerate(by_way.items())
     ]
     off = [
-        Line(name, i, tuple((float(way.step), 100 * _off(way, c)) for way in ways))
+        Line(name, tuple((float(way.step), 100 * _off(way, c)) for way in ways))
         for i, (name, ways) in enumerate(by_way.items())
     ]
     return (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from regard.comparison.budget import count_text, duration_text
-from regard.lens.page.chart import Series, curve_range
-from regard.lens.page.palette import colour_of, dash_of, shape_of
+from regard.report.chart import Series, curve_range
+from regard.report.palette import Look, colour_of, dash_of, shape_of
 from regard.systems.result import SystemsComparison
 
 AXES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -21,10 +21,8 @@ def curves_by(comparison: SystemsComparison, axis: str) -> list[Series]:
     return [
         Series(
             system.name,
-            colour_of(i),
-            dash_of(i),
+            Look(colour_of(i), dash_of(i), shape_of(i)),
             [(float(getattr(point, axis)), point.score) for point in system.curve],
-            shape=shape_of(i),
         )
         for i, system in enumerate(comparison.systems)
         if system.curve
@@ -35,6 +33,6 @@ def score_range(comparison: SystemsComparison, series: Sequence[Series]) -> tupl
     """A y-range that shows where the lines end; how they began may leave the picture."""
     if not comparison.setup.is_watched_upwards:
         return curve_range(series)
-    turned = [Series(s.name, s.colour, s.dash, [(x, -y) for x, y in s.points]) for s in series]
+    turned = [Series(s.name, s.look, [(x, -y) for x, y in s.points]) for s in series]
     low, high = curve_range(turned)
     return max(0.0, -high), -low

@@ -11,10 +11,9 @@ from html import escape
 
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.words import p_text
-from regard.lens.page.chart import decimals, line_chart, linear_ticks
-from regard.lens.page.curves import WIDTHS
-from regard.lens.page.palette import colour_of, shape_of
-from regard.lens.page.shell import facts, report_page, section
+from regard.report.chart import Plot, charts_for_screen_and_phone, decimals, linear_ticks, x_range
+from regard.report.palette import colour_of, shape_of
+from regard.report.shell import facts, report_page, section
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import Duel, Example, System, SystemsComparison
 from regard.systems.table import notes, valid_text
@@ -203,22 +202,16 @@ def _curves(comparison: SystemsComparison) -> str:
     tabs, panels = [], []
     for i, (axis, label, text) in enumerate(AXES):
         series = curves_by(comparison, axis)
-        charts = "".join(
-            f'<div class="{kind}">'
-            + line_chart(
-                series,
-                width=width,
-                height=height,
-                x_label=label,
-                y_label=f"{comparison.setup.watched}, validation data",
-                x_text=text,
-                y_range=score_range(comparison, series),
-                title=f"Learning curves, {label}",
-                y_text=lambda y: valid_text(comparison, y),
-            )
-            + "</div>"
-            for kind, width, height in WIDTHS
+        plot = Plot(
+            title=f"Learning curves, {label}",
+            x_label=label,
+            y_label=f"{comparison.setup.watched}, validation data",
+            x_text=text,
+            x_limits=x_range(series),
+            y_limits=score_range(comparison, series),
+            y_text=lambda y: valid_text(comparison, y),
         )
+        charts = charts_for_screen_and_phone(series, plot)
         tabs.append(f'<button data-tab="curve-{axis}"{" class=on" if i == 0 else ""}>{label}</button>')
         panels.append(f'<div class="panel" id="curve-{axis}"{"" if i == 0 else " hidden"}>{charts}</div>')
     return f'<div class="tabs" role="tablist">{"".join(tabs)}</div>{"".join(panels)}'

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.comparison.budget import duration_text
-from regard.lens.page.chart import Series, log_ticks, x_range
-from regard.lens.page.palette import colour_of, shape_of
+from regard.report.chart import Series, log_ticks, x_range
+from regard.report.palette import colour_of, shape_of
 from regard.systems.curves import AXES, curves_by, score_range
 from regard.systems.result import SystemsComparison
 
@@ -47,9 +47,9 @@ def write_overview(comparison: SystemsComparison, path: Path) -> None:
 def _curves(axes: Any, series: list[Series], limits: tuple[float, float], text: Any) -> None:
     for s in series:
         points = [(x, y) for x, y in s.points if x > 0]
-        style: Any = (0, tuple(0.5 * float(d) for d in s.dash.split())) if s.dash else "solid"
-        axes.plot([x for x, _ in points], [y for _, y in points], color=s.colour, linewidth=2, linestyle=style,
-                  marker=MARKS[s.shape], markevery=[-1], markersize=5, label=s.name)  # fmt: skip
+        style: Any = (0, tuple(0.5 * float(d) for d in s.look.dash.split())) if s.look.dash else "solid"
+        axes.plot([x for x, _ in points], [y for _, y in points], color=s.look.colour, linewidth=2, linestyle=style,
+                  marker=MARKS[s.look.shape], markevery=[-1], markersize=5, label=s.name)  # fmt: skip
     low, high = x_range(series)
     axes.set_xscale("log")
     axes.set_xlim(low, high * 1.06)

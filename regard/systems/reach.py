@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regard.lens.page.chart import linear_ticks
+from regard.report.chart import linear_ticks
 from regard.systems.result import Reached, Watched
 
 N_LEVELS = 5

@@ -12,7 +12,7 @@ from rich.text import Text
 from regard.comparison.budget import count_text, duration_text
 from regard.comparison.table import interval_bar
 from regard.comparison.words import p_text
-from regard.lens.page.palette import colour_of
+from regard.report.palette import colour_of
 from regard.systems.result import LOSS, SystemsComparison
 from regard.systems.words import cost_text, flops_text, level_text, seeds_text
 

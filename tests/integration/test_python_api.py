@@ -142,3 +142,13 @@ def test_a_run_loads_in_bfloat16_and_scores_about_the_same(run: "regard.api.Run"
 def test_a_precision_that_is_none_is_refused(lstm_run: Path) -> None:
     with pytest.raises(regard.RegardError, match="precision must be one of float32, bf16, not 'fp8'"):
         regard.load(lstm_run, precision="fp8")
+
+
+def test_a_score_inside_a_trace_block_is_recorded(lstm_run: Path) -> None:
+    run = regard.load(lstm_run)
+    plain = run.score("the cat sat")
+    with regard.trace(run) as record:
+        traced = run.score("the cat sat")
+    assert traced.bits_per_byte == pytest.approx(plain.bits_per_byte, rel=1e-6)
+    found = run.trace("the cat sat")
+    np.testing.assert_allclose(record["layers.0.cell"][0].numpy(), found.cells["layers.0.cell"], rtol=0, atol=1e-6)

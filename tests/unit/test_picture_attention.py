@@ -14,22 +14,21 @@ from in_browser import NEEDS_CHROMIUM, in_browser
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.lens.picture_attention import (
+from regard.lens.picture_attention import PictureAttention
+from regard.report.caption_panels import (
     DARKEST,
     FRAME,
     GAP,
     LABEL,
     LINE,
     PANEL,
-    PictureAttention,
-    attention_page,
     draw_panels,
     line_around,
     shaded,
     smooth,
-    write_page,
     write_panels,
 )
+from regard.report.captions import attention_page, write_page
 
 BLUE = 2  # the channel that has nothing of the line
 WHITE = np.full((64, 64, 3), 255, dtype=np.uint8)

@@ -19,13 +19,14 @@ from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
 from regard.models.table import build_model
+from regard.report.study import plots_of, render_study, y_limits
 from regard.studies import cost
 from regard.studies.ab import Attempt, ab_sentence, sequences, study_ab, worked_example
 from regard.studies.config import ABConfig, CostConfig
 from regard.studies.cost import LAYERS, Exponents, Point, bytes_kept, cost_sentence, exponents
+from regard.studies.finding import Chart, Line
 from regard.studies.fits import PowerLaw, fall_of, power_law, reach, wilson
 from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
-from regard.studies.page import render_study, y_limits
 from regard.studies.recency import Effects, divergence, folded, recency_sentence, replaced, spread
 from regard.studies.small import small
 from regard.studies.table import STUDIES, study_config, study_entry
@@ -336,12 +337,22 @@ def test_the_page_escapes_everything_and_loads_nothing() -> None:
 
 def test_a_zero_on_a_logarithmic_axis_falls_out_of_the_picture() -> None:
     chart = made_up_study().finding.charts[0]
-    low, high = y_limits(chart)
+    low, high = y_limits([chart])
     assert 0 < low < 0.1
     assert high > 1
     html = render_study(made_up_study())
-    heights = [float(y) for y in re.findall(r'class="line" points="[^"]*,([\d.]+)" stroke="#0072b2"', html)]
+    heights = [float(y) for y in re.findall(r'class="line" points="[^"]*,([\d.]+)" stroke="#009e73"', html)]
     assert heights[0] > 440  # below the frame, where the clip path hides it
+
+
+def test_charts_that_label_an_axis_alike_share_its_limits() -> None:
+    near, far = (Line("rnn", ((1.0, 0.1), (x, 0.5))) for x in (4.0, 64.0))
+    before, after = Chart("Before", "steps", "share", (near,)), Chart("After", "steps", "share", (far,))
+    other = Chart("Other", "steps", "nats", (Line("rnn", ((1.0, 7.0),)),), y_limits=(0.0, 9.0))
+    plots = plots_of([before, after, other])
+    assert [p.x_limits for p in plots] == [(1.0, 64.0)] * 3
+    assert plots[0].y_limits == plots[1].y_limits == y_limits([before, after])
+    assert plots[2].y_limits == (0.0, 9.0)
 
 
 def test_what_is_typed_stands_in_code_and_notes_stand_below_the_sentence() -> None:

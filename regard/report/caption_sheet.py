@@ -9,11 +9,11 @@ from PIL import Image, ImageDraw
 
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.lens.picture_attention import (
+from regard.lens.picture_attention import PictureAttention
+from regard.report.caption_panels import (
     GROUND,
     INK,
     SOFT,
-    PictureAttention,
     encoded,
     fitted_to,
     font,

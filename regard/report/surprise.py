@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
-from regard.comparison.result import Comparison, ContenderResult, Span
-from regard.lens.page.order import best_first
-from regard.lens.page.palette import colour_of, shade
+from regard.comparison.result import Comparison, Span
+from regard.report.palette import Look, shade
 
 Piece = tuple[int, int]
 
@@ -16,29 +15,29 @@ MAX_STRIPS = 5  # under a line of text: more of them say nothing, and the tip ho
 MAX_PIECE = 32  # characters that may not be parted by a line end: what fits a phone
 
 
-def surprise_figure(comparison: Comparison) -> tuple[str, dict[str, object]]:
+def surprise_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple[str, dict[str, object]]:
     """The figure, and what the page's script needs to show numbers under the pointer.
 
     Tokenizers may differ, so contenders are aligned by characters. The passage is cut into words that stay whole when
     lines wrap; each carries one strip for each of the best contenders, cut where that contender's tokens are cut.
     """
-    shown = [(i, c) for i, c in best_first(comparison) if c.surprise]
+    shown = [(c, looks[c.name].colour) for c in comparison.ranked if c.surprise]
     if not shown:
         return "", {}
     passage = comparison.setup.passage
-    top = strongest([c.surprise for _, c in shown])
+    top = strongest([c.surprise for c, _ in shown])
     chips = "".join(
-        f'<button data-colour-by="{k}"{" class=on" if k == 0 else ""} style="--c:{colour_of(i)}">'
-        f"{escape(c.name)}</button>"
-        for k, (i, c) in enumerate(shown)
+        f'<button data-colour-by="{k}"{" class=on" if k == 0 else ""} style="--c:{colour}">{escape(c.name)}</button>'
+        for k, (c, colour) in enumerate(shown)
     )
-    words = [_word(passage, piece, shown[0], shown[:MAX_STRIPS], top) for piece in pieces(passage)]
+    strips = [(c.surprise, colour) for c, colour in shown[:MAX_STRIPS]]
+    words = [_word(passage, piece, strips, top) for piece in pieces(passage)]
     data = {
         "passage": passage,
         "top": top,
         "contenders": [
-            {"name": c.name, "colour": colour_of(i), "spans": [[s.start, s.end, round(s.bits, 2)] for s in c.surprise]}
-            for i, c in shown
+            {"name": c.name, "colour": colour, "spans": [[s.start, s.end, round(s.bits, 2)] for s in c.surprise]}
+            for c, colour in shown
         ],
     }
     scale = "".join(f'<i style="background:{shade("#555555", k / 6)}"></i>' for k in range(7))
@@ -71,27 +70,22 @@ def strongest(rows: Sequence[Sequence[Span]]) -> float:
     return max(2.0, bits[min(len(bits) - 1, int(0.95 * len(bits)))]) if bits else 2.0
 
 
-def _word(
-    passage: str,
-    piece: Piece,
-    chosen: tuple[int, ContenderResult],
-    strips: Sequence[tuple[int, ContenderResult]],
-    top: float,
-) -> str:
+def _word(passage: str, piece: Piece, strips: Sequence[tuple[Sequence[Span], str]], top: float) -> str:
+    """One piece of the text, coloured by the first of the strips, and all strips below it."""
     start, end = piece
-    colour = colour_of(chosen[0])
+    spans, colour = strips[0]
     text = "".join(
         f'<span style="background:{shade(colour, 0.6 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
-        for a, b, bits in _cut(chosen[1].surprise, start, end)
+        for a, b, bits in _cut(spans, start, end)
     )
     lines = "".join(
         '<span class="s">'
         + "".join(
-            f'<i style="width:{len(_visible(passage[a:b]))}ch;background:{shade(colour_of(i), bits / top)}"></i>'
-            for a, b, bits in _cut(c.surprise, start, end)
+            f'<i style="width:{len(_visible(passage[a:b]))}ch;background:{shade(colour, bits / top)}"></i>'
+            for a, b, bits in _cut(spans, start, end)
         )
         + "</span>"
-        for i, c in strips
+        for spans, colour in strips
     )
     line_end = "<br>" if passage[start:end].endswith("\n") else ""
     return f'<span class="w" data-at="{start}" data-end="{end}"><span class="t">{text}</span>{lines}</span>{line_end}'

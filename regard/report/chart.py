@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from statistics import fmean
+
+from regard.report.palette import Look
 
 Point = tuple[float, float]
 
@@ -15,6 +17,7 @@ MANY = 8  # lines from which on their ends need the room that their beginnings t
 SPACING = 16.0  # pixels from one name to the next
 PHONE = 500  # pixels: a chart that is not as wide has little room for names
 MAX_NAME, MAX_NAME_ON_PHONE = 22, 14  # characters
+WIDTHS = (("wide", 1040, 440), ("narrow", 372, 320))  # for a screen and for a phone; the style sheet shows one
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,9 @@ class Series:
     """One line. `band` holds (x, low, high); a line without a single x above zero is drawn level, as a reference."""
 
     name: str
-    colour: str
-    dash: str
+    look: Look
     points: Sequence[Point]
-    band: Sequence[tuple[float, float, float]] = field(default=())
-    shape: str = "circle"  # of the mark at the end of the line
+    band: Sequence[tuple[float, float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -63,53 +64,60 @@ def _share(value: float, low: float, high: float, is_log: bool) -> float:
     return math.log(value / low) / math.log(high / low) if is_log else (value - low) / (high - low)
 
 
-def line_chart(
-    series: Sequence[Series],
-    *,
-    width: int,
-    height: int,
-    x_label: str,
-    y_label: str,
-    x_text: Callable[[float], str],
-    y_range: tuple[float, float],
-    title: str,
-    is_x_log: bool = True,
-    is_y_log: bool = False,
-    y_text: Callable[[float], str] | None = None,
-    tick_text: Callable[[float], str] | None = None,
-    x_limits: tuple[float, float] | None = None,
-    measured_at: Sequence[float] = (),
-) -> str:
-    """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed.
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """What a chart says beside its lines.
 
-    `y_text` writes a value in a tip (None: three decimals), `tick_text` one beside a logarithmic y-axis.
-    `measured_at` are the few x that were measured: these are marked on the axis and dotted on the lines.
+    `y_text` writes a value in a tip, `tick_text` one beside a logarithmic y-axis (None: as in a tip). `measured_at` are
+    the few x that were measured: these are marked on the axis and dotted on the lines. Two plots to be compared share
+    their limits.
     """
-    limits = x_limits or x_range(series)
-    write = y_text or (lambda y: f"{y:.3f}")
-    ticks = y_ticks(*y_range, is_y_log, tick_text or write)
+
+    title: str
+    x_label: str
+    y_label: str
+    x_text: Callable[[float], str]
+    x_limits: tuple[float, float]
+    y_limits: tuple[float, float]
+    is_x_log: bool = True
+    is_y_log: bool = False
+    y_text: Callable[[float], str] = "{:.3f}".format
+    tick_text: Callable[[float], str] | None = None
+    measured_at: Sequence[float] = ()
+
+
+def line_chart(series: Sequence[Series], plot: Plot, width: int, height: int) -> str:
+    """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed."""
+    ticks = y_ticks(*plot.y_limits, plot.is_y_log, plot.tick_text or plot.y_text)
     left = max(52, 30 + 7 * max((len(text) for _, text in ticks), default=0))  # the axis' label stands before them
     longest = max((len(s.name) for s in series), default=0)
     right = 118 if width < PHONE else max(118, 24 + 8 * min(longest, MAX_NAME))
-    frame = Frame(width, height, *limits, *y_range, left=left, right=right, is_x_log=is_x_log, is_y_log=is_y_log)
-    clip = f"clip-{zlib.crc32(f'{title} {width}'.encode()):08x}"
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-        f'aria-label="{escape(title)}">',
-        f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
-        f'width="{width - frame.left - frame.right + 4}" '
-        f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
-        _axes(frame, x_label, y_label, x_text, ticks, measured_at),
-        f'<g clip-path="url(#{clip})">',
-        *(
-            f'<g data-series="{k}">{_drawn(s, frame, write, has_dots=bool(measured_at))}</g>'
-            for k, s in enumerate(series)
-        ),
-        "</g>",
-        _end_labels(series, frame),
-        "</svg>",
-    ]
-    return "\n".join(parts)
+    limits = *plot.x_limits, *plot.y_limits
+    frame = Frame(width, height, *limits, left=left, right=right, is_x_log=plot.is_x_log, is_y_log=plot.is_y_log)
+    clip = f"clip-{zlib.crc32(f'{plot.title} {width}'.encode()):08x}"
+    lines = (f'<g data-series="{k}">{_line(s, frame, plot)}</g>' for k, s in enumerate(series))
+    return "\n".join(
+        [
+            f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+            f'aria-label="{escape(plot.title)}">',
+            f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
+            f'width="{width - frame.left - frame.right + 4}" '
+            f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
+            _axes(frame, plot, ticks),
+            f'<g clip-path="url(#{clip})">',
+            *lines,
+            "</g>",
+            _end_labels(series, frame),
+            "</svg>",
+        ]
+    )
+
+
+def charts_for_screen_and_phone(series: Sequence[Series], plot: Plot) -> str:
+    """The chart at two widths; the style sheet shows the one that fits the window."""
+    return "".join(
+        f'<div class="{kind}">{line_chart(series, plot, width, height)}</div>' for kind, width, height in WIDTHS
+    )
 
 
 def x_range(series: Sequence[Series]) -> tuple[float, float]:
@@ -182,14 +190,7 @@ def y_ticks(low: float, high: float, is_log: bool, y_text: Callable[[float], str
     return [(tick, f"{tick:.{digits}f}") for tick in ticks]
 
 
-def _axes(
-    frame: Frame,
-    x_label: str,
-    y_label: str,
-    x_text: Callable[[float], str],
-    ticks: Sequence[tuple[float, str]],
-    measured_at: Sequence[float],
-) -> str:
+def _axes(frame: Frame, plot: Plot, ticks: Sequence[tuple[float, str]]) -> str:
     bottom, right = frame.height - frame.bottom, frame.width - frame.right
     parts = []
     for tick, text in ticks:
@@ -198,22 +199,22 @@ def _axes(
         parts.append(f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>')
     most = max(4, (right - frame.left) // 75)
     x_ticks = (log_ticks if frame.is_x_log else linear_ticks)(frame.x_low, frame.x_high, most)
-    for tick in roomy(measured_at, frame.x) or x_ticks:
+    for tick in roomy(plot.measured_at, frame.x) or x_ticks:
         x = frame.x(tick)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"/>')
         parts.append(
-            f'<text class="tick" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(x_text(tick))}</text>'
+            f'<text class="tick" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(plot.x_text(tick))}</text>'
         )
     middle = (frame.left + right) / 2
     parts.append(f'<line class="axis" x1="{frame.left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
     parts.append(
         f'<text class="axis-label" x="{middle:.0f}" y="{frame.height - 6}" text-anchor="middle">'
-        f"{escape(x_label)}</text>"
+        f"{escape(plot.x_label)}</text>"
     )
     height = (frame.top + bottom) / 2
     parts.append(
         f'<text class="axis-label" transform="translate(13 {height:.0f}) rotate(-90)" text-anchor="middle">'
-        f"{escape(y_label)}</text>"
+        f"{escape(plot.y_label)}</text>"
     )
     return "\n".join(parts)
 
@@ -231,35 +232,34 @@ def roomy(values: Sequence[float], place: Callable[[float], float], room: float 
     return kept
 
 
-def _drawn(series: Series, frame: Frame, y_text: Callable[[float], str], has_dots: bool) -> str:
+def _line(series: Series, frame: Frame, plot: Plot) -> str:
+    colour, dash, _ = series.look
     right = frame.width - frame.right
     positive = [(x, y) for x, y in series.points if x > 0 or not frame.is_x_log]
     if not positive and series.points:  # counting costs no FLOPs: a level line to hold the others against
         y = frame.y(series.points[-1][1])
-        return (
-            f'<line x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{series.colour}" class="level"/>'
-        )
+        return f'<line x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" class="level"/>'
     parts = []
     if len(series.band) > 1:
         upper = [f"{frame.x(x):.1f},{frame.y(high):.1f}" for x, _, high in series.band if x > 0]
         lower = [f"{frame.x(x):.1f},{frame.y(low):.1f}" for x, low, _ in reversed(series.band) if x > 0]
-        parts.append(f'<polygon points="{" ".join(upper + lower)}" fill="{series.colour}" opacity="0.16"/>')
+        parts.append(f'<polygon points="{" ".join(upper + lower)}" fill="{colour}" opacity="0.16"/>')
     path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in positive)
-    dash = f' stroke-dasharray="{series.dash}"' if series.dash else ""
-    parts.append(f'<polyline class="line" points="{path}" stroke="{series.colour}"{dash}/>')
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    parts.append(f'<polyline class="line" points="{path}" stroke="{colour}"{dashed}/>')
     for x, y in positive:
-        tip = escape(f"{series.name}: {y_text(y)}", quote=True)
+        tip = escape(f"{series.name}: {plot.y_text(y)}", quote=True)
         parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="6" class="hit" data-tip="{tip}"/>')
-    for x, y in positive if has_dots else positive[-1:]:
-        parts.append(_mark(series, frame.x(x), frame.y(y)))
+    for x, y in positive if plot.measured_at else positive[-1:]:
+        parts.append(_mark(series.look, frame.x(x), frame.y(y)))
     return "\n".join(parts)
 
 
-def _mark(series: Series, x: float, y: float) -> str:
-    if series.shape == "circle":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{series.colour}"/>'
-    path = {"square": "-4,-4 4,-4 4,4 -4,4", "diamond": "0,-5 5,0 0,5 -5,0", "triangle": "0,-5 5,4 -5,4"}[series.shape]
-    return f'<polygon points="{path}" transform="translate({x:.1f} {y:.1f})" fill="{series.colour}"/>'
+def _mark(look: Look, x: float, y: float) -> str:
+    if look.shape == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{look.colour}"/>'
+    path = {"square": "-4,-4 4,-4 4,4 -4,4", "diamond": "0,-5 5,0 0,5 -5,0", "triangle": "0,-5 5,4 -5,4"}[look.shape]
+    return f'<polygon points="{path}" transform="translate({x:.1f} {y:.1f})" fill="{look.colour}"/>'
 
 
 def apart(wanted: Sequence[float], spacing: float, low: float, high: float) -> list[float]:
@@ -298,10 +298,11 @@ def _end_labels(series: Sequence[Series], frame: Frame) -> str:
         start = frame.x(last[0]) + 5 if last else frame.width - frame.right
         edge = frame.width - frame.right + 10
         if frame.y(s.points[-1][1]) <= floor + 1:  # no leader from below the picture
-            parts.append(f'<path d="M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}" class="leader" stroke="{s.colour}"/>')
+            path = f"M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}"
+            parts.append(f'<path d="{path}" class="leader" stroke="{s.look.colour}"/>')
         most = MAX_NAME_ON_PHONE if frame.width < PHONE else MAX_NAME
         name = s.name if len(s.name) <= most else s.name[: most - 1] + "…"
         parts.append(
-            f'<text x="{edge + 2}" y="{place + 4:.1f}" class="end" fill="{s.colour}">{escape(name)}</text></g>'
+            f'<text x="{edge + 2}" y="{place + 4:.1f}" class="end" fill="{s.look.colour}">{escape(name)}</text></g>'
         )
     return "\n".join(parts)

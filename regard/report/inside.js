@@ -1,8 +1,7 @@
-"use strict";
+// The comparison's own figures: surprise, cells and attention.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const passage = Array.from(data.surprise.passage || "");  // code points, as Python counts them
-  const tip = document.getElementById("tip");
   const make = (tag, attributes = {}, text = "") => {
     const svg = ["svg", "rect", "text", "g"].includes(tag);
     const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -17,14 +16,10 @@
   };
   const visible = (text) => text.replace(/\n/g, "⏎").replace(/ /g, "\u00a0");
 
-  // Tooltips: any element with data-tip, and words of the surprise passage.
-  const place = (event) => {
-    const box = tip.getBoundingClientRect();
-    tip.style.left = Math.max(6, Math.min(event.clientX + 14, innerWidth - box.width - 8)) + "px";
-    const below = event.clientY + 18;
-    tip.style.top = (below + box.height > innerHeight ? event.clientY - box.height - 12 : below) + "px";
-  };
-  const surprises = (word, event) => {
+  // The words of the surprise passage: what each cost every contender.
+  page.tips.unshift((target, event) => {
+    const word = target.closest("#surprise .w");
+    if (!word) return null;
     const text = word.querySelector(".t");
     const box = text.getBoundingClientRect();
     const length = Math.max(1, Array.from(text.textContent).length);
@@ -39,46 +34,13 @@
       row.append(make("td", {}, span ? `${span[2].toFixed(1)} bits` : ""));
       table.append(row);
     }
-    tip.replaceChildren(table);
-  };
-  addEventListener("pointermove", (event) => {
-    const target = event.target instanceof Element ? event.target : null;
-    const word = target && target.closest("#surprise .w");
-    const tipped = target && target.closest("[data-tip]");
-    if (word) surprises(word, event);
-    else if (tipped) tip.textContent = tipped.dataset.tip;
-    tip.hidden = !(word || tipped);
-    if (!tip.hidden) place(event);
+    return table;
   });
-
-  // Charts: the line or the name under the pointer stands out.
-  for (const chart of document.querySelectorAll(".chart")) {
-    chart.addEventListener("pointerover", (event) => {
-      const series = event.target.closest("[data-series]");
-      chart.classList.toggle("alone", Boolean(series));
-      for (const part of chart.querySelectorAll("[data-series]")) {
-        part.classList.toggle("on", Boolean(series) && part.dataset.series === series.dataset.series);
-      }
-    });
-    chart.addEventListener("pointerleave", () => chart.classList.remove("alone"));
-  }
-
-  const choose = (button) => {
-    for (const other of button.parentElement.querySelectorAll("button")) other.classList.toggle("on", other === button);
-  };
-  for (const button of document.querySelectorAll("[data-tab]")) {
-    button.addEventListener("click", () => {
-      choose(button);
-      for (const other of button.parentElement.querySelectorAll("[data-tab]")) {
-        document.getElementById(other.dataset.tab).hidden = other !== button;
-      }
-    });
-  }
 
   // Colour the passage by another contender.
   for (const button of document.querySelectorAll("[data-colour-by]")) {
     button.addEventListener("click", () => {
-      choose(button);
+      page.choose(button);
       const { top, contenders } = data.surprise;
       const { spans, colour } = contenders[Number(button.dataset.colourBy)];
       const bits = new Array(passage.length).fill([0, -1]);
@@ -105,7 +67,7 @@
     const words = bar.parentElement.querySelectorAll(".celltext span");
     for (const button of bar.querySelectorAll("[data-trace]")) {
       button.addEventListener("click", () => {
-        choose(button);
+        page.choose(button);
         data.cells[Number(bar.dataset.cells)].values[Number(button.dataset.trace)].forEach((v, i) => {
           words[i].style.background = diverging(v);
           words[i].style.color = Math.abs(v) > 0.72 ? "#fff" : "inherit";

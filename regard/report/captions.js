@@ -1,4 +1,4 @@
-"use strict";
+// The panel that is pointed at is shown large.
 for (const section of document.querySelectorAll("section")) {
   const large = section.querySelector(".large .picture img");
   const said = section.querySelector(".said");
