@@ -58,6 +58,8 @@ class RunFacts:
     target_vocab_size: int | None = None
     """Of a run that reads pairs with two vocabularies: the target's, whose hash is `target_tokenizer`."""
     target_tokenizer: str | None = None
+    opening: str = ""
+    """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
 
 
 @contextmanager

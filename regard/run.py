@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from regard.card import sample_prompt
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
 from regard.data.encode import encode_with
+from regard.data.opening import encode_opening
 from regard.data.source import documents
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate
@@ -68,7 +70,7 @@ class Run:
         """(which continuation, next piece of its text), as soon as whole characters are there."""
         config = SamplingConfig.from_dict(sampling)
         words = self._vocabulary_of_a_text()
-        ids = words.encode(prompt)
+        ids = words.encode(prompt) if prompt else self._opening()
         prompts = torch.from_numpy(ids.astype(np.int64)).expand(n, -1)
         decoders = [words.stream_decoder(after=ids) for _ in range(n)]
         stops = [StopText(stop) for _ in range(n)]
@@ -82,6 +84,11 @@ class Run:
         for row in range(n):
             if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
                 yield row, piece
+
+    def _opening(self) -> NDArray[np.int32]:
+        """What is read before a text without a prompt begins: <eos> alone, or a break between paragraphs."""
+        limit = self.next_token.max_context
+        return encode_opening(self.facts.opening, self.tokenizer, None if limit is None else limit - 1)
 
     def score(self, text: str) -> Scored:
         """What every token of `text` costs, the end of the text included."""

@@ -16,6 +16,7 @@ from regard.config import RunConfig, check_unknown_words
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.encode import Prepared, prepare
+from regard.data.opening import find_opening
 from regard.files import write_atomically
 from regard.fitting import fit
 from regard.models.gradient_model import GradientModel
@@ -88,6 +89,7 @@ def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> ru
         flops_per_token=flops,
         started_from=None if start is None else str(start.path),
         started_weights=None if start is None else start.sha256,
+        opening=find_opening(prepared.train, tokenizer),
     )
 
 
