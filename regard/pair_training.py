@@ -41,7 +41,7 @@ def train_pairs(
             prepared = run_folder.prepared_pairs_again(folder, config, progress=draw)
         else:
             prepared = prepare_pairs(config.pairs, config.tokenizer, config.target_tokenizer, progress=draw)
-    for note in (*config.notes(), f"{prepared.counts}."):
+    for note in (*config.notes(), f"{prepared.counts.describe()}."):
         reporter.note(note)
     start = first_weights_of(config.decoder_from, folder)
     facts = _rehearsed(config, prepared, start, reporter)

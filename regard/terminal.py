@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING
 from itertools import chain
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from regard.api import Plan
     from regard.caption_run import CaptionRun
     from regard.comparison.result import Comparison
+    from regard.data.config import DataConfig
     from regard.pair_evaluation import PairEvaluation
     from regard.pair_run import PairRun
     from regard.run import Run
@@ -73,18 +74,20 @@ def print_models(name: str | None) -> None:
     console.print(f"[dim]Example: regard train --model {name} {data} --set data.p_valid=0.1[/dim]")
 
 
-def print_data(source: str | None) -> None:
-    """The built-in texts and the forms of a source, or what one source holds."""
+def print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """The built-in texts and the forms of a source, or what the named sources hold."""
     from regard.data.builtin import BUILTIN
-    from regard.data.pair_grammar import is_grammar
+    from regard.data.pairs_config import PairsConfig
+    from regard.data.preview import choose_config
 
-    if source is not None:
-        if is_grammar(source):
-            from regard.pair_terminal import print_grammar
+    if sources:
+        config = choose_config(sources, settings)
+        if isinstance(config, PairsConfig):
+            from regard.pair_terminal import print_pairs
 
-            print_grammar(source)
+            print_pairs(config)
         else:
-            _print_source(source)
+            _print_text(config)
         return
     table = plain_table("built-in", "what it is")
     for name, builtin in BUILTIN.items():
@@ -98,6 +101,8 @@ def print_data(source: str | None) -> None:
         ("notes/", "every file of a folder"),
         ("'notes/*.md'", "a glob; quote it"),
         ("posts.jsonl", "one JSON object a line; data.field names the text (default: text)"),
+        ("posts.csv", "a table with a header, also .tsv; data.field names the column"),
+        ("a.en a.de", "pairs: two files aligned line by line; also one .tsv, .csv or .jsonl"),
         ("-", "standard input"),
         ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
     ):
@@ -106,13 +111,12 @@ def print_data(source: str | None) -> None:
     console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
 
 
-def _print_source(source: str) -> None:
-    from regard.data.config import DataConfig
+def _print_text(config: DataConfig) -> None:
     from regard.data.encode import prepare
     from regard.text.config import TokenizerConfig
 
     with draw_progress() as progress:
-        prepared = prepare(DataConfig(train=source), TokenizerConfig(kind="byte"), progress=progress)
+        prepared = prepare(config, TokenizerConfig(kind="byte"), progress=progress)
     table = plain_table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
     for name in ("train", "valid", "test"):
         stream = getattr(prepared, name)

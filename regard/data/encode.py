@@ -115,7 +115,7 @@ class _Text:
         _refuse_shared(hashes, self._files)
         data = self._data.to_dict()
         how = {name: data[name] for name in ("document", "max_bytes", "split_seed")}
-        fields = {NAMES[n]: [f.field for f in files] for n, files in self._files.items()}
+        fields = {NAMES[n]: [f.reading for f in files] for n, files in self._files.items()}
         return key_of(FORMAT, hashes, fields, how, self._data.part_valid, self._data.part_test)
 
     def pieces(self) -> Iterator[tuple[int, Piece]]:

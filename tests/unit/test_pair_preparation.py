@@ -222,7 +222,7 @@ def test_bad_lines_are_counted_and_a_cache_of_them_is_not_taken_for_a_clean_one(
     data = PairsConfig(train=str(path), skips_bad=True)
     found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
     assert found.counts.skipped == {"one column": 1, "empty side": 2}
-    assert str(found.counts) == (
+    assert found.counts.describe() == (
         "90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)"
     )
     with pytest.raises(RegardError, match=r"a\.tsv, line 101 has one column"):
@@ -239,7 +239,7 @@ def test_max_pairs_takes_the_first_of_train_over_all_its_parts(tmp_path: Path, c
 
 
 def test_a_file_without_pairs_is_named(tmp_path: Path, given: str, cache: Path) -> None:
-    (tmp_path / "bad.tsv").write_text("one column\n")
+    (tmp_path / "bad.tsv").write_text("no target\t\n")
     data = PairsConfig(train=given, valid=str(tmp_path / "bad.tsv"), skips_bad=True)
     with pytest.raises(RegardError, match=r"There is no pair in .*bad\.tsv \(valid\)"):
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
@@ -269,7 +269,7 @@ def test_sources_that_training_has_too_are_counted(tmp_path: Path, cache: Path) 
     data = PairsConfig(train=train, test=tsv(tmp_path / "b.tsv", test), p_valid=0)
     found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
     assert found.counts.seen == {"test": 2}
-    assert str(found.counts).endswith("3 for test; the sources of 2 of test are in training too")
+    assert found.counts.describe().endswith("3 for test; the sources of 2 of test are in training too")
 
 
 @pytest.mark.parametrize("kind", KINDS)
