@@ -9,19 +9,21 @@ from pathlib import Path
 
 from regard import __version__
 from regard.config import RunConfig
-from regard.data.encode import Prepared
+from regard.data.prepared_text import PreparedText
 from regard.files import write_atomically
 from regard.folder import RunFacts
 from regard.models.table import model_entry
 from regard.score.evaluate import Evaluation
 
 
-def write_card(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepared, test: Evaluation | None) -> None:
+def write_card(
+    folder: Path, config: RunConfig, facts: RunFacts, prepared: PreparedText, test: Evaluation | None
+) -> None:
     """Write the model card; it is read by people and by model hubs alike."""
     write_atomically(folder / "README.md", card_text(folder, config, facts, prepared, test).encode())
 
 
-def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepared, test: Evaluation | None) -> str:
+def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: PreparedText, test: Evaluation | None) -> str:
     entry = model_entry(config.model_name)
     source = config.text.train if isinstance(config.text.train, str) else ", ".join(config.text.train)
     rows = [
@@ -47,7 +49,7 @@ def card_text(folder: Path, config: RunConfig, facts: RunFacts, prepared: Prepar
     return "\n".join([*lines, *_use(folder, sample_prompt(prepared))])
 
 
-def sample_prompt(prepared: Prepared) -> str:
+def sample_prompt(prepared: PreparedText) -> str:
     """Words to begin with, from the validation text, or from the training text where that has none."""
     return prepared.valid.first_words() or prepared.train.first_words()
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from regard import __version__
 from regard.config import RunConfig, load_config
 from regard.data.cache import flock
-from regard.data.encode import Prepared, open_prepared, prepare
 from regard.data.prepared_captions import PreparedCaptions, prepare_captions
-from regard.data.prepared_pairs import PreparedPairs, open_prepared_pairs, prepare_pairs
+from regard.data.prepared_pairs import PreparedPairs, open_pairs, prepare_pairs
+from regard.data.prepared_text import PreparedText, open_text, prepare_text
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.text.learning import Progress
@@ -182,7 +182,7 @@ def _checked_tokenizer(path: Path, vocab_size: int, digest: str) -> Tokenizer:
 
 def prepared_again(
     folder: Path, config: RunConfig, progress: Progress | None = None, option: str = "--data"
-) -> Prepared:
+) -> PreparedText:
     """The text a run was begun with: from the cache, or read again, which must give the same text.
 
     The cache alone can bring back what came from standard input. `option` is how the user can name another text.
@@ -190,10 +190,10 @@ def prepared_again(
     facts = _read_facts(folder / "run.json")
     if facts.data == IMPORTED:
         raise RegardError(f"'{folder}' was imported and has no text of its own; name one with {option}.")
-    found = open_prepared(facts.data)
+    found = open_text(facts.data)
     if found is not None:
         return found
-    prepared = prepare(config.text, config.tokenizer.replace(path=str(folder)), progress=progress)
+    prepared = prepare_text(config.text, config.tokenizer.replace(path=str(folder)), progress=progress)
     if prepared.fingerprint != facts.data:
         source = config.text.train if isinstance(config.text.train, str) else ", ".join(config.text.train)
         raise RegardError(
@@ -206,7 +206,7 @@ def prepared_again(
 def prepared_pairs_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> PreparedPairs:
     """The same for a run that reads pairs."""
     facts = _read_facts(folder / "run.json")
-    found = open_prepared_pairs(facts.data)
+    found = open_pairs(facts.data)
     if found is not None and (found.train.word_tags is not None or not config.pairs.has_slots):
         return found
     tokenizer, target = config.tokenizer.replace(path=str(folder / "tokenizer.json")), config.target_tokenizer

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.config import RunConfig
 from regard.data.pair_grammar import is_grammar, of_split
 from regard.data.pairs import Pairs
-from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
+from regard.data.prepared_pairs import PreparedPairs, encode_pairs
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.forced import forced_nats, read_pair, scored_pairs
 from regard.decode.translate import Sentence, Translator
@@ -293,7 +293,7 @@ class PairRun:
             other = other.replace(tag=tag)
         elif not all(part.tag for part in other.parts("train")):
             other = other.replace(tag=self.wanted_tag(None))
-        return encode_pairs_with(self.source_tokenizer, self.target_tokenizer, other)
+        return encode_pairs(self.source_tokenizer, self.target_tokenizer, other)
 
     def looked(self, source: str, target: str, tag: str | None = None) -> Looked:
         """Which tokens of `source` the model looked at when it is made to write `target` (forced decoding)."""

@@ -59,7 +59,7 @@ def _megabytes(n_bytes: int) -> str:
 
 
 def text_plan(config: RunConfig, progress: Drawing) -> Plan:
-    from regard.data.encode import prepare
+    from regard.data.prepared_text import prepare_text
     from regard.models.table import model_entry
     from regard.text_training import outline
     from regard.training.count import check_end_mark
@@ -68,7 +68,7 @@ def text_plan(config: RunConfig, progress: Drawing) -> Plan:
 
     start = None if config.start_from is None else start_at(Path(config.start_from))
     with progress() as draw:
-        prepared = prepare(config.text, config.tokenizer, progress=draw)
+        prepared = prepare_text(config.text, config.tokenizer, progress=draw)
     sizes = {name: len(getattr(prepared, name)) for name in ("train", "valid", "test")}
     tokenizer = prepared.tokenizer
     check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")

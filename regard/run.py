@@ -16,8 +16,8 @@ from regard.card import sample_prompt
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
-from regard.data.encode import encode_with
 from regard.data.opening import encode_opening
+from regard.data.prepared_text import encode_text
 from regard.data.source import documents
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate
@@ -115,7 +115,7 @@ class Run:
         if split not in ("train", "valid", "test"):
             raise RegardError(f"split must be train, valid or test, not '{split}'.")
         if data is not None:
-            stream = encode_with(self.tokenizer, self._other_text(data))
+            stream = encode_text(self.tokenizer, self._other_text(data))
         else:
             stream = getattr(prepared_again(self.folder, self.config), split)
         result = evaluate(self.next_token, stream, stride=stride)

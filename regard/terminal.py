@@ -112,11 +112,11 @@ def print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
 
 
 def _print_text(config: DataConfig) -> None:
-    from regard.data.encode import prepare
+    from regard.data.prepared_text import prepare_text
     from regard.text.config import TokenizerConfig
 
     with draw_progress() as progress:
-        prepared = prepare(config, TokenizerConfig(kind="byte"), progress=progress)
+        prepared = prepare_text(config, TokenizerConfig(kind="byte"), progress=progress)
     table = plain_table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
     for name in ("train", "valid", "test"):
         stream = getattr(prepared, name)

@@ -15,8 +15,8 @@ from regard.card import write_card
 from regard.config import RunConfig, check_unknown_words
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
-from regard.data.encode import Prepared, prepare
 from regard.data.opening import find_opening
+from regard.data.prepared_text import PreparedText, prepare_text
 from regard.files import write_atomically
 from regard.fitting import fit
 from regard.models.gradient_model import GradientModel
@@ -50,7 +50,7 @@ def train_text(
         if is_begun:
             prepared = run_folder.prepared_again(folder, config, progress=draw)
         else:
-            prepared = prepare(config.text, config.tokenizer, progress=draw)
+            prepared = prepare_text(config.text, config.tokenizer, progress=draw)
     facts = _rehearsed(config, prepared, start)
     first_weights = None if start is None else start.weights()
     with run_folder.alone_in(folder):
@@ -66,7 +66,7 @@ def outline(config: RunConfig, vocab_size: int) -> GradientModel:
         return build_language_model(config.model_name, config.model, vocab_size)
 
 
-def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> run_folder.RunFacts:
+def _rehearsed(config: RunConfig, prepared: PreparedText, start: Start | None) -> run_folder.RunFacts:
     """All that can be refused is refused here, with no weights allocated and before anything is written."""
     tokenizer, n_parameters, flops = prepared.tokenizer, 0, 0
     check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
@@ -95,7 +95,7 @@ def _rehearsed(config: RunConfig, prepared: Prepared, start: Start | None) -> ru
 
 def _fit(
     config: RunConfig,
-    prepared: Prepared,
+    prepared: PreparedText,
     folder: Path,
     resume: bool,
     reporter: Reporter,
@@ -120,7 +120,7 @@ def _fit(
     )
 
 
-def _finished(config: RunConfig, prepared: Prepared, folder: Path, is_tested: bool) -> Run:
+def _finished(config: RunConfig, prepared: PreparedText, folder: Path, is_tested: bool) -> Run:
     """The run, loaded, with its test score and its card written."""
     run = load(folder)
     if isinstance(run.model, NgramModel):  # how many n-grams a text has is known once they are counted

@@ -79,7 +79,7 @@ def prepare_pairs(
     )
 
 
-def encode_pairs_with(
+def encode_pairs(
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     data: PairsConfig,
@@ -96,7 +96,7 @@ def encode_pairs_with(
     return _encoded(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes)
 
 
-def open_prepared_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
+def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
     """What an earlier `prepare_pairs` made, by its fingerprint; None where the cache has it no more."""
     cache = cache or cache_root()
     return _open_ids(cache / "pairs" / fingerprint, cache)

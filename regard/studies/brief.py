@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.data.config import DataConfig
-from regard.data.encode import encode_with, prepare
+from regard.data.prepared_text import encode_text, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.folder import prepared_again
@@ -64,7 +64,7 @@ def brief_runs(
     from regard import api
 
     tokenizer = {"kind": "bpe", "vocab_size": VOCAB_SIZE}
-    prepare(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
+    prepare_text(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
         runs = []
         for name, model in models.items():
@@ -106,7 +106,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 def _text(run: Run, data: str | None) -> Stream:
     if data is not None:
-        return encode_with(run.tokenizer, run.config.text.replace(train=data, valid=None, test=None, max_bytes=None))
+        return encode_text(run.tokenizer, run.config.text.replace(train=data, valid=None, test=None, max_bytes=None))
     prepared = prepared_again(run.folder, run.config, option="--set data=FILE")
     return prepared.test if len(prepared.test) else prepared.valid
 

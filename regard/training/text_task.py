@@ -15,7 +15,7 @@ from regard.training.task import Score
 from regard.training.text_lesson import TextLesson
 
 if TYPE_CHECKING:
-    from regard.data.encode import Prepared
+    from regard.data.prepared_text import PreparedText
 
 
 class TextTask:
@@ -24,7 +24,7 @@ class TextTask:
     judged_by = "loss"
     sizes = "train.n_batch or train.n_context"
 
-    def __init__(self, model: GradientModel, prepared: Prepared, train: TrainConfig, seed: int) -> None:
+    def __init__(self, model: GradientModel, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
         self.batches = batches_for(model, prepared.train, train, seed)
         self.lesson: Lesson = TextLesson(self.batches)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from regard.data.config import DataConfig
-from regard.data.encode import prepare
 from regard.data.opening import encode_opening, find_opening
+from regard.data.prepared_text import prepare_text
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -23,7 +23,7 @@ def tokenizer_of(kind: str) -> Tokenizer:
 def opening_of(text: str, tmp_path: Path, kind: str = "char", document: str = "auto") -> str:
     (tmp_path / "my.txt").write_text(text)
     data = DataConfig(train=str(tmp_path / "my.txt"), document=document)
-    prepared = prepare(data, TokenizerConfig(kind=kind, vocab_size=None), cache=tmp_path)
+    prepared = prepare_text(data, TokenizerConfig(kind=kind, vocab_size=None), cache=tmp_path)
     return find_opening(prepared.train, prepared.tokenizer)
 
 

@@ -7,7 +7,7 @@ import pytest
 from regard.data.builtin.grammar import Grammar
 from regard.data.pair_grammar import of_split, preview_grammar, write_pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.prepared_pairs import encode_pairs_with, prepare_pairs
+from regard.data.prepared_pairs import encode_pairs, prepare_pairs
 from regard.data.tree_lines import TreeLimits, linearised
 from regard.data.trees import Tree, trees_of
 from regard.errors import RegardError
@@ -34,7 +34,7 @@ def test_a_run_is_scored_on_the_test_pairs_by_name(tmp_path: Path) -> None:
     few = PairsConfig(train="grammar:en-de:60", valid="grammar:en-de:5@valid", test="grammar:en-de:5@test")
     learned = prepare_pairs(few, WORDS, WORDS, cache=tmp_path)
     tokenizers = learned.source_tokenizer, learned.target_tokenizer
-    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path).train
+    pairs = encode_pairs(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path).train
     assert len(pairs) == len(learned.test) == 5
     assert pairs.source_text(0) == learned.test.source_text(0)
 

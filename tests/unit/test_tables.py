@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from regard.data.config import DataConfig
-from regard.data.encode import prepare
 from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
+from regard.data.prepared_text import prepare_text
 from regard.data.reading import text_blocks
 from regard.data.source import documents
 from regard.errors import RegardError
@@ -188,7 +188,9 @@ def test_a_text_of_windows_trains_without_carriage_returns(tmp_path: Path) -> No
     (tmp_path / "a.txt").write_bytes(b"one line\r\n" * 50)
     (tmp_path / "b.txt").write_bytes(b"one line\n" * 50)
     streams = [
-        prepare(DataConfig(train=str(tmp_path / name)), TokenizerConfig(kind="byte"), cache=tmp_path / "cache").train
+        prepare_text(
+            DataConfig(train=str(tmp_path / name)), TokenizerConfig(kind="byte"), cache=tmp_path / "cache"
+        ).train
         for name in ("a.txt", "b.txt")
     ]
     assert streams[0].tokens.tolist() == streams[1].tokens.tolist()
@@ -198,7 +200,7 @@ def test_how_a_file_is_read_is_part_of_its_fingerprint(tmp_path: Path) -> None:
     """The names of the settings too: old fingerprints are those of plain UTF-8 text."""
     (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"row {n},good {n}\n" for n in range(50)))
     found = {
-        prepare(
+        prepare_text(
             DataConfig(train=str(tmp_path / "a.csv"), **how), TokenizerConfig(kind="byte"), cache=tmp_path
         ).fingerprint
         for how in (
