@@ -5,7 +5,7 @@
 
 A text of the asked size is made from a source text by shuffling its paragraphs over and over. For BPE and WordPiece
 the tokenizer is learned once, on a few megabytes, and then timed are
-  regard     `prepare` with that tokenizer: read, hash, split, encode on all cores, write shards;
+  regard     `prepare_text` with that tokenizer: read, hash, split, encode on all cores, write shards;
   gigatoken  the same with the optional package, for BPE, where it is installed;
   alone      `tokenizers.encode_batch` over the same text, read in blocks of 4 MB cut at line ends, ids thrown away.
 Each runs in a process of its own. Memory is the resident size of that process and its children, sampled.
@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 from regard.data.config import DataConfig
-from regard.data.encode import prepare
+from regard.data.prepared_text import prepare_text
 from regard.data.source import documents
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
@@ -108,7 +108,7 @@ def job(folder: Path, kind: str, how: str, text: str) -> None:
         if how == "regard":
             sys.modules["gigatoken"] = None  # type: ignore[assignment]
         data = DataConfig(train=str(folder / text), p_valid=0.01, p_test=0.01)
-        prepare(data, TokenizerConfig(path=str(path)), cache=folder / f"cache-{kind}-{how}")
+        prepare_text(data, TokenizerConfig(path=str(path)), cache=folder / f"cache-{kind}-{how}")
     print(time.perf_counter() - start)
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from regard.errors import RegardError
+
 
 def models(
     name: Annotated[str | None, typer.Argument(help="A model, for everything that can be set.")] = None,
@@ -24,7 +26,14 @@ def models(
 
 
 def data(
-    source: Annotated[str | None, typer.Argument(help="A source to look at: file, folder, built-in, hub:NAME.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="A file, folder, built-in or hub:NAME; or two aligned files of pairs."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", "-s", metavar="KEY=VALUE", help="Change how it is read: data.field=body (repeatable)."),
+    ] = None,
 ) -> None:
     """List the built-in texts and the forms a source may have; with a source, its size, splits and first lines.
 
@@ -35,7 +44,15 @@ def data(
       regard data python-docs
 
       regard data 'notes/*.md'
+
+      regard data train.en train.de
+
+      regard data posts.csv --set data.field=body
     """
     from regard.cli import terminal
+    from regard.config import mapping, with_settings
 
-    terminal.print_data(source)
+    given = with_settings({}, settings or [], "data.field=body")
+    if unknown := given.keys() - {"data"}:
+        raise RegardError(f"--set {unknown.pop()}: only settings of data are used here, such as data.field=body.")
+    terminal.print_data(sources or [], mapping(given, "data"))

@@ -11,6 +11,9 @@ from typer.core import TyperGroup
 
 from regard.cli import catalog
 
+UsageError: Any = typer.BadParameter.__base__  # of click, or of the copy of click that newer versions of typer hold
+LOOK = "look"
+
 
 class SourceOrVerb(TyperGroup):
     """`regard data SOURCE` looks at a source: a first word that is no verb of this group is one."""
@@ -20,8 +23,17 @@ class SourceOrVerb(TyperGroup):
         is_option = first.startswith("-") and first != "-"  # of this group, which has --help alone
         if first not in self.commands and not is_option:
             self._check_near(first)
-            args = ["look", *args]
+            args = [LOOK, *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """A wrong option of `look`, which nobody typed, is explained as one of this group."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            if getattr(error.ctx, "info_name", None) == LOOK:
+                error.ctx = ctx
+            raise
 
     def _check_near(self, first: str) -> None:
         """Refuse a verb that is written wrong: as a source, it would be told that sources take no --out."""
@@ -40,7 +52,7 @@ data = typer.Typer(
     rich_markup_mode="rich",
     add_completion=False,
 )
-data.command("look", hidden=True)(catalog.data)
+data.command(LOOK, hidden=True)(catalog.data)
 
 
 @data.command("grammar")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, cast
 
-from regard.data.pair_lines import BYTE_ORDER_MARK, MAX_LINE, BadLine
+from regard.data.reading import MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class SourceLines:
 
     def __iter__(self) -> Iterator[str]:
         for number, line in enumerate(self._bounded(), start=1):
-            text = _read(line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
+            text = _read(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
             if isinstance(text, BadLine):
                 if not self._skips_bad:
                     raise RegardError(f"Line {number} {text.why}, or leave it out: --skip-bad.")

@@ -8,33 +8,37 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from regard.cli.terminal import console, errors, on_one_line, plain_table
+from regard.cli.terminal import console, draw_progress, errors, on_one_line, plain_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from regard.data.pairs_config import PairsConfig
     from regard.score.scored import Scored
 
 
-N_SHOWN = 3  # pairs of a split
+def print_pairs(config: PairsConfig) -> None:
+    """How many pairs there are, what was left out, and the first few of each split."""
+    from regard.data.preview import preview_pairs
 
-
-def print_grammar(name: str) -> None:
-    """How many pairs of the built-in grammar a name stands for, and the first few."""
-    from regard.data.pair_grammar import looked_into
-
-    found = looked_into(name, N_SHOWN)
+    with draw_progress() as progress:
+        found = preview_pairs(config, progress=progress)
     table = plain_table("split", "pairs", right=("pairs",))
-    for split, n_pairs, _ in found:
+    for split, n_pairs, _ in found.splits:
         table.add_row(split, f"{n_pairs:,}")
     console.print(table)
-    for split, _, first in found:
-        console.print(f"[dim]{split} begins:[/dim]")
+    if found.summary:
+        console.print(f"[dim]{found.summary}.[/dim]", soft_wrap=True)
+    for split, _, first in found.splits:
+        if first:
+            console.print(f"[dim]{split} begins:[/dim]")
         for source, target in first:
             console.print(Text(source), soft_wrap=True)
             console.print(Text(f"  {target}", "bold"), soft_wrap=True)
-    if len(found) > 1:
-        console.print(f"[dim]To learn them: regard train --model seq2seq --data {name}[/dim]", soft_wrap=True)
+    if len(found.splits) > 1:
+        names = [config.train] if isinstance(config.train, str) else config.train
+        data = " ".join(f"--data {name}" for name in names)
+        console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)
 
 
 def print_scored_pairs(

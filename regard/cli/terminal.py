@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING
 from itertools import chain
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regard.comparison.result import Comparison
+    from regard.data.config import DataConfig
     from regard.score.scored import Scored
     from regard.studies.finding import Study
     from regard.tasks.table import AnyRun
@@ -69,18 +70,20 @@ def _print_settings(name: str) -> None:
     console.print(f"[dim]Example: regard train --model {name} {task.example} --set data.p_valid=0.1[/dim]")
 
 
-def print_data(source: str | None) -> None:
-    """The built-in texts and the forms of a source, or what one source holds."""
+def print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """The built-in texts and the forms of a source, or what the named sources hold."""
     from regard.data.builtin import BUILTIN
-    from regard.data.pair_grammar import is_grammar
+    from regard.data.pairs_config import PairsConfig
+    from regard.data.preview import choose_config
 
-    if source is not None:
-        if is_grammar(source):
-            from regard.cli.pair_terminal import print_grammar
+    if sources:
+        config = choose_config(sources, settings)
+        if isinstance(config, PairsConfig):
+            from regard.cli.pair_terminal import print_pairs
 
-            print_grammar(source)
+            print_pairs(config)
         else:
-            _print_source(source)
+            _print_text(config)
         return
     table = plain_table("built-in", "what it is")
     for name, builtin in BUILTIN.items():
@@ -94,6 +97,8 @@ def print_data(source: str | None) -> None:
         ("notes/", "every file of a folder"),
         ("'notes/*.md'", "a glob; quote it"),
         ("posts.jsonl", "one JSON object a line; data.field names the text (default: text)"),
+        ("posts.csv", "a table with a header, also .tsv; data.field names the column"),
+        ("a.en a.de", "pairs: two files aligned line by line; also one .tsv, .csv or .jsonl"),
         ("-", "standard input"),
         ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
     ):
@@ -102,13 +107,12 @@ def print_data(source: str | None) -> None:
     console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
 
 
-def _print_source(source: str) -> None:
-    from regard.data.config import DataConfig
-    from regard.data.encode import prepare
+def _print_text(config: DataConfig) -> None:
+    from regard.data.prepared_text import prepare_text
     from regard.text.config import TokenizerConfig
 
     with draw_progress() as progress:
-        prepared = prepare(DataConfig(train=source), TokenizerConfig(kind="byte"), progress=progress)
+        prepared = prepare_text(config, TokenizerConfig(kind="byte"), progress=progress)
     table = plain_table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
     for name in ("train", "valid", "test"):
         stream = getattr(prepared, name)

@@ -41,7 +41,7 @@ from regard.comparison.result import (
 from regard.comparison.views import look_inside
 from regard.comparison.width import Matched
 from regard.config import read_yaml
-from regard.data.encode import Prepared, prepare
+from regard.data.prepared_text import PreparedText, prepare_text
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.tasks.task import ProgressBar
@@ -57,7 +57,7 @@ class Ground:
     """What all contenders share once the text is read."""
 
     plan: Plan
-    prepared: dict[str, Prepared]  # by contender
+    prepared: dict[str, PreparedText]  # by contender
     test: TestText
     passage: str
     prompt: str
@@ -161,16 +161,16 @@ def _short(value: Any) -> str:
 
 
 def _prepared(plan: Plan, draw: Progress | None) -> Ground:
-    by_config: dict[str, Prepared] = {}
+    by_config: dict[str, PreparedText] = {}
     prepared = {}
     for contender in plan.contenders:
         key = repr(contender.tokenizer)
         if key not in by_config:
-            by_config[key] = prepare(plan.data, contender.tokenizer, progress=draw)
+            by_config[key] = prepare_text(plan.data, contender.tokenizer, progress=draw)
         prepared[contender.name] = by_config[key]
     lossless = next((p for p in by_config.values() if p.tokenizer.is_lossless), None)
     if lossless is None:  # every contender loses text: read the text itself through a tokenizer that does not
-        lossless = prepare(plan.data, TokenizerConfig(kind="byte", vocab_size=None), progress=draw)
+        lossless = prepare_text(plan.data, TokenizerConfig(kind="byte", vocab_size=None), progress=draw)
     test = read_test_text(lossless.test, lossless.tokenizer)
     passage = choose_passage(test.text)
     prompt = plan.prompt if plan.prompt is not None else choose_prompt(passage)

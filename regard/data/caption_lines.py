@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.data.pair_lines import BadLine, json_object, read_lines
+from regard.data.pair_source import parse_record
+from regard.data.reading import BadLine, read_lines
 from regard.errors import RegardError, nearest
 
 # Flickr8k's own form has a tab behind the number; copies are about that have an @ there, or an @ for the #.
@@ -63,7 +64,7 @@ def in_record(line: str) -> Said | BadLine:
     >>> in_record('{"picture": "dog.jpg", "caption": ["A dog runs", "It runs"]}')
     [('dog.jpg', 'A dog runs'), ('dog.jpg', 'It runs')]
     """
-    record = json_object(line)
+    record = parse_record(line)
     if isinstance(record, BadLine):
         return record
     for field in ("picture", "caption"):

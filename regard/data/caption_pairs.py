@@ -16,9 +16,8 @@ import numpy as np
 
 from regard.data.caption_config import CaptionConfig
 from regard.data.caption_lines import read_caption_lines
-from regard.data.pair_lines import BadLine
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
-from regard.data.reading import text_blocks
+from regard.data.reading import BadLine, text_blocks
 from regard.data.split import NAMES, TEST, TRAIN, VALID, split_documents
 from regard.errors import RegardError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from regard.data.reading import ENCODING_DOC, UTF8, normalize_encoding
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
@@ -21,17 +22,22 @@ class DataConfig(Settings):
     p_test: float = setting(0.05, "part of train that becomes test text where test is null", low=0, high=0.9)
     document: str = setting(
         "auto",
-        "what a document is; auto: a JSONL record, a row of a named set, else a file",
+        "what a document is; auto: a JSONL record, a row of a table or a named set, else a file",
         choices=("auto", "file", "line", "paragraph"),
     )
     format: str = setting(
-        "auto", "auto: files named .jsonl are JSON lines, others text", choices=("auto", "text", "jsonl")
+        "auto",
+        "auto: files named .jsonl are JSON lines, .csv and .tsv tables with a header, others text",
+        choices=("auto", "text", "jsonl", "csv", "tsv"),
     )
-    field: str = setting("text", "the field of a JSON record or of a row that holds its text")
+    field: str | int = setting("text", "the field of a JSON record, or the column of a table, that holds the text")
+    encoding: str = setting(UTF8, ENCODING_DOC)
     max_bytes: int | None = setting(None, "use only the first so many bytes of the training source", low=1)
     split_seed: int = setting(0, "another seed gives another split by documents", low=0, high=2**63 - 1)
 
     def check(self) -> None:
+        object.__setattr__(self, "encoding", normalize_encoding(self.encoding))
+        object.__setattr__(self, "field", str(self.field))  # a column may be given by its number
         for name in ("train", "valid", "test"):
             given = getattr(self, name)
             if given is not None and (not given or any(not part for part in given)):

@@ -50,7 +50,7 @@ def held_out(name: str, split: str) -> str:
     return of_split(f"{PREFIX}{_read(name)[0]}", split)
 
 
-class NamedPairs(NamedTuple):
+class PairsOfSplit(NamedTuple):
     """What a name stands for, in one split: how many pairs, and the first few of them."""
 
     split: str
@@ -58,10 +58,10 @@ class NamedPairs(NamedTuple):
     first: list[tuple[str, str]]
 
 
-def looked_into(name: str, n_first: int) -> list[NamedPairs]:
+def preview_grammar(name: str, n_first: int) -> list[PairsOfSplit]:
     """What training on a name reads, validates and tests on; one split where the name says which.
 
-    >>> [(found.split, found.n_pairs, len(found.first)) for found in looked_into("grammar:en-de:50", 2)]
+    >>> [(found.split, found.n_pairs, len(found.first)) for found in preview_grammar("grammar:en-de:50", 2)]
     [('train', 50, 2), ('valid', 1000, 2), ('test', 1000, 2)]
     """
     whole = [of_split(name, "train")]
@@ -71,7 +71,7 @@ def looked_into(name: str, n_first: int) -> list[NamedPairs]:
     for what, n, split in map(_read, whole):
         assert n is not None
         assert split is not None
-        found.append(NamedPairs(split, n, list(islice(_sides(what, n, split), n_first))))
+        found.append(PairsOfSplit(split, n, list(islice(_sides(what, n, split), n_first))))
     return found
 
 

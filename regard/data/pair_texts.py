@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.cache import content_hash, key_of
-from regard.data.pair_lines import TextPair
 from regard.data.pair_rows import Rows, RowsWriter, open_rows
 from regard.data.pair_source import PairFiles, PairReader, resolve_pairs
+from regard.data.pairs import TextPair
 from regard.data.pairs_config import PairsConfig
+from regard.data.reading import UTF8
 from regard.data.shared_texts import groups_by_text
 from regard.data.split import NAMES, TEST, TRAIN, VALID, split_documents
 from regard.errors import RegardError
@@ -45,10 +46,10 @@ class PairCounts:
     skipped: Mapping[str, int] = field(default_factory=dict)
     seen: Mapping[str, int] = field(default_factory=dict)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
         """In a sentence.
 
-        >>> print(PairCounts(90, 5, 5, {"empty side": 2, "one column": 1}))
+        >>> print(PairCounts(90, 5, 5, {"empty side": 2, "one column": 1}).describe())
         90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)
         """
         text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
@@ -100,8 +101,8 @@ class PairTextFiles:
             number = NAMES.index(name)
             folder = spool / name
             folder.mkdir()
-            if parts := data.parts(name):
-                self._parts[number] = resolve_pairs(parts, folder, cache)
+            if parts := resolve_pairs(data, name, folder, cache):
+                self._parts[number] = parts
         self.tags = tuple(sorted({p.tag for parts in self._parts.values() for p in parts if p.tag is not None}))
         if len(self.tags) > MAX_TAGS:
             raise RegardError(f"{len(self.tags)} different tags are given, and at most {MAX_TAGS} can be told apart.")
@@ -113,6 +114,7 @@ class PairTextFiles:
         how = {NAMES[n]: [[*self._form(part), part.tag] for part in parts] for n, parts in self._parts.items()}
         names = ("source_field", "target_field", "is_reversed", "max_pairs", "skips_bad", "split_seed")
         settings = {name: value for name, value in data.to_dict().items() if name in names}
+        settings |= {} if data.encoding == UTF8 else {"encoding": data.encoding}
         # Trees are nobody's sources, and one without its words may be many sentences'.
         is_cut = bool(data.part_valid or data.part_test)
         self._goes_by_both = is_cut and len(data.parts("train")) > 1 and not data.has_trees
@@ -120,7 +122,9 @@ class PairTextFiles:
         self.key = key_of(FORMAT, hashes, how, settings, data.part_valid, data.part_test, *both)
 
     def _form(self, part: PairFiles) -> tuple[str, ...]:
-        """How a part is read; what is only for trees changes no key of others."""
+        """How a part is read; what is only for trees or tables changes no key of others."""
+        if part.table is not None and not part.table.is_plain:
+            return part.form, *map(str, asdict(part.table).values())
         if part.form != "trees":
             return (part.form,)
         # What was read around broken trees before they cost no others is not found any more.

@@ -17,6 +17,14 @@ from regard.text.tokenizer import Tokenizer
 Ids = NDArray[np.int64]
 
 
+class TextPair(NamedTuple):
+    """Both sides of a pair; of a tree with slots for words, also the tag of every word, with spaces between them."""
+
+    source: str
+    target: str
+    word_tags: str = ""
+
+
 class MaxLengths(NamedTuple):
     """Tokens that each side of a pair may have, its <eos> not counted; None: any number."""
 

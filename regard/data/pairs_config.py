@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from regard.data.pair_grammar import form_of, held_out, is_grammar, of_split
+from regard.data.reading import COMPRESSED, ENCODING_DOC, UTF8, normalize_encoding
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
-FORMS = ("files", "tsv", "jsonl", "trees")
-COMPRESSED = (".gz", ".xz", ".zst")
-NAMED_FORMS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mrg": "trees"}
+FORMS = ("files", "tsv", "csv", "jsonl", "trees")
+NAMED_FORMS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".mrg": "trees"}
 TREE_WORDS = ("slot", "tag", "bare")
 PAIRS_DOC = (
-    "two aligned files [train.en, train.de], one TSV (source TAB target), one JSONL, or grammar:en-de, built in "
-    "(grammar:en-trees for parsing); "
-    "a list of such lists: several parts; a part may end with its tag, as in [train.en, train.de, <2de>]"
+    "two aligned files [train.en, train.de], one TSV (source TAB target), one CSV, one JSONL, or grammar:en-de, built "
+    "in (grammar:en-trees for parsing); a list of such lists: several parts; a part may end with its tag, as in "
+    "[train.en, train.de, <2de>]"
 )
 _TAG = re.compile(r"<[^<>\s]+>")
 
@@ -55,12 +55,18 @@ class PairsConfig(Settings):
     p_test: float = setting(0.05, "part of train that becomes test pairs where test is null", low=0, high=0.9)
     format: str = setting(
         "auto",
-        "auto: two files are aligned line by line, one is JSON lines if it is named .jsonl, trees if .mrg, else TSV; "
+        "auto: two files are aligned line by line, one is JSON lines if it is named .jsonl, CSV if .csv, trees if "
+        ".mrg, else TSV; "
         "trees: sentences and their bracketed trees, one a line or as treebanks write them",
         choices=("auto", *FORMS),
     )
-    source_field: str = setting("source", "the field of a JSON record that holds the source")
-    target_field: str = setting("target", "the field of a JSON record that holds the target")
+    source_field: str | int = setting(
+        "source",
+        "the field of a JSON record, or the column of a TSV or CSV file, that holds the source: its name, or the "
+        "column's number from 1",
+    )
+    target_field: str | int = setting("target", "the field or column that holds the target, as source_field")
+    encoding: str = setting(UTF8, ENCODING_DOC)
     tree_words: str = setting(
         "slot",
         "trees: what stands for a word in the target; slot: XX; tag: its part of speech, which is learned too; bare: "
@@ -79,6 +85,9 @@ class PairsConfig(Settings):
     split_seed: int = setting(0, "another seed gives another split", low=0, high=2**63 - 1)
 
     def check(self) -> None:
+        object.__setattr__(self, "encoding", normalize_encoding(self.encoding))
+        for name in ("source_field", "target_field"):  # columns may be given by number
+            object.__setattr__(self, name, str(getattr(self, name)))
         forms = {part.form for name in ("train", "valid", "test") for part in self.parts(name)}
         if "trees" in forms:
             self._check_trees(forms)
@@ -105,8 +114,8 @@ class PairsConfig(Settings):
             "p_valid": None if self.part_valid == self.p_valid else "validation pairs are named, or the grammar's own",
             "p_test": None if self.part_test == self.p_test else "test pairs are named, or the grammar's own",
             "split_seed": None if self.part_valid or self.part_test else "nothing is cut from train",
-            "source_field": None if "jsonl" in forms else "no file holds JSON records",
-            "target_field": None if "jsonl" in forms else "no file holds JSON records",
+            "source_field": None if forms & {"jsonl", "tsv", "csv"} else "no file has fields or columns",
+            "target_field": None if forms & {"jsonl", "tsv", "csv"} else "no file has fields or columns",
             "tree_words": None if "trees" in forms else "the targets are no trees",
         }
         changed = [name for name in why if getattr(self, name) != self.help_of(name).default]

@@ -69,7 +69,7 @@ def prepare_pairs(
     bytes of it are done and of how many. `n_processes` is for encoding, None: as many as there are cores and work for.
     """
     cache, tell = cache or cache_root(), progress or _silent
-    texts = _texts(data, cache, tell)
+    texts = read_pairs(data, progress=tell, cache=cache)
     if target_tokenizer is None:
         shared = _tokenizer(tokenizer, texts, SIDES, cache, tell)
         return _encoded(texts, (shared, shared), cache, tell, n_processes)
@@ -79,7 +79,7 @@ def prepare_pairs(
     )
 
 
-def encode_pairs_with(
+def encode_pairs(
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     data: PairsConfig,
@@ -91,17 +91,22 @@ def encode_pairs_with(
     """All of `data.train`, as its split train, under tokenizers that are there already; to score other pairs, say."""
     cache, tell = cache or cache_root(), progress or _silent
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
-    texts = _texts(whole, cache, tell, only=("train",))  # the built-in grammar would hold out more by itself
+    # The built-in grammar would hold out more by itself.
+    texts = read_pairs(whole, progress=tell, cache=cache, only=("train",))
     return _encoded(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes)
 
 
-def open_prepared_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
+def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
     """What an earlier `prepare_pairs` made, by its fingerprint; None where the cache has it no more."""
     cache = cache or cache_root()
     return _open_ids(cache / "pairs" / fingerprint, cache)
 
 
-def _texts(data: PairsConfig, cache: Path, tell: Progress, only: Sequence[str] = NAMES) -> PairTexts:
+def read_pairs(
+    data: PairsConfig, *, progress: Progress | None = None, cache: Path | None = None, only: Sequence[str] = NAMES
+) -> PairTexts:
+    """The texts of pairs, split; a second call finds them in the cache. `only` these splits are read."""
+    cache, tell = cache or cache_root(), progress or _silent
     with spool_folder(cache) as spool:
         files = PairTextFiles(data, spool, cache, only)
         folder = cache / "pair-texts" / files.key

@@ -1,4 +1,4 @@
-"""Files to text, a block at a time, with errors that say where."""
+"""Files to text, a block or a line at a time, in any encoding, with errors that say where."""
 
 from __future__ import annotations
 
@@ -9,38 +9,125 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from regard.errors import RegardError
+from regard.errors import RegardError, nearest
 
 BLOCK = 2**20  # bytes read at a time
+MAX_LINE = 100_000  # characters: a longer line is a file that lost its line ends, or no sentence
 COMPRESSED = (".gz", ".xz", ".zst")
+UTF8 = "utf-8"
+ENCODING_DOC = "how files are encoded: utf-8, utf-16, latin-1, cp1252, gbk, shift_jis or another that Python knows"
+_COMMON = ("utf-8", "utf-16", "utf-32", "latin-1", "iso-8859-1", "cp1252", "gbk", "big5", "shift_jis", "euc-kr")
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-WIDE = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+
+class BadLine(NamedTuple):
+    """What kind of fault a line has, and the rest of a sentence that begins with the line's place."""
+
+    kind: str
+    why: str
 
 
-def text_blocks(path: Path, name: str) -> Iterator[str]:
-    """The text of a UTF-8 file, plain or compressed, about 1 MB at a time; a byte order mark is dropped.
+def normalize_encoding(given: str) -> str:
+    """The name that Python has for an encoding of text; an error where there is none.
 
-    Line ends are kept as they are. `name` is what the file is called in errors.
+    >>> normalize_encoding("UTF8"), normalize_encoding("Latin-1")
+    ('utf-8', 'iso8859-1')
     """
-    offset, n_lines, rest, is_start = 0, 0, b"", True
-    for block in byte_blocks(path, name):
-        if offset == 0:
-            refuse_other_than_text(block, name)
+    try:
+        found = codecs.lookup(given)
+        "".encode(given)  # some codecs turn bytes into bytes: this refuses them
+    except (LookupError, ValueError):
+        raise RegardError(
+            f"encoding '{given}' is not known.{nearest(given, _COMMON)} Give {ENCODING_DOC.split(': ', 1)[1]}."
+        ) from None
+    return UTF8 if found.name == "utf-8-sig" else found.name
+
+
+def text_blocks(path: Path, name: str, encoding: str = UTF8, *, has_crlf: bool = False) -> Iterator[str]:
+    """The text of a file, plain or compressed, about 1 MB at a time; a byte order mark is dropped.
+
+    Line ends are kept as they are, or, where `has_crlf`, each "\\r\\n" becomes "\\n". `name` is what the file is called
+    in errors.
+    """
+    offset, n_lines, rest, is_start, held = 0, 0, b"", True, ""
+    for block in utf8_blocks(path, name, encoding):
         data = rest + block
-        text, rest = _decoded(data, name, offset - len(rest), n_lines)
+        text, rest = _decode(data, name, offset - len(rest), n_lines)
         offset += len(block)
         n_lines += text.count("\n")
         if is_start and text:
             text, is_start = text.removeprefix("\ufeff"), False
+        if has_crlf:
+            text = held + text
+            held = "\r" if text.endswith("\r") else ""  # its "\n" may come with the next block
+            text = text.removesuffix("\r").replace("\r\n", "\n")
         if text:
             yield text
     if rest:
         raise _not_utf8(name, rest[0], offset - len(rest), n_lines, "the file ends in the middle of a character")
+    if held:
+        yield held
 
 
-def _decoded(data: bytes, name: str, offset: int, n_lines: int) -> tuple[str, bytes]:
+def read_lines(path: Path, name: str, encoding: str = UTF8) -> Iterator[str | BadLine]:
+    """The lines of a file, plain or compressed, without their line ends.
+
+    Unlike `text_blocks`, which stops at the first broken byte, this goes on with the next line; and a line of a
+    gigabyte is never held whole. `name` is what the file is called in errors.
+    """
+    rest, is_start = b"", True
+    for block in utf8_blocks(path, name, encoding):
+        if is_start:
+            block, is_start = block.removeprefix(codecs.BOM_UTF8), False
+        *whole, rest = (rest + block).split(b"\n")
+        yield from map(_decode_line, whole)
+        rest = rest[: 4 * MAX_LINE + 1]  # enough to see that it is too long
+    if rest:
+        yield _decode_line(rest)
+
+
+def has_windows_line_ends(path: Path, name: str, encoding: str = UTF8) -> bool:
+    """Whether every line of the first megabyte ends in "\\r\\n"; where only some do, they are left alone."""
+    first = next(utf8_blocks(path, name, encoding), b"")
+    n_lines = first.count(b"\n")
+    return 0 < n_lines == first.count(b"\r\n")
+
+
+def utf8_blocks(path: Path, name: str, encoding: str = UTF8) -> Iterator[bytes]:
+    """The bytes of a file as UTF-8, about 1 MB at a time; what is UTF-8 already is passed on unchecked."""
+    blocks = byte_blocks(path, name)
+    if encoding != UTF8:
+        blocks = _recode(blocks, name, encoding)
+    for i, block in enumerate(blocks):
+        if i == 0:
+            _refuse_other_than_text(block, name, encoding)
+        yield block
+
+
+def _recode(blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:
+    decoder, offset, pending, is_start = codecs.getincrementaldecoder(encoding)(), 0, 0, True
+    try:
+        for block in blocks:
+            pending = len(decoder.getstate()[0])
+            text = decoder.decode(block)
+            offset += len(block)
+            if text:
+                yield text.encode().removeprefix(codecs.BOM_UTF8 if is_start else b"")
+                is_start = False
+        pending = len(decoder.getstate()[0])
+        decoder.decode(b"", final=True)
+    except UnicodeError as error:
+        start = offset - pending + (error.start if isinstance(error, UnicodeDecodeError) else 0)
+        byte = f"byte 0x{error.object[error.start]:02x} " if isinstance(error, UnicodeDecodeError) else ""
+        why = error.reason if isinstance(error, UnicodeDecodeError) else str(error)
+        raise RegardError(
+            f"{name} is not {encoding} text: {byte}at offset {start} ({why}). Set data.encoding to the file's encoding."
+        ) from None
+
+
+def _decode(data: bytes, name: str, offset: int, n_lines: int) -> tuple[str, bytes]:
     """The text of `data`, which starts at `offset`, and the bytes of a last character that is not complete yet."""
     try:
         return data.decode("utf-8"), b""
@@ -54,15 +141,32 @@ def _decoded(data: bytes, name: str, offset: int, n_lines: int) -> tuple[str, by
 def _not_utf8(name: str, byte: int, offset: int, n_lines: int, reason: str) -> RegardError:
     return RegardError(
         f"{name} is not UTF-8 text: byte 0x{byte:02x} at offset {offset}, line {n_lines + 1} ({reason}). "
-        "Convert it to UTF-8, with iconv for example."
+        "Set data.encoding to the file's encoding, latin-1 or cp1252 for example."
     )
 
 
-def refuse_other_than_text(start: bytes, name: str) -> None:
+def _decode_line(line: bytes) -> str | BadLine:
+    if len(line) > 4 * MAX_LINE:  # UTF-8 has at most 4 bytes a character; what was cut off is not looked at
+        return too_long(f"over {4 * MAX_LINE:,} bytes")
+    try:
+        text = line.decode("utf-8").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        return BadLine(
+            "broken UTF-8",
+            f"is not UTF-8 text: byte 0x{line[error.start]:02x} at its byte {error.start + 1} ({error.reason}). "
+            "Set data.encoding to the file's encoding, latin-1 or cp1252 for example.",
+        )
+    return too_long(f"{len(text):,} characters") if len(text) > MAX_LINE else text
+
+
+def too_long(size: str) -> BadLine:
+    return BadLine("too long", f"has {size}; at most {MAX_LINE:,} characters are read. Has the file lost line ends?")
+
+
+def _refuse_other_than_text(start: bytes, name: str, encoding: str) -> None:
     """An error where the first bytes of a file show that it is UTF-16 or binary."""
-    wide = next((encoding for mark, encoding in WIDE.items() if start.startswith(mark)), None)
-    if wide:
-        raise RegardError(f"{name} is {wide} text, not UTF-8. Convert it: iconv -f {wide} -t UTF-8 {name}.")
+    if encoding == UTF8 and start.startswith(_WIDE):
+        raise RegardError(f"{name} is UTF-16 text, not UTF-8. Set data.encoding to utf-16.")
     if (i := start.find(b"\0", 0, 8192)) >= 0:
         raise RegardError(
             f"{name} is a binary file, not text: it has a zero byte at offset {i}. Leave it out; in a folder, name the "
@@ -72,12 +176,12 @@ def refuse_other_than_text(start: bytes, name: str) -> None:
 
 def byte_blocks(path: Path, name: str) -> Iterator[bytes]:
     """The bytes of a file, plain or compressed, about 1 MB at a time."""
-    with _explaining(name), _opened(path) as file:
+    with _explain_errors(name), _open(path) as file:
         while block := file.read(BLOCK):
             yield block
 
 
-def _opened(path: Path) -> Any:  # a file that gives bytes
+def _open(path: Path) -> Any:  # a file that gives bytes
     if path.suffix == ".gz":
         return gzip.open(path, "rb")
     if path.suffix == ".xz":
@@ -96,7 +200,7 @@ def _open_zst(path: Path) -> Any:
 
 
 @contextmanager
-def _explaining(name: str) -> Iterator[None]:
+def _explain_errors(name: str) -> Iterator[None]:
     """Broken compression and unreadable files, in one sentence."""
     try:
         yield

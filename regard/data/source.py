@@ -13,9 +13,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from regard.data.builtin import BUILTIN, builtin_file
 from regard.data.cache import cache_root
@@ -30,7 +30,8 @@ from regard.data.pieces import (
     pieces_of_paragraphs,
     pieces_of_records,
 )
-from regard.data.reading import COMPRESSED, text_blocks
+from regard.data.reading import COMPRESSED, UTF8, BadLine, has_windows_line_ends, read_lines, text_blocks
+from regard.data.tables import SUFFIXES, Table, open_table
 from regard.errors import MissingTextError, RegardError, nearest
 from regard.files import write_atomically
 
@@ -40,11 +41,23 @@ HUB = "hub:"
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of text: `name` is what the user knows it as; `field` is set where it is JSON lines."""
+    """A file of text: `name` is what the user knows it as; `field` is set where it is JSON lines or a table."""
 
     path: Path
     name: str
     field: str | None = None
+    encoding: str = UTF8
+    table: Table | None = None
+    has_crlf: bool = False
+    """Whether its lines end as those of Windows do; they are read as if they ended in "\\n" alone."""
+
+    @property
+    def reading(self) -> Any:
+        """How it is read, for the key of what is read: of UTF-8 text and JSON lines the field alone."""
+        table = None if self.table is None else [*asdict(self.table).values()]
+        if self.encoding == UTF8 and table is None and not self.has_crlf:
+            return self.field
+        return [self.field, self.encoding, table, self.has_crlf]
 
 
 def documents(data: DataConfig, *, cache: Path | None = None) -> Iterator[str]:
@@ -57,8 +70,10 @@ def documents(data: DataConfig, *, cache: Path | None = None) -> Iterator[str]:
 def read_pieces(files: Iterable[TextFile], document: str) -> Iterator[Piece]:
     """The documents of these files, in pieces."""
     for file in files:
-        blocks = text_blocks(file.path, file.name)
-        if file.field is not None:
+        blocks = text_blocks(file.path, file.name, file.encoding, has_crlf=file.has_crlf)
+        if file.table is not None:
+            yield from _pieces_of_table(file, file.table)
+        elif file.field is not None:
             yield from pieces_of_records(blocks, file.field, file.name)
         elif document == "line":
             yield from pieces_of_lines(blocks)
@@ -66,6 +81,15 @@ def read_pieces(files: Iterable[TextFile], document: str) -> Iterator[Piece]:
             yield from pieces_of_paragraphs(blocks)
         else:
             yield from pieces_of_file(blocks)
+
+
+def _pieces_of_table(file: TextFile, table: Table) -> Iterator[Piece]:
+    """The wanted cell of each row is a document."""
+    for number, row in table.rows(read_lines(file.path, file.name, file.encoding)):
+        if isinstance(row, BadLine):
+            raise RegardError(f"{file.name}, line {number} {row.why}")
+        if row and row[0]:
+            yield from pieces_of_file([row[0]])
 
 
 def resolve(given: str | Sequence[str], data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:
@@ -83,7 +107,7 @@ def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[
     if name == "-":
         return [_as_text_file(_spool_stdin(spool), "standard input", data)]
     if name.startswith(HUB):
-        return [TextFile(write_hub_rows(name.removeprefix(HUB), data.field, spool), name, data.field)]
+        return [TextFile(write_hub_rows(name.removeprefix(HUB), str(data.field), spool), name, str(data.field))]
     if path.is_dir():
         return _folder(path, data)
     if path.exists():
@@ -112,8 +136,15 @@ def _folder(folder: Path, data: DataConfig) -> list[TextFile]:
 
 def _as_text_file(path: Path, name: str, data: DataConfig) -> TextFile:
     stem = path.stem if path.suffix in COMPRESSED else path.name
-    is_jsonl = data.format == "jsonl" or (data.format == "auto" and Path(stem).suffix in JSONL)
-    return TextFile(path, name, data.field if is_jsonl else None)
+    suffix = Path(stem).suffix
+    named = "jsonl" if suffix in JSONL else SUFFIXES.get(suffix, "text")
+    form, field = named if data.format == "auto" else data.format, str(data.field)
+    if form == "jsonl":
+        return TextFile(path, name, field, data.encoding)
+    if form == "text":
+        return TextFile(path, name, None, data.encoding, None, has_windows_line_ends(path, name, data.encoding))
+    table = open_table(path, name, form, data.encoding, {"data.field": field})
+    return TextFile(path, name, field, data.encoding, table)
 
 
 def _spool_stdin(spool: Path) -> Path:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from regard.data.pair_lines import BadLine, TextPair, read_lines
-from regard.data.pairs import Pairs
+from regard.data.pairs import Pairs, TextPair
+from regard.data.reading import BadLine, read_lines
 from regard.data.source import TextFile
 from regard.data.tree_lines import LineForm, linearised, tree_of
 from regard.data.tree_stretches import Stretches
@@ -23,7 +23,7 @@ FORMS = {"slot": LineForm(), "tag": LineForm(words="tag"), "bare": LineForm(has_
 def tree_sides(file: TextFile, tree_words: str) -> Iterator[tuple[str, TextPair | BadLine]]:
     """Words and tokens of every tree, or what is wrong with it, and where it stands."""
     place = f"{file.name},"
-    for stretch in Stretches(read_lines(file.path, file.name)):
+    for stretch in Stretches(read_lines(file.path, file.name, file.encoding)):
         first = stretch[0].number
         bad = [(each.number, each.line) for each in stretch if isinstance(each.line, BadLine)]
         if bad:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from typing import NamedTuple
 
-from regard.data.pair_lines import MAX_LINE, BadLine
+from regard.data.reading import MAX_LINE, BadLine
 from regard.data.trees import MAX_DEPTH
 
 _LABEL = re.compile(r"\s*\(\s*([^\s()]*)")

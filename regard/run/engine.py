@@ -59,7 +59,7 @@ def train(
         if not is_begun:
             tokenizers = task.tokenizers(data)
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
-            facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start)
+            facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
             run_folder.begin(folder, config, tokenizers, facts)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)

@@ -15,10 +15,11 @@ A folder without config.yaml is no run yet: everything before it may be half the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -75,6 +76,7 @@ def state_facts(
     n_parameters: int,
     flops_per_token: int,
     start: InitialWeights | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> RunFacts:
     """What run.json will say of a run of this config."""
     has_two = len(tokenizers) == 2
@@ -91,6 +93,7 @@ def state_facts(
         started_weights=None if start is None else start.sha256,
         target_vocab_size=tokenizers[1].vocab_size if has_two else None,
         target_tokenizer=tokenizers[1].hash if has_two else None,
+        **(more or {}),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.data.config import DataConfig
-from regard.data.encode import Prepared, prepare
+from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.tasks.language_model import LANGUAGE_MODEL
@@ -65,7 +65,7 @@ def brief_runs(
     from regard import api
 
     tokenizer = {"kind": "bpe", "vocab_size": VOCAB_SIZE}
-    prepare(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
+    prepare_text(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
         runs = []
         for name, model in models.items():
@@ -110,7 +110,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 def _text(run: Run, data: str | None) -> Stream:
     if data is not None:
         return run.text_of(data)
-    prepared: Prepared = reopen_data(LANGUAGE_MODEL, run.opened, option="--set data=FILE")
+    prepared: PreparedText = reopen_data(LANGUAGE_MODEL, run.opened, option="--set data=FILE")
     return prepared.test if len(prepared.test) else prepared.valid
 
 

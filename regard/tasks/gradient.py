@@ -57,6 +57,7 @@ def rehearse(
     n_tokens: Mapping[str, int],
     first_batch: Callable[[Any], tuple[str, ...]],
     check: Callable[[Any, Any], tuple[str, ...]] = lambda model, objective: (),
+    facts: Mapping[str, Any] | None = None,
 ) -> Rehearsal:
     """Estimate a training, and refuse it where memory is short.
 
@@ -77,6 +78,7 @@ def rehearse(
         read_first_batch=lambda: first_batch(objective),
         notes=(*config.notes(), *notes),
         start=None if start is None else str(start),
+        facts=facts or {},
         check_memory=lambda: check_memory(
             needed, config.runtime, pick_device(config.runtime.device), objective.memory_settings
         ),

@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.config import RunConfig
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
-from regard.data.encode import Prepared, encode_with, open_prepared, prepare
+from regard.data.opening import encode_opening, find_opening
+from regard.data.prepared_text import PreparedText, encode_text, open_text, prepare_text
 from regard.data.source import documents
 from regard.data.stream import Stream
 from regard.decode.config import SamplingConfig
@@ -96,7 +98,7 @@ class LanguageModelRun:
             raise RegardError(f"n is how many continuations there are to be, a whole number from 1 on, not {n!r}.")
         config = SamplingConfig.from_dict(sampling)
         words = self._vocabulary_of_a_text()
-        ids = words.encode(_check_text(prompt, "prompt"))
+        ids = words.encode(_check_text(prompt, "prompt")) if prompt else self._opening()
         prompts = torch.from_numpy(ids.astype(np.int64)).expand(n, -1)
         decoders = [words.stream_decoder(after=ids) for _ in range(n)]
         stops = [StopText(stop) for _ in range(n)]
@@ -110,6 +112,11 @@ class LanguageModelRun:
         for row in range(n):
             if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
                 yield row, piece
+
+    def _opening(self) -> NDArray[np.int32]:
+        """What is read before a text without a prompt begins: <eos> alone, or a break between paragraphs."""
+        limit = self.next_token.max_context
+        return encode_opening(self.facts.opening, self.tokenizer, None if limit is None else limit - 1)
 
     def score(self, text: str) -> Scored:
         """What every token of `text` costs, the end of the text included."""
@@ -146,7 +153,7 @@ class LanguageModelRun:
         """Another text, or a split of the run's own, under its tokenizer."""
         check_split(split)
         if data is not None:
-            return encode_with(self.tokenizer, self._other_text(data))
+            return encode_text(self.tokenizer, self._other_text(data))
         found: Stream = getattr(reopen_data(LANGUAGE_MODEL, self.opened), split)
         return found
 
@@ -211,20 +218,20 @@ class LanguageModelTask:
     def describe_sources(self, config: RunConfig) -> str:
         return join_names(config.section("data", DataConfig).train)
 
-    def prepare(self, config: RunConfig, progress: Progress | None = None) -> Prepared:
-        return prepare(config.section("data", DataConfig), config.tokenizer, progress=progress)
+    def prepare(self, config: RunConfig, progress: Progress | None = None) -> PreparedText:
+        return prepare_text(config.section("data", DataConfig), config.tokenizer, progress=progress)
 
-    def reopen(self, config: RunConfig, fingerprint: str) -> Prepared | None:
-        return open_prepared(fingerprint)
+    def reopen(self, config: RunConfig, fingerprint: str) -> PreparedText | None:
+        return open_text(fingerprint)
 
-    def tokenizers(self, data: Prepared) -> tuple[Tokenizer, ...]:
+    def tokenizers(self, data: PreparedText) -> tuple[Tokenizer, ...]:
         return (data.tokenizer,)
 
     def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
         return (tokenizers[0].vocab_size,)
 
     def objective(
-        self, config: RunConfig, model: GradientModel, data: Prepared, fitting: Fitting | None = None
+        self, config: RunConfig, model: GradientModel, data: PreparedText, fitting: Fitting | None = None
     ) -> TextObjective:
         return TextObjective(model, data, config.train, config.seed)
 
@@ -232,7 +239,7 @@ class LanguageModelTask:
         if fitting.start is not None:
             load_weights(model, fitting.start.read())
 
-    def rehearse(self, config: RunConfig, data: Prepared, start: InitialWeights | None) -> Rehearsal:
+    def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
         tokenizer = data.tokenizer
         check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
         n_tokens = {name: len(getattr(data, name)) for name in ("train", "valid", "test")}
@@ -244,6 +251,7 @@ class LanguageModelTask:
                 start,
                 n_tokens=n_tokens,
                 first_batch=lambda task: tuple(tokenizer.decode(row) for row in task.batches.at(0).inputs),
+                facts={"opening": find_opening(data.train, tokenizer)},
             )
         check_end_mark(tokenizer)
         return Rehearsal(
@@ -254,9 +262,10 @@ class LanguageModelTask:
             n_tokens=n_tokens,
             vocab_size=tokenizer.vocab_size,
             read_first_batch=lambda: (tokenizer.decode(data.train[:256]),),
+            facts={"opening": find_opening(data.train, tokenizer)},
         )
 
-    def fit(self, config: RunConfig, data: Prepared, fitting: Fitting) -> None:
+    def fit(self, config: RunConfig, data: PreparedText, fitting: Fitting) -> None:
         if isinstance(config.model, NgramConfig):
             count_ngrams(config.model, data, fitting.folder, train=config.train, reporter=fitting.reporter)
         else:
@@ -272,19 +281,19 @@ class LanguageModelTask:
             return LanguageModelRun(opened, counted)
         return LanguageModelRun(opened, gradient.load_model(self, opened, weights, device, dtype))
 
-    def test(self, run: LanguageModelRun, data: Prepared) -> Evaluation | None:
+    def test(self, run: LanguageModelRun, data: PreparedText) -> Evaluation | None:
         if not len(data.test):
             return None
         found = evaluate(run.next_token, first_tokens(data.test, MAX_TEST_TOKENS))
         return replace(found, n_available=len(data.test))
 
-    def card_rows(self, config: RunConfig, facts: RunFacts, data: Prepared) -> list[tuple[str, str]]:
+    def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedText) -> list[tuple[str, str]]:
         rows = [("training text", f"{len(data.train):,} tokens, {data.train.n_bytes:,} bytes")]
         if not data.tokenizer.is_lossless:
             rows.append(("comparable", "not with others in bits per byte: the tokenizer loses text"))
         return rows
 
-    def usage(self, folder: Path, data: Prepared | None) -> Usage:
+    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
         path, prompt = shlex.quote(str(folder)), "The"
         if data is not None:
             prompt = data.valid.first_words() or data.train.first_words()

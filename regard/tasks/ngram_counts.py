@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
-from regard.data.encode import Prepared
+from regard.data.prepared_text import PreparedText
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.models.next_token import as_next_token
@@ -32,7 +32,7 @@ MAX_FITS = 8
 
 def count_ngrams(
     config: NgramConfig,
-    prepared: Prepared,
+    prepared: PreparedText,
     folder: Path,
     *,
     train: TrainConfig,
@@ -126,7 +126,7 @@ def _within_seconds(n: int, last: tuple[int, float], max_seconds: float | None) 
     return min(n, max(last_n, int(last_n * max_seconds / last_seconds)))
 
 
-def _score(model: NgramModel, prepared: Prepared, train: TrainConfig) -> Evaluation | None:
+def _score(model: NgramModel, prepared: PreparedText, train: TrainConfig) -> Evaluation | None:
     if not len(prepared.valid):
         return None
     return evaluate(as_next_token(model), first_tokens(prepared.valid, train.max_eval_tokens))

@@ -16,7 +16,7 @@ from regard.config import RunConfig
 from regard.data.pair_grammar import is_grammar, of_split
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with, open_prepared_pairs, prepare_pairs
+from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
 from regard.errors import RegardError, nearest
 from regard.models.seq2seq import Seq2Seq
 from regard.tasks import gradient
@@ -110,7 +110,7 @@ class PairTask:
         return prepare_pairs(config.section("data", PairsConfig), config.tokenizer, target, progress=progress)
 
     def reopen(self, config: RunConfig, fingerprint: str) -> PreparedPairs | None:
-        found = open_prepared_pairs(fingerprint)
+        found = open_pairs(fingerprint)
         has_tags = found is not None and found.train.word_tags is not None
         return found if has_tags or not config.section("data", PairsConfig).has_slots else None
 
@@ -149,7 +149,7 @@ class PairTask:
     def rehearse(self, config: RunConfig, data: PreparedPairs, start: InitialWeights | None) -> Rehearsal:
         def check(model: Seq2Seq, objective: PairObjective) -> tuple[str, ...]:
             check_decoder(model, data.target_tokenizer, start)
-            return (f"{data.counts}.", *_tell_left_out(config, model, data, objective))
+            return (f"{data.counts.describe()}.", *_tell_left_out(config, model, data, objective))
 
         def first_batch(objective: PairObjective) -> tuple[str, ...]:
             first = objective.batches.pairs.only(objective.batches.indices(0))
@@ -269,7 +269,7 @@ class PairReader:
             other = other.replace(tag=tag)
         elif not all(part.tag for part in other.parts("train")):
             other = other.replace(tag=self.choose_tag(None))
-        return encode_pairs_with(self.opened.tokenizers[0], self.opened.tokenizers[-1], other)
+        return encode_pairs(self.opened.tokenizers[0], self.opened.tokenizers[-1], other)
 
     def select(
         self, data: str | Sequence[str] | None, split: str, skips_bad: bool, tag: str | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,6 +56,8 @@ class RunFacts:
     target_vocab_size: int | None = None
     """Of a run with two vocabularies: the target's, whose hash is `target_tokenizer`."""
     target_tokenizer: str | None = None
+    opening: str = ""
+    """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Rehearsal:
     notes: tuple[str, ...] = ()
     start: str | None = None
     """What the run, or its decoder, begins as."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What run.json is to say beside what it says of every run."""
     check_memory: Callable[[], None] = lambda: None
     """Refuses a training that this machine has no memory for."""
 

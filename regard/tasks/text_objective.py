@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import Batches
-from regard.data.encode import Prepared
+from regard.data.prepared_text import PreparedText
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.models.gradient_model import GradientModel
@@ -35,7 +35,7 @@ class TextObjective:
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
 
-    def __init__(self, model: GradientModel, prepared: Prepared, train: TrainConfig, seed: int) -> None:
+    def __init__(self, model: GradientModel, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
         self.batches = batches_for(model, prepared.train, train, seed)
         self.per_epoch = self.batches.per_epoch

@@ -9,6 +9,7 @@ is installed (extra `fast`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -119,13 +120,14 @@ def _lowercase(hf: tokenizers.Tokenizer) -> Callable[[str], str]:
 
 
 class UnitEncoder:
-    """Splits text into units and remembers the ids of each.
+    """Splits text into units and remembers the ids of each; several threads may use one encoder.
 
     Unit u has ids tokens[starts[u] : starts[u] + lengths[u]].
     """
 
     def __init__(self, hf: tokenizers.Tokenizer, split: Callable[[str], list[str]], eos: int, glue: str) -> None:
         self._hf, self._split, self._eos, self._glue = hf, split, eos, glue
+        self._lock = Lock()  # around what is remembered
         self._forget()
 
     def _forget(self) -> None:
@@ -139,17 +141,18 @@ class UnitEncoder:
             units += self._split(text)
             if ends:
                 units.append("")
-        numbers = np.fromiter(map(self._numbers.__getitem__, units), dtype=np.int64, count=len(units))
-        self._learn(self._numbers.take_new())
-        starts = np.cumsum(self._lengths) - self._lengths
-        lengths = self._lengths[numbers]
+        with self._lock:
+            numbers = np.fromiter(map(self._numbers.__getitem__, units), dtype=np.int64, count=len(units))
+            self._learn(self._numbers.take_new())
+            tokens, all_lengths = self._tokens, self._lengths  # never changed in place
+            if len(self._numbers) > MAX_UNITS:
+                self._forget()
+        starts = np.cumsum(all_lengths) - all_lengths
+        lengths = all_lengths[numbers]
         ends_at = np.cumsum(lengths)
         # position j of the output, in unit i: tokens[starts of unit i + (j - where unit i begins in the output)]
         shift = np.repeat(starts[numbers] - (ends_at - lengths), lengths)
-        ids = self._tokens[shift + np.arange(len(shift))]
-        if len(self._numbers) > MAX_UNITS:
-            self._forget()
-        return ids
+        return tokens[shift + np.arange(len(shift))]
 
     def _learn(self, units: list[str]) -> None:
         """Ask the library. A call costs it far more than a unit does, so units go there together."""
@@ -228,7 +231,10 @@ def gigatoken_encode(hf: tokenizers.Tokenizer) -> Callable[[str], Ids] | None:
     except Exception:  # another version of it, another interface: the slower path is always right
         return None
 
+    lock = Lock()  # its documentation does not say that threads may share it
+
     def encode(text: str) -> Ids:
-        return np.asarray(fast.encode(text)).astype(np.int32)
+        with lock:
+            return np.asarray(fast.encode(text)).astype(np.int32)
 
     return encode if agrees else None

@@ -35,7 +35,7 @@ Ids = NDArray[np.int32]
 
 
 class Tokenizer:
-    """Text to ids and back.
+    """Text to ids and back. Several threads may use one tokenizer at the same time.
 
     >>> from regard.text.config import TokenizerConfig
     >>> from regard.text.learning import train_tokenizer

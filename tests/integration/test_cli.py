@@ -179,3 +179,22 @@ def test_data_shows_the_pairs_of_the_built_in_grammar(regard: Callable[..., obje
     assert "  (S" in trees
     assert "train begins" not in trees
     assert "names no pairs of the built-in grammar" in regard("data", "grammar:en-dd").err
+
+
+def test_data_shows_pairs_of_files_and_takes_settings(regard: Callable[..., object], tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"a.{side}").write_text("".join(f"{side} {n}\n" for n in range(40)))
+    seen = regard("data", tmp_path / "a.en", tmp_path / "a.de")
+    assert seen.code == 0, seen.err
+    assert "36 pairs for training, 2 for validation, 2 for test" in seen.out
+    (tmp_path / "a.csv").write_text("id,review\n" + "".join(f'{n},"Good, {n}."\n' for n in range(40)))
+    seen = regard("data", tmp_path / "a.csv", "--set", "data.field=review")
+    assert "Good, " in seen.out
+    assert "only settings of data are used here" in regard("data", tmp_path / "a.csv", "--set", "train.lr=1").err
+
+
+def test_a_wrong_option_of_data_names_no_hidden_verb(regard: Callable[..., object]) -> None:
+    refused = regard("data", "python-docs", "--out", "x")
+    assert refused.code == 2
+    assert "No such option: --out" in refused.err
+    assert "look" not in refused.err

@@ -1,5 +1,6 @@
 """The same few functions for every model: train, generate, score, trace, evaluate, save and load."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +153,33 @@ def test_a_score_inside_a_trace_block_is_recorded(lstm_run: Path) -> None:
     assert traced.bits_per_byte == pytest.approx(plain.bits_per_byte, rel=1e-6)
     found = run.trace("the cat sat")
     np.testing.assert_allclose(record["layers.0.cell"][0].numpy(), found.cells["layers.0.cell"], rtol=0, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def novel_run(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> Path:
+    """Trained on one document, so that <eos> was hardly ever read; a vocabulary with all bytes."""
+    folder = tmp_path_factory.mktemp("novel")
+    (folder / "novel.txt").write_text("It was cold. It was late.\nNo one came.\n\n" * 200)
+    given = {
+        "data": {"train": str(folder / "novel.txt")},
+        "tokenizer": {"kind": "bpe", "vocab_size": 300},
+        "model": {"name": "lstm", "d_model": 32, "n_layers": 1},
+        "train": {"max_steps": 150, "n_batch": 4, "n_context": 16, "eval_every": 150},
+        "optimizer": {"lr": 0.01},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    return regard.train(given, out=folder / "run").folder
+
+
+def test_without_a_prompt_a_run_of_one_document_begins_as_a_paragraph_does(novel_run: Path) -> None:
+    texts = regard.load(novel_run).generate(n=20, max_tokens=1)
+    assert {text[0] for text in texts} <= set("IN")
+    assert sum(text[0] in "I" for text in texts) > 10
+
+
+def test_threads_share_a_loaded_run(novel_run: Path) -> None:
+    prompts = [f"It was {word}. No {word} came" for word in ("cold", "late", "one", "on", "no", "it", "was")] * 4
+    expected = [regard.load(novel_run).generate(prompt, max_tokens=3, seed=1) for prompt in prompts]
+    run = regard.load(novel_run)
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda prompt: run.generate(prompt, max_tokens=3, seed=1), prompts)) == expected

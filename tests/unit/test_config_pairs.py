@@ -130,11 +130,12 @@ def test_more_parts_than_rows_are_refused_where_a_batch_has_a_number_of_rows() -
     ("data", "notes"),
     [
         ({"train": "a.jsonl", "source_field": "en", "p_valid": 0.1, "split_seed": 3}, []),
+        ({"train": "a.tsv", "source_field": "2", "target_field": "1"}, []),
         (
-            {"train": "a.tsv", "source_field": "en", "target_field": "de", "tree_words": "tag"},
+            {"train": ["a.en", "a.de"], "source_field": "en", "target_field": "de", "tree_words": "tag"},
             [
-                "data.source_field changes nothing: no file holds JSON records.",
-                "data.target_field changes nothing: no file holds JSON records.",
+                "data.source_field changes nothing: no file has fields or columns.",
+                "data.target_field changes nothing: no file has fields or columns.",
                 "data.tree_words changes nothing: the targets are no trees.",
             ],
         ),

@@ -9,7 +9,7 @@ import pytest
 from tiny_gpt2 import END, TEXT, bpe, write_vocab_and_merges
 
 from regard.data.config import DataConfig
-from regard.data.encode import prepare
+from regard.data.prepared_text import prepare_text
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.gpt2_tokenizer import json_of_vocab_and_merges
@@ -143,6 +143,6 @@ def test_broken_files_are_named(folder: Path, name: str, content: str | None, se
 def test_streams_on_disk_end_documents_with_it(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT * 40)
     data = DataConfig(train=str(tmp_path / "text.txt"), document="file", p_valid=0.0, p_test=0.0)
-    prepared = prepare(data, TokenizerConfig(path=str(folder)), cache=tmp_path / "cache")
+    prepared = prepare_text(data, TokenizerConfig(path=str(folder)), cache=tmp_path / "cache")
     ids = prepared.train[0 : len(prepared.train)]
     assert np.flatnonzero(ids == 299).tolist() == [len(ids) - 1]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.pair_grammar import looked_into, of_split, write_pairs
+from regard.data.pair_grammar import of_split, preview_grammar, write_pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.prepared_pairs import encode_pairs_with, prepare_pairs
+from regard.data.prepared_pairs import encode_pairs, prepare_pairs
 from regard.data.tree_lines import TreeLimits, linearised
 from regard.data.trees import Tree, trees_of
 from regard.errors import RegardError
@@ -34,20 +34,20 @@ def test_a_run_is_scored_on_the_test_pairs_by_name(tmp_path: Path) -> None:
     few = PairsConfig(train="grammar:en-de:60", valid="grammar:en-de:5@valid", test="grammar:en-de:5@test")
     learned = prepare_pairs(few, WORDS, WORDS, cache=tmp_path)
     tokenizers = learned.source_tokenizer, learned.target_tokenizer
-    pairs = encode_pairs_with(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path).train
+    pairs = encode_pairs(*tokenizers, PairsConfig(train="grammar:en-de:5@test"), cache=tmp_path).train
     assert len(pairs) == len(learned.test) == 5
     assert pairs.source_text(0) == learned.test.source_text(0)
 
 
 def test_what_a_name_stands_for_is_seen_without_writing_all_of_it(tmp_path: Path) -> None:
-    train, valid, test = looked_into("grammar:en-de", 2)
+    train, valid, test = preview_grammar("grammar:en-de", 2)
     assert [(found.split, found.n_pairs) for found in (train, valid, test)] == [
         ("train", 20_000), ("valid", 1_000), ("test", 1_000)
     ]  # fmt: skip
     write_pairs("grammar:en-de:2@valid", tmp_path / "two.tsv")
     lines = (tmp_path / "two.tsv").read_text(encoding="utf-8").splitlines()
     assert [f"{source}\t{target}" for source, target in valid.first] == lines
-    (only,) = looked_into("grammar:en-trees:7@test", 1)
+    (only,) = preview_grammar("grammar:en-trees:7@test", 1)
     assert (only.split, only.n_pairs) == ("test", 7)
     ((words, tree),) = only.first
     assert [found.words for found in trees_of([tree])] == [tuple(words.split())]

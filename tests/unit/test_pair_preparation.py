@@ -12,7 +12,7 @@ import pytest
 from regard.data.pair_tags import tag_ids, with_tags
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with, open_prepared_pairs, prepare_pairs
+from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
 from regard.errors import RegardError
 from regard.files import PARTIAL
 from regard.text.config import KINDS, TokenizerConfig
@@ -172,11 +172,11 @@ def test_a_second_call_finds_the_cache(given: str, cache: Path, monkeypatch: pyt
     monkeypatch.setattr("regard.data.prepared_pairs.train_tokenizer", None)
     monkeypatch.setattr("regard.data.prepared_pairs.encoded_rows", None)
     second = prepare_pairs(data, tokenizer_config(), tokenizer_config("word"), cache=cache)
-    by_name = open_prepared_pairs(first.fingerprint, cache)
+    by_name = open_pairs(first.fingerprint, cache)
     assert by_name is not None
     for again in (second, by_name):
         assert (again.fingerprint, again.counts, ids(again)) == (first.fingerprint, first.counts, ids(first))
-    assert open_prepared_pairs("0" * 32, cache) is None
+    assert open_pairs("0" * 32, cache) is None
 
 
 def test_ids_and_texts_are_mapped_and_small(given: str, cache: Path) -> None:
@@ -222,7 +222,7 @@ def test_bad_lines_are_counted_and_a_cache_of_them_is_not_taken_for_a_clean_one(
     data = PairsConfig(train=str(path), skips_bad=True)
     found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
     assert found.counts.skipped == {"one column": 1, "empty side": 2}
-    assert str(found.counts) == (
+    assert found.counts.describe() == (
         "90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)"
     )
     with pytest.raises(RegardError, match=r"a\.tsv, line 101 has one column"):
@@ -239,7 +239,7 @@ def test_max_pairs_takes_the_first_of_train_over_all_its_parts(tmp_path: Path, c
 
 
 def test_a_file_without_pairs_is_named(tmp_path: Path, given: str, cache: Path) -> None:
-    (tmp_path / "bad.tsv").write_text("one column\n")
+    (tmp_path / "bad.tsv").write_text("no target\t\n")
     data = PairsConfig(train=given, valid=str(tmp_path / "bad.tsv"), skips_bad=True)
     with pytest.raises(RegardError, match=r"There is no pair in .*bad\.tsv \(valid\)"):
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
@@ -269,7 +269,7 @@ def test_sources_that_training_has_too_are_counted(tmp_path: Path, cache: Path) 
     data = PairsConfig(train=train, test=tsv(tmp_path / "b.tsv", test), p_valid=0)
     found = prepare_pairs(data, tokenizer_config("byte"), cache=cache)
     assert found.counts.seen == {"test": 2}
-    assert str(found.counts).endswith("3 for test; the sources of 2 of test are in training too")
+    assert found.counts.describe().endswith("3 for test; the sources of 2 of test are in training too")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -314,7 +314,7 @@ def test_an_unknown_tag_is_refused_with_those_there_are(tmp_path: Path, given: s
     with pytest.raises(RegardError, match=message):
         prepare_pairs(data, config, cache=cache)
     with pytest.raises(RegardError, match=message):
-        encode_pairs_with(learned, learned, data, cache=cache)
+        encode_pairs(learned, learned, data, cache=cache)
     found = prepare_pairs(data.replace(tag="<2de>"), config, cache=cache)
     assert found.train.source_ids(0)[0] == 257
     assert with_tags(learned, ["<2fr>", "<2de>"]) is learned
@@ -324,7 +324,7 @@ def test_other_pairs_can_be_encoded_with_what_was_learned(tmp_path: Path, given:
     first = prepare_pairs(PairsConfig(train=given), tokenizer_config(), tokenizer_config("word"), cache=cache)
     other = tsv(tmp_path / "other.tsv", [("the fox sees", "der Fuchs sieht")])
     tokenizers = first.source_tokenizer, first.target_tokenizer
-    pairs = encode_pairs_with(*tokenizers, PairsConfig(train=other), cache=cache).train
+    pairs = encode_pairs(*tokenizers, PairsConfig(train=other), cache=cache).train
     assert texts(pairs) == [("the fox sees", "der Fuchs sieht")]
     assert pairs.target_ids(0).tolist() == first.target_tokenizer.encode("der Fuchs sieht").tolist()
     assert pairs.target_ids(0)[1] == 1
@@ -336,7 +336,7 @@ def test_a_damaged_cache_is_made_again(name: str, given: str, cache: Path) -> No
     expected = ids(first)
     path = cache / name.format(first.fingerprint)
     path.write_bytes(path.read_bytes()[:-50])
-    assert open_prepared_pairs(first.fingerprint, cache) is None
+    assert open_pairs(first.fingerprint, cache) is None
     assert ids(prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)) == expected
 
 
@@ -345,7 +345,7 @@ def test_damaged_texts_are_read_again(given: str, cache: Path) -> None:
     expected = ids(first)
     (path,) = cache.glob("pair-texts/*/target.flat")
     path.write_bytes(path.read_bytes()[:-1])
-    assert open_prepared_pairs(first.fingerprint, cache) is None
+    assert open_pairs(first.fingerprint, cache) is None
     assert ids(prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)) == expected
 
 

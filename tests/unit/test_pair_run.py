@@ -15,7 +15,7 @@ from tiny_pairs import TEXTS, tokenizer_of, write_pairs
 
 from regard import api
 from regard.cli import terminal
-from regard.data.pair_grammar import looked_into
+from regard.data.pair_grammar import preview_grammar
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.engine import load
@@ -88,7 +88,7 @@ def test_pairs_of_the_grammar_are_those_of_the_test_split_unless_their_name_says
         ("grammar:en-de:9", "valid", "grammar:en-de:9@valid"),
         ("grammar:en-de:9@train", "test", "grammar:en-de:9@train"),
     ):
-        pairs, written = run.reader.pairs_of(name, split), looked_into(expected, 9)[0]
+        pairs, written = run.reader.pairs_of(name, split), preview_grammar(expected, 9)[0]
         assert [(pairs.source_text(i), pairs.target_text(i)) for i in range(len(pairs))] == written.first
         for several in (run.reader.pairs_of([name], split), run.reader.pairs_of([[name]], split)):  # type: ignore[list-item]
             assert [several.source_text(i) for i in range(len(several))] == [source for source, _ in written.first]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from regard.data.pair_lines import MAX_LINE, BadLine, read_lines
 from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
+from regard.data.reading import MAX_LINE, BadLine, read_lines
 from regard.errors import MissingTextError, RegardError
 
 EXPECTED = [("Go.", "Geh."), ("Hi there.", "Grüß Gott!")]
@@ -24,7 +24,7 @@ def read(tmp_path: Path, **settings: Any) -> tuple[list[tuple[str, str]], dict[s
     spool = tmp_path / "spool"
     spool.mkdir()
     reader = PairReader(data)
-    parts = resolve_pairs(data.parts("train"), spool, tmp_path / "cache")
+    parts = resolve_pairs(data, "train", spool, tmp_path / "cache")
     return [(pair.source, pair.target) for part in parts for pair in reader.pairs(part)], dict(reader.skipped)
 
 
@@ -105,12 +105,12 @@ FAULTS: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     ),
     "broken UTF-8": (
         {"a.en": b"one\nf\xfcr\ntwo\n", "a.de": "eins\nx\nzwei\n"},
-        r"a\.en, line 2 is not UTF-8 text: byte 0xfc at its byte 2 .*iconv",
+        r"a\.en, line 2 is not UTF-8 text: byte 0xfc at its byte 2 .*Set data\.encoding",
         "broken UTF-8",
     ),
     "one column": (
         {"a.tsv": "one\teins\nx\ntwo\tzwei\n"},
-        r"a\.tsv, line 2 has one column\. TSV is source TAB target",
+        r"a\.tsv, line 2 has one column, and 1 and 2 are wanted, with TAB between columns\.",
         "one column",
     ),
     "an empty column": ({"a.tsv": "one\teins\nx\t\ntwo\tzwei\n"}, r"line 2 has an empty target", "empty side"),
@@ -167,7 +167,7 @@ def test_a_fault_is_an_error_with_its_place_or_is_counted(tmp_path: Path, fault:
 
 def test_a_line_without_end_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.data.reading.BLOCK", 1000)
-    monkeypatch.setattr("regard.data.pair_lines.MAX_LINE", 100)
+    monkeypatch.setattr("regard.data.reading.MAX_LINE", 100)
     longest = 0
 
     def watched(line: bytes) -> str | BadLine:
@@ -175,9 +175,9 @@ def test_a_line_without_end_is_never_held_whole(tmp_path: Path, monkeypatch: pyt
         longest = max(longest, len(line))
         return decoded(line)
 
-    from regard.data.pair_lines import _decoded as decoded
+    from regard.data.reading import _decode_line as decoded
 
-    monkeypatch.setattr("regard.data.pair_lines._decoded", watched)
+    monkeypatch.setattr("regard.data.reading._decode_line", watched)
     path = tmp_path / "a"
     path.write_bytes(b"ok\n" + b"x" * 50_000 + b"\n" + b"y" * 100 + b"\nend")
     lines = list(read_lines(path, "a"))

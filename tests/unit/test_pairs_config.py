@@ -53,7 +53,9 @@ def test_forms_are_told_by_names_and_numbers(given: Any, settings: dict[str, Any
         ({"train": "a", "format": "files"}, r"train names 1 file of lines: a\. .*set format to tsv or jsonl"),
         ({"train": "a", "tag": "to german"}, "tag must be written in angle brackets.*such as <2de>, not 'to german'"),
         ({"train": "a", "p_valid": 0.5, "p_test": 0.5}, "leave under 5% for training"),
-        ({"train": "a", "format": "csv"}, "format must be one of auto, files, tsv, jsonl"),
+        ({"train": "a", "format": "xml"}, "format must be one of auto, files, tsv, csv, jsonl"),
+        ({"train": "a", "encoding": "utf-9"}, "encoding 'utf-9' is not known. Did you mean 'utf-8'"),
+        ({"train": "a", "encoding": "rot13"}, "encoding 'rot13' is not known"),
         ({"train": "a", "skip_bad": True}, "Unknown key 'data.skip_bad'.*Did you mean 'skips_bad'"),
     ],
 )

@@ -47,7 +47,7 @@ def read(tmp_path: Path, **settings: Any) -> tuple[list[tuple[str, str]], dict[s
     spool = tmp_path / "spool"
     spool.mkdir()
     reader = PairReader(data)
-    parts = resolve_pairs(data.parts("train"), spool, tmp_path / "cache")
+    parts = resolve_pairs(data, "train", spool, tmp_path / "cache")
     return [(pair.source, pair.target) for part in parts for pair in reader.pairs(part)], dict(reader.skipped)
 
 

@@ -248,7 +248,7 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
     ("a.txt", b"good\nstill good\n bad: \xff\n", r"a.txt is not UTF-8 text: byte 0xff at offset 22, line 3"),
     ("a.txt", b"ends inside \xe2\x82", "byte 0xe2 at offset 12, line 1 .the file ends in the middle of a character"),
     ("a.txt", b"\x89PNG\r\n\x00\x00", "a.txt is a binary file, not text: it has a zero byte at offset 6"),
-    ("a.txt", "hello".encode("utf-16"), "a.txt is UTF-16 text, not UTF-8. Convert it: iconv -f UTF-16"),
+    ("a.txt", "hello".encode("utf-16"), "a.txt is UTF-16 text, not UTF-8. Set data.encoding to utf-16."),
     ("a.txt.gz", b"this is no gzip", "a.txt.gz cannot be decompressed"),
     ("a.txt.gz", gzip.compress(b"hello" * 1000, mtime=0)[:-9], "a.txt.gz cannot be decompressed.*Is it complete"),
     ("a.txt.xz", b"this is no xz", "a.txt.xz cannot be decompressed"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -271,3 +273,18 @@ def test_a_tokenizer_of_another_kind_is_told_which_are_read(tmp_path: Path) -> N
     )
     with pytest.raises(RegardError, match=sentence):
         Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_share_a_tokenizer(kind: str) -> None:
+    """The first calls fill what it remembers, so they are the ones that could disturb each other."""
+    texts = [f"{n} cats and {n * n} dogs sat on mat {n % 7}.\n" * (1 + n % 3) for n in range(60)]
+    expected = [made(kind).encode(text).tolist() for text in texts]
+    shared, before = made(kind), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            found = [ids.tolist() for ids in threads.map(shared.encode, texts)]
+    finally:
+        sys.setswitchinterval(before)
+    assert found == expected

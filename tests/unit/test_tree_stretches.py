@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.pair_lines import BadLine
+from regard.data.reading import BadLine
 from regard.data.source import TextFile
 from regard.data.tree_pairs import tree_sides
 from regard.data.tree_stretches import Stretches

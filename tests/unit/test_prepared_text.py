@@ -17,7 +17,7 @@ import pytest
 
 from regard.data.cache import Held, cache_root, content_hash, remove_abandoned
 from regard.data.config import DataConfig
-from regard.data.encode import Prepared, encode_with, open_prepared, prepare
+from regard.data.prepared_text import PreparedText, encode_text, open_text, prepare_text
 from regard.data.source import documents
 from regard.data.stream import Stream
 from regard.errors import RegardError
@@ -68,7 +68,7 @@ def tokenizer_config(kind: str = "bpe", **settings: Any) -> TokenizerConfig:
     return TokenizerConfig(kind=kind, vocab_size={"bpe": 300, "wordpiece": 80}.get(kind), **settings)
 
 
-def arrays(prepared: Prepared) -> list[list[int]]:
+def arrays(prepared: PreparedText) -> list[list[int]]:
     return [stream[:].tolist() for stream in (prepared.train, prepared.valid, prepared.test)]
 
 
@@ -78,7 +78,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_streams_hold_the_text_and_end_with_eos(kind: str, text_file: Path, cache: Path) -> None:
-    found = prepare(DataConfig(train=str(text_file)), tokenizer_config(kind), cache=cache)
+    found = prepare_text(DataConfig(train=str(text_file)), tokenizer_config(kind), cache=cache)
     text = text_file.read_text()
     streams = (found.train, found.valid, found.test)
     assert sum(stream.n_bytes for stream in streams) == len(text)
@@ -94,7 +94,7 @@ def test_words_lines_bytes_and_documents_are_counted(tmp_path: Path, cache: Path
     (tmp_path / "a.txt").write_text("ein Wörtchen\n zwei\n\nohne Ende")
     (tmp_path / "b.txt").write_text("x\n")
     data = DataConfig(train=(str(tmp_path / "a.txt"), str(tmp_path / "b.txt")), p_valid=0, p_test=0)
-    found = prepare(data, tokenizer_config("word"), cache=cache)
+    found = prepare_text(data, tokenizer_config("word"), cache=cache)
     assert (found.train.n_words, found.train.n_documents) == (5 + 4 + 1 + 1, 2)
     assert found.train.n_bytes == len("ein Wörtchen\n zwei\n\nohne Endex\n".encode())
     assert len(found.train) == found.train.n_words
@@ -108,11 +108,11 @@ def test_the_tokenizer_sees_the_training_split_only(tmp_path: Path, cache: Path)
     (tmp_path / "one").write_text("the alpha\n" * 80 + "the beta\n" * 10 + "the gamma\n" * 10)
     cut = DataConfig(train=str(tmp_path / "one"), p_valid=0.1, p_test=0.1)
     for data in (separate, cut):
-        words = prepare(data, tokenizer_config("word"), cache=cache)
+        words = prepare_text(data, tokenizer_config("word"), cache=cache)
         known = [words.tokenizer.id_of(word) is not None for word in ("the", "alpha", "beta", "gamma")]
         assert known == [True, True, False, False]
         assert set(words.valid[:].tolist()) == {0, 1, words.tokenizer.id_of("the")}
-        chars = prepare(data, tokenizer_config("char"), cache=cache)
+        chars = prepare_text(data, tokenizer_config("char"), cache=cache)
         assert chars.tokenizer.id_of("b") is None
         assert chars.tokenizer.decode(chars.valid[:]).startswith("the beta\n")
 
@@ -120,22 +120,22 @@ def test_the_tokenizer_sees_the_training_split_only(tmp_path: Path, cache: Path)
 def test_valid_alone_leaves_test_to_be_cut(tmp_path: Path, text_file: Path, cache: Path) -> None:
     (tmp_path / "valid").write_text("the cat\n")
     data = DataConfig(train=str(text_file), valid=str(tmp_path / "valid"), p_test=0.2)
-    found = prepare(data, tokenizer_config("byte"), cache=cache)
+    found = prepare_text(data, tokenizer_config("byte"), cache=cache)
     assert found.valid.n_bytes == 8
     assert found.test.n_bytes == pytest.approx(0.2 * text_file.stat().st_size, rel=0.02)
 
 
 def test_a_second_call_finds_the_cache(text_file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = DataConfig(train=str(text_file))
-    first = prepare(data, tokenizer_config(), cache=cache)
-    monkeypatch.setattr("regard.data.encode.plan_split", None)
-    monkeypatch.setattr("regard.data.encode.train_tokenizer", None)
-    second = prepare(data, tokenizer_config(), cache=cache)
+    first = prepare_text(data, tokenizer_config(), cache=cache)
+    monkeypatch.setattr("regard.data.prepared_text.plan_split", None)
+    monkeypatch.setattr("regard.data.prepared_text.train_tokenizer", None)
+    second = prepare_text(data, tokenizer_config(), cache=cache)
     assert (second.fingerprint, arrays(second)) == (first.fingerprint, arrays(first))
-    by_name = open_prepared(first.fingerprint, cache)
+    by_name = open_text(first.fingerprint, cache)
     assert by_name is not None
     assert (by_name.tokenizer.hash, arrays(by_name)) == (first.tokenizer.hash, arrays(first))
-    assert open_prepared("0" * 32, cache) is None
+    assert open_text("0" * 32, cache) is None
 
 
 def test_the_fingerprint_follows_content_split_and_tokenizer(tmp_path: Path, text_file: Path, cache: Path) -> None:
@@ -144,7 +144,7 @@ def test_the_fingerprint_follows_content_split_and_tokenizer(tmp_path: Path, tex
     base = DataConfig(train=str(text_file))
 
     def fingerprint(data: DataConfig, tokenizer: TokenizerConfig) -> str:
-        return prepare(data, tokenizer, cache=cache).fingerprint
+        return prepare_text(data, tokenizer, cache=cache).fingerprint
 
     first = fingerprint(base, tokenizer_config())
     assert fingerprint(base.replace(train=str(copy)), tokenizer_config()) == first
@@ -161,13 +161,13 @@ def test_the_fingerprint_follows_content_split_and_tokenizer(tmp_path: Path, tex
 
 
 def test_a_saved_tokenizer_is_reused(tmp_path: Path, text_file: Path, cache: Path) -> None:
-    first = prepare(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
+    first = prepare_text(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
     first.tokenizer.save(tmp_path / "tokenizer.json")
     (tmp_path / "other.txt").write_text(made_up(50, seed=1))
     data = DataConfig(train=str(tmp_path / "other.txt"))
-    again = prepare(data, TokenizerConfig(path=str(tmp_path)), cache=cache)
+    again = prepare_text(data, TokenizerConfig(path=str(tmp_path)), cache=cache)
     assert again.tokenizer.hash == first.tokenizer.hash
-    stream = encode_with(first.tokenizer, data, cache=cache)
+    stream = encode_text(first.tokenizer, data, cache=cache)
     assert first.tokenizer.decode(stream[:]) == (tmp_path / "other.txt").read_text()
     assert stream.n_documents == 1
 
@@ -177,11 +177,11 @@ def test_a_saved_tokenizer_is_reused(tmp_path: Path, text_file: Path, cache: Pat
 def test_processes_change_nothing_but_time(
     kind: str, document: str, text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.data.encode.BATCH_BYTES", 1500)
+    monkeypatch.setattr("regard.data.prepared_text.BATCH_BYTES", 1500)
     monkeypatch.setattr("regard.data.pieces.PIECE", 700)
     data = DataConfig(train=str(text_file), document=document)
     alone, together = (
-        prepare(data, tokenizer_config(kind), cache=tmp_path / f"cache{n}", n_processes=n) for n in (1, 2)
+        prepare_text(data, tokenizer_config(kind), cache=tmp_path / f"cache{n}", n_processes=n) for n in (1, 2)
     )
     assert alone.fingerprint == together.fingerprint
     folders = [files_in(tmp_path / f"cache{n}" / "encoded") for n in (1, 2)]
@@ -193,11 +193,11 @@ def test_pieces_and_shards_do_not_change_the_ids(
     text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = DataConfig(train=str(text_file))
-    whole = prepare(data, tokenizer_config(), cache=tmp_path / "a")
+    whole = prepare_text(data, tokenizer_config(), cache=tmp_path / "a")
     monkeypatch.setattr("regard.data.pieces.PIECE", 100)
-    monkeypatch.setattr("regard.data.encode.BATCH_BYTES", 500)
+    monkeypatch.setattr("regard.data.prepared_text.BATCH_BYTES", 500)
     monkeypatch.setattr("regard.data.shards.SHARD_TOKENS", 256)
-    small = prepare(data, tokenizer_config(), cache=tmp_path / "b")
+    small = prepare_text(data, tokenizer_config(), cache=tmp_path / "b")
     assert small.tokenizer.hash == whole.tokenizer.hash
     assert len(small.train.shards) > 5
     assert arrays(small) == arrays(whole)
@@ -207,10 +207,10 @@ def test_pieces_and_shards_do_not_change_the_ids(
 def test_ids_are_kept_in_the_smallest_type_that_holds_them(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "many"
     path.write_text("\n".join(f"w{i}" for i in range(70_000)))
-    found = prepare(DataConfig(train=str(path), p_valid=0, p_test=0), tokenizer_config("word"), cache=cache)
+    found = prepare_text(DataConfig(train=str(path), p_valid=0, p_test=0), tokenizer_config("word"), cache=cache)
     assert found.train.tokens.dtype == np.uint32
     assert int(found.train[:].max()) == 70_001
-    small = prepare(DataConfig(train=str(path)), tokenizer_config("byte"), cache=cache)
+    small = prepare_text(DataConfig(train=str(path)), tokenizer_config("byte"), cache=cache)
     assert small.train.tokens.dtype == np.uint16
     assert isinstance(small.train.tokens, np.memmap)
 
@@ -221,7 +221,7 @@ def test_documents_are_split_and_encoded_whole(tmp_path: Path, cache: Path) -> N
     for i in range(40):
         (folder / f"{i:02d}.txt").write_text(f"book {i}\n" + made_up(3, seed=i))
     data = DataConfig(train=str(folder), p_valid=0.1, p_test=0.1)
-    found = prepare(data, tokenizer_config("byte"), cache=cache)
+    found = prepare_text(data, tokenizer_config("byte"), cache=cache)
     assert [s.n_documents for s in (found.train, found.valid, found.test)] == [32, 4, 4]
     whole = set(documents(data, cache=cache))
     for stream in (found.train, found.valid, found.test):
@@ -233,31 +233,31 @@ def test_documents_are_split_and_encoded_whole(tmp_path: Path, cache: Path) -> N
 
 def test_a_damaged_cache_is_made_again(text_file: Path, cache: Path) -> None:
     data = DataConfig(train=str(text_file))
-    first = prepare(data, tokenizer_config(), cache=cache)
+    first = prepare_text(data, tokenizer_config(), cache=cache)
     expected = arrays(first)
     shard = cache / "encoded" / first.fingerprint / "train-00000.npy"
     shard.write_bytes(shard.read_bytes()[:-50])
-    assert open_prepared(first.fingerprint, cache) is None
-    assert arrays(prepare(data, tokenizer_config(), cache=cache)) == expected
+    assert open_text(first.fingerprint, cache) is None
+    assert arrays(prepare_text(data, tokenizer_config(), cache=cache)) == expected
     np.save(shard, np.zeros(3, dtype=np.uint16))
-    assert arrays(prepare(data, tokenizer_config(), cache=cache)) == expected
+    assert arrays(prepare_text(data, tokenizer_config(), cache=cache)) == expected
     shard.unlink()
-    assert arrays(prepare(data, tokenizer_config(), cache=cache)) == expected
+    assert arrays(prepare_text(data, tokenizer_config(), cache=cache)) == expected
 
 
 def test_the_same_text_for_training_and_test_is_refused(tmp_path: Path, text_file: Path, cache: Path) -> None:
     copy = tmp_path / "copy.txt"
     copy.write_text(text_file.read_text())
     with pytest.raises(RegardError, match=r"text.txt \(train\) and .*copy.txt \(test\) hold the same text"):
-        prepare(DataConfig(train=str(text_file), test=str(copy)), tokenizer_config(), cache=cache)
+        prepare_text(DataConfig(train=str(text_file), test=str(copy)), tokenizer_config(), cache=cache)
 
 
 def test_text_from_standard_input_is_found_again_by_its_fingerprint(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(made_up(100).encode())))
-    found = prepare(DataConfig(train="-"), tokenizer_config("word"), cache=cache)
-    again = open_prepared(found.fingerprint, cache)
+    found = prepare_text(DataConfig(train="-"), tokenizer_config("word"), cache=cache)
+    again = open_text(found.fingerprint, cache)
     assert again is not None
     assert arrays(again) == arrays(found)
     assert found.tokenizer.decode(np.concatenate([s[:] for s in (found.train, found.valid, found.test)])) == made_up(
@@ -268,7 +268,7 @@ def test_text_from_standard_input_is_found_again_by_its_fingerprint(
 
 def test_progress_is_told_by_name_and_reaches_its_end(text_file: Path, cache: Path) -> None:
     calls: list[tuple[str, int, int | None]] = []
-    prepare(
+    prepare_text(
         DataConfig(train=str(text_file)), tokenizer_config(), cache=cache, progress=lambda *call: calls.append(call)
     )
     assert list(dict.fromkeys(call[0] for call in calls)) == [
@@ -286,7 +286,9 @@ def test_the_tokenizer_learns_from_an_even_part_of_a_large_text(tmp_path: Path, 
     data = DataConfig(train=str(path), document="line", p_valid=0, p_test=0)
     seen: list[int] = []
     config = TokenizerConfig(kind="bpe", vocab_size=257, max_bytes=500)
-    prepare(data, config, cache=cache, progress=lambda what, done, _: seen.append(done) if "learn" in what else None)
+    prepare_text(
+        data, config, cache=cache, progress=lambda what, done, _: seen.append(done) if "learn" in what else None
+    )
     assert seen[-1] == pytest.approx(500, abs=10)
 
 
@@ -301,7 +303,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, text_file: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RegardError, match=r"The cache folder .*file/cache cannot be written.*Set REGARD_CACHE"):
-        prepare(DataConfig(train=str(text_file)), tokenizer_config(), cache=tmp_path / "file" / "cache")
+        prepare_text(DataConfig(train=str(text_file)), tokenizer_config(), cache=tmp_path / "file" / "cache")
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(
@@ -312,7 +314,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
 
     monkeypatch.setattr("regard.data.shards.np.save", full)
     with pytest.raises(RegardError, match="No space left"):
-        prepare(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
+        prepare_text(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
     assert list((cache / "encoded").iterdir()) == []
 
 
@@ -346,18 +348,18 @@ def test_abandoned_folders_go_and_held_ones_stay(tmp_path: Path) -> None:
 SLOW_ENCODE = """
 import sys, time
 from pathlib import Path
-from regard.data import encode
+from regard.data import prepared_text
 from regard.data.config import DataConfig
 from regard.text.config import TokenizerConfig
 
-write = encode.StreamWriter.add
+write = prepared_text.StreamWriter.add
 def slowly(self, ids):
     write(self, ids)
     Path(sys.argv[3]).touch()  # the encode is under way
     time.sleep(float(sys.argv[4]))
-encode.StreamWriter.add = slowly
-encode.BATCH_BYTES = 4000
-found = encode.prepare(DataConfig(train=sys.argv[1]), TokenizerConfig(kind="byte"), cache=Path(sys.argv[2]))
+prepared_text.StreamWriter.add = slowly
+prepared_text.BATCH_BYTES = 4000
+found = prepared_text.prepare_text(DataConfig(train=sys.argv[1]), TokenizerConfig(kind="byte"), cache=Path(sys.argv[2]))
 print(found.fingerprint, found.train[:].sum())
 """
 
@@ -380,7 +382,7 @@ def test_a_killed_encode_leaves_nothing_half_written(text_file: Path, cache: Pat
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert [p.name[: len(PARTIAL)] for p in (cache / "encoded").iterdir()] == [PARTIAL]
-    found = prepare(DataConfig(train=str(text_file)), tokenizer_config("byte"), cache=cache)
+    found = prepare_text(DataConfig(train=str(text_file)), tokenizer_config("byte"), cache=cache)
     assert found.train.n_bytes + found.valid.n_bytes + found.test.n_bytes == text_file.stat().st_size
     assert [p.name for p in (cache / "encoded").iterdir()] == [found.fingerprint]
     assert list(cache.glob(f"{PARTIAL}*")) == []
@@ -434,7 +436,7 @@ def test_a_worker_that_dies_is_reported(text_file: Path, monkeypatch: pytest.Mon
 
 def test_importing_the_data_rooms_does_not_import_torch_or_tokenizers() -> None:
     code = (
-        "import sys, regard.data.encode, regard.data.batches;"
+        "import sys, regard.data.prepared_text, regard.data.batches;"
         "print({'torch', 'tokenizers', 'datasets'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -447,7 +449,7 @@ def test_wikitext2_has_its_published_numbers_of_tokens(cache: Path) -> None:
         pytest.skip("REGARD_DATA is not set")
     folder = Path(os.environ["REGARD_DATA"]) / "wikitext2"
     data = DataConfig(**{name: str(folder / f"{name}.txt") for name in ("train", "valid", "test")})
-    found = prepare(data, tokenizer_config("word"), cache=cache)
+    found = prepare_text(data, tokenizer_config("word"), cache=cache)
     assert found.tokenizer.vocab_size == 33_278
     assert [len(s) for s in (found.train, found.valid, found.test)] == [2_088_628, 217_646, 245_569]
 
@@ -458,6 +460,6 @@ def test_a_stream_in_memory_serves_as_one_on_disk() -> None:
 
 
 def test_the_tokenizer_in_the_cache_is_a_tokenizer_json(text_file: Path, cache: Path) -> None:
-    found = prepare(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
+    found = prepare_text(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
     kept = Tokenizer.load(cache / "encoded" / found.fingerprint)
     assert kept.hash == found.tokenizer.hash

@@ -34,7 +34,7 @@ BATCH_BYTES = 2**20  # of text, handed to an encoder at a time
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedText:
     """A text ready to train on. `fingerprint` stands for its content, how it is split and the tokenizer."""
 
     tokenizer: Tokenizer
@@ -44,14 +44,14 @@ class Prepared:
     fingerprint: str
 
 
-def prepare(
+def prepare_text(
     data: DataConfig,
     tokenizer: TokenizerConfig,
     *,
     progress: Progress | None = None,
     cache: Path | None = None,
     n_processes: int | None = None,
-) -> Prepared:
+) -> PreparedText:
     """Read, split, learn the tokenizer on the training split, encode; a second call finds it all in the cache.
 
     `progress` is told what is being done, how many bytes of it are done and of how many. `n_processes` is for
@@ -68,7 +68,7 @@ def prepare(
         return _encoded(text, learned, cache, n_processes)
 
 
-def encode_with(
+def encode_text(
     tokenizer: Tokenizer,
     data: DataConfig,
     *,
@@ -83,8 +83,8 @@ def encode_with(
         return _encoded(_Text(whole, spool, cache, progress or _silent), tokenizer, cache, n_processes).train
 
 
-def open_prepared(fingerprint: str, cache: Path | None = None) -> Prepared | None:
-    """What an earlier `prepare` made, by its fingerprint; None where the cache has it no more.
+def open_text(fingerprint: str, cache: Path | None = None) -> PreparedText | None:
+    """What an earlier `prepare_text` made, by its fingerprint; None where the cache has it no more.
 
     This is how a run whose text came from standard input goes on.
     """
@@ -92,7 +92,7 @@ def open_prepared(fingerprint: str, cache: Path | None = None) -> Prepared | Non
     streams = open_streams(folder)
     if streams is None or not (folder / "tokenizer.json").exists():
         return None
-    return Prepared(Tokenizer.load(folder), **streams, fingerprint=fingerprint)
+    return PreparedText(Tokenizer.load(folder), **streams, fingerprint=fingerprint)
 
 
 class _Text:
@@ -115,7 +115,7 @@ class _Text:
         _refuse_shared(hashes, self._files)
         data = self._data.to_dict()
         how = {name: data[name] for name in ("document", "max_bytes", "split_seed")}
-        fields = {NAMES[n]: [f.field for f in files] for n, files in self._files.items()}
+        fields = {NAMES[n]: [f.reading for f in files] for n, files in self._files.items()}
         return key_of(FORMAT, hashes, fields, how, self._data.part_valid, self._data.part_test)
 
     def pieces(self) -> Iterator[tuple[int, Piece]]:
@@ -178,7 +178,7 @@ def _known_tokenizer(config: TokenizerConfig, path: Path) -> Tokenizer | None:
     return Tokenizer.load(path) if path.exists() else None
 
 
-def _encoded(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | None) -> Prepared:
+def _encoded(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | None) -> PreparedText:
     fingerprint = key_of(text.key, tokenizer.hash)
     folder = _folder(cache, fingerprint)
     remove_abandoned(folder.parent)
@@ -196,7 +196,7 @@ def _encoded(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | 
         streams = open_streams(folder)
     if streams is None:
         raise RegardError(f"{folder} was deleted or damaged just after it was written. Start again.")
-    return Prepared(tokenizer, **streams, fingerprint=fingerprint)
+    return PreparedText(tokenizer, **streams, fingerprint=fingerprint)
 
 
 def _fill(folder: Path, text: _Text, tokenizer: Tokenizer, n_processes: int | None) -> None:

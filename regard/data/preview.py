@@ -1,0 +1,69 @@
+"""What a source holds, before anything is trained on it: `regard data SOURCE` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.data.config import DataConfig
+from regard.data.pair_grammar import PairsOfSplit, is_grammar, preview_grammar
+from regard.data.pair_source import parse_record
+from regard.data.pairs_config import PairsConfig
+from regard.data.prepared_pairs import read_pairs
+from regard.data.reading import UTF8, BadLine, read_lines
+from regard.data.split import NAMES
+from regard.settings import Settings
+from regard.text.learning import Progress
+
+N_FIRST = 3  # pairs of a split that are shown
+
+
+@dataclass(frozen=True)
+class PairsPreview:
+    """The splits of pairs with the first few of each, and a sentence on how many there are and what was left out."""
+
+    splits: list[PairsOfSplit]
+    summary: str
+
+
+def choose_config(sources: Sequence[str], settings: Mapping[str, Any]) -> DataConfig | PairsConfig:
+    """How sources are read: as pairs if they are two files, or one that has two sides, else as text."""
+    train = sources[0] if len(sources) == 1 else tuple(sources)
+    is_pairs = len(sources) == 2 if len(sources) != 1 else _has_two_sides(sources[0], settings)
+    config: type[Settings] = PairsConfig if is_pairs else DataConfig
+    chosen = config.from_dict({"train": train, **settings}, "data")
+    assert isinstance(chosen, DataConfig | PairsConfig)
+    return chosen
+
+
+def preview_pairs(data: PairsConfig, *, progress: Progress | None = None, cache: Path | None = None) -> PairsPreview:
+    """How many pairs each split has, and the first few; of the built-in grammar without writing them all."""
+    if isinstance(data.train, str) and is_grammar(data.train):
+        return PairsPreview(preview_grammar(data.train, N_FIRST), "")
+    texts = read_pairs(data, progress=progress, cache=cache)
+    splits = []
+    for number, name in enumerate(NAMES):
+        rows = texts.rows(number)
+        first = [(texts.source[i].tobytes().decode(), texts.target[i].tobytes().decode()) for i in rows[:N_FIRST]]
+        splits.append(PairsOfSplit(name, len(rows), first))
+    return PairsPreview(splits, texts.counts.describe())
+
+
+def _has_two_sides(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether one source holds pairs: by settings that only pairs have, by its name, or by its first line."""
+    suffixes, path = set(Path(name).suffixes), Path(name).expanduser()
+    if is_grammar(name) or ".mrg" in suffixes or not {line.name for line in DataConfig.help()} >= settings.keys():
+        return True
+    if not suffixes & {".tsv", ".csv", ".jsonl", ".ndjson"} or not path.is_file():
+        return False
+    encoding = DataConfig(train=name, encoding=settings.get("encoding", UTF8)).encoding
+    field, first = str(settings.get("field", "text")), next(read_lines(path, name, encoding), "")
+    if isinstance(first, BadLine):
+        return False
+    if suffixes & {".tsv", ".csv"}:
+        cells = first.split(max("\t,;", key=first.count))
+        return "field" not in settings and field not in (cell.strip('" ') for cell in cells)
+    record = parse_record(first)
+    return not isinstance(record, BadLine) and {"source", "target"} <= record.keys() and field not in record

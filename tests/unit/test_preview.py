@@ -1,0 +1,67 @@
+"""What a source holds, before anything is trained on it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.data.config import DataConfig
+from regard.data.pairs_config import PairsConfig
+from regard.data.preview import choose_config, preview_pairs
+
+PAIR = json.dumps({"source": "a", "target": "b"})
+FILES = {
+    "a.en": "one\ntwo\n",
+    "a.de": "eins\nzwei\n",
+    "pairs.tsv": "one\teins\n",
+    "pairs.csv": "en,de\none,eins\n",
+    "texts.csv": "id,text\n1,one\n",
+    "pairs.jsonl": f"{PAIR}\n",
+    "texts.jsonl": '{"text": "one"}\n',
+    "my.txt": "one\teins\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("sources", "settings", "kind"),
+    [
+        (["a.en", "a.de"], {}, PairsConfig),
+        (["a.en", "a.de", "my.txt"], {}, DataConfig),
+        (["pairs.tsv"], {}, PairsConfig),
+        (["pairs.csv"], {}, PairsConfig),
+        (["pairs.csv"], {"field": "de"}, DataConfig),
+        (["texts.csv"], {}, DataConfig),
+        (["pairs.jsonl"], {}, PairsConfig),
+        (["pairs.jsonl"], {"field": "source"}, DataConfig),
+        (["texts.jsonl"], {}, DataConfig),
+        (["my.txt"], {}, DataConfig),
+        (["my.txt"], {"source_field": "2", "target_field": "1"}, PairsConfig),
+        (["trees.mrg"], {}, PairsConfig),
+        (["grammar:en-de"], {}, PairsConfig),
+        (["python-docs"], {}, DataConfig),
+    ],
+)
+def test_pairs_are_told_from_text(
+    sources: list[str], settings: dict[str, Any], kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        Path(name).write_text(content)
+    assert type(choose_config(sources, settings)) is kind
+
+
+def test_a_preview_of_pairs_has_splits_first_pairs_and_what_was_left_out(tmp_path: Path) -> None:
+    lines = [f"source {n}\ttarget {n}\n" for n in range(60)]
+    (tmp_path / "a.tsv").write_text("source\ttarget\n" + "".join(lines) + "no target\t\n")
+    found = preview_pairs(PairsConfig(train=str(tmp_path / "a.tsv"), skips_bad=True), cache=tmp_path / "cache")
+    assert [(split.split, split.n_pairs, len(split.first)) for split in found.splits] == [
+        ("train", 54, 3), ("valid", 3, 3), ("test", 3, 3)
+    ]  # fmt: skip
+    for source, target in found.splits[0].first:
+        assert target == source.replace("source", "target")
+    assert found.summary == (
+        "54 pairs for training, 3 for validation, 3 for test; 2 lines left out (empty side: 1, header: 1)"
+    )
