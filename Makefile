@@ -50,6 +50,7 @@ format: $(DEV)  ## let ruff rewrite the code
 bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/train_step.py
 	@$(BIN)/python benchmarks/generate.py
+	@$(BIN)/python benchmarks/translate_cpu.py
 	@$(BIN)/python benchmarks/resume.py
 
 clean:  ## remove the environment and everything generated
