@@ -9,14 +9,26 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import caption, catalog, comparing, exchange, grammar, judge, parse, study, train, translate, use
+from regard.cli import (
+    caption,
+    catalog,
+    comparing,
+    exchange,
+    grammar,
+    judge,
+    parse,
+    recipes,
+    study,
+    train,
+    translate,
+    use,
+)
 
 app = typer.Typer(
     name="regard",
     help="Train, compare and look inside sequence models, from n-grams to the Transformer, on your own text.",
     epilog="Start with:  regard compare ngram lstm transformer --data python-docs --budget 30s",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -38,6 +50,7 @@ app.command("report", rich_help_panel=_USE)(comparing.report)
 app.command("export", rich_help_panel=_USE)(exchange.export_run)
 app.command("import", rich_help_panel=_USE)(exchange.import_run)
 app.command("models", rich_help_panel=_SEE)(catalog.models)
+app.command("recipes", rich_help_panel=_SEE)(recipes.recipes)
 app.add_typer(grammar.data, name="data", rich_help_panel=_SEE)
 
 
