@@ -147,8 +147,8 @@ class RunConfig:
         sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in kinds.items()}
         if isinstance(pairs := sections["data"], PairsConfig) and pairs.has_trees:
             sections["target_tokenizer"] = tokenizer_of_trees(sections.get("target_tokenizer"))
-        elif isinstance(teaching := sections.get("teaching"), TeachingConfig) and teaching.judged_by == "f1":
-            raise RegardError("teaching.judged_by is f1, which is for trees (data.format: trees). Take loss or bleu.")
+        elif isinstance(teaching := sections.get("teaching"), TeachingConfig) and teaching.select_by == "f1":
+            raise RegardError("teaching.select_by is f1, which is for trees (data.format: trees). Take loss or bleu.")
         train = sections["train"]
         assert isinstance(train, TrainConfig)
         if reads != "pairs" and train.n_accumulate > train.n_batch:  # of pairs a batch has no fixed number

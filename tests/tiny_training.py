@@ -23,7 +23,7 @@ from regard.models.table import MODELS, build_language_model, model_config
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_task
 from regard.training.metrics import WALL_CLOCK, read_metrics
-from regard.training.result import TrainResult
+from regard.training.state import TrainResult
 from regard.training.text_task import TextTask
 
 VOCAB_SIZE = 11

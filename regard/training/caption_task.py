@@ -57,7 +57,7 @@ class CaptionTask:
             max_tokens=model.max_context,
         )
         self.lesson: Lesson = CaptionLesson(self.batches, teaching, features)
-        self.judged_by, self.fingerprint = teaching.judged_by, prepared.fingerprint
+        self.select_by, self.fingerprint = teaching.select_by, prepared.fingerprint
         lengths = [len(ids) for ids in self.batches.ids]
         self.n_target = max(1, round(sum(lengths) / len(lengths)))
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.
@@ -88,11 +88,11 @@ class CaptionTask:
             return None
         nats, n_tokens = summed_caption_nats(model, self.prepared, valid, self.features)
         bits = nats / math.log(2) / n_bytes(valid)
-        if self.teaching.judged_by == "loss":
-            return Score(nats / n_tokens, bits, judged=nats / n_tokens)
-        some, greedy = first_pictures(valid, self.teaching.max_judged), BeamConfig(beam=1, max_length=MAX_LENGTH)
+        if self.teaching.select_by == "loss":
+            return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
+        some, greedy = first_pictures(valid, self.teaching.max_select_items), BeamConfig(beam=1, max_length=MAX_LENGTH)
         score = caption_bleu(model, self.prepared, some, greedy, self.features).score
-        return Score(nats / n_tokens, bits, judged=-score, more={"bleu": score})
+        return Score(nats / n_tokens, bits, criterion=-score, more={"bleu": score})
 
 
 def caption_bleu(

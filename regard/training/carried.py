@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 
-def detached(tree: Any) -> Any:
-    """The same values without their history, in memory of their own.
+def detach(tree: Any) -> Any:
+    """Copy the values of a state without their history, into memory of their own.
 
     A state may be a view into a larger tensor, and a product over memory that is aligned or strided in another way
     may add in another order: a run that read its state from a file would differ in the last bit (seen with a GRU).
     """
     if isinstance(tree, Tensor):
         return tree.detach().clone(memory_format=torch.contiguous_format)
-    return tuple(detached(part) for part in tree) if isinstance(tree, tuple) else tree
+    return tuple(detach(part) for part in tree) if isinstance(tree, tuple) else tree
 
 
 def flatten(tree: Any) -> tuple[dict[str, Tensor], Any]:
-    """Named tensors, and the shape of the tree as JSON.
+    """Take a state apart: tensors by name, and the shape of the tree as JSON.
 
     >>> flatten((3, (None,)))
     ({}, [3, [None]])
@@ -40,7 +40,7 @@ def flatten(tree: Any) -> tuple[dict[str, Tensor], Any]:
 
 
 def unflatten(tensors: Mapping[str, Tensor], shape: Any) -> Any:
-    """The tree that `flatten` took apart."""
+    """Put together what `flatten` took apart."""
     if isinstance(shape, dict):
         return tensors[shape["tensor"]]
     return tuple(unflatten(tensors, part) for part in shape) if isinstance(shape, list) else shape

@@ -46,7 +46,7 @@ class PairTask:
 
         `skips_bad`: neither are those that a batch has no room for.
         """
-        assert tree_words is not None or teaching.judged_by != "f1", "the config allows F1 of trees alone"
+        assert tree_words is not None or teaching.select_by != "f1", "the config allows F1 of trees alone"
         self.tree_words = tree_words
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
         self.copies = model.copies
@@ -61,7 +61,7 @@ class PairTask:
             skips_bad=skips_bad,
         )
         self.lesson: Lesson = PairLesson(self.batches, teaching)
-        self.judged_by, self.fingerprint = teaching.judged_by, prepared.fingerprint
+        self.select_by, self.fingerprint = teaching.select_by, prepared.fingerprint
         pairs = self.batches.pairs
         self.n_source = max(1, round(float(pairs.source_lengths.mean())))
         self.n_target = max(1, round(float(pairs.target_lengths.mean()) + 1))
@@ -94,11 +94,11 @@ class PairTask:
             return None
         nats, n_tokens = summed_nats(model, valid, self.teaching.max_tokens)
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
-        if self.teaching.judged_by == "loss":
-            return Score(nats / n_tokens, bits, judged=nats / n_tokens)
-        judges, some = {"bleu": greedy_bleu, "f1": self._greedy_f1}, valid.some(self.teaching.max_judged)
-        score = judges[self.teaching.judged_by](model, some, self.teaching.max_tokens)
-        return Score(nats / n_tokens, bits, judged=-score, more={self.teaching.judged_by: score})
+        if self.teaching.select_by == "loss":
+            return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
+        judges, some = {"bleu": greedy_bleu, "f1": self._greedy_f1}, valid.some(self.teaching.max_select_items)
+        score = judges[self.teaching.select_by](model, some, self.teaching.max_tokens)
+        return Score(nats / n_tokens, bits, criterion=-score, more={self.teaching.select_by: score})
 
     def _greedy_f1(self, model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
         """Labelled F1, in per cent, of the likeliest brackets, one after the other."""

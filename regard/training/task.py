@@ -17,7 +17,7 @@ class Score:
 
     nats_per_token: float
     bits_per_byte: float | None
-    judged: float
+    criterion: float
     """What decides which weights are kept: the lower, the better."""
     more: Mapping[str, float] = field(default_factory=dict)
     """Other numbers for metrics.jsonl, by name."""
@@ -34,8 +34,8 @@ class Task(Protocol):
     bytes_per_token: float | None
     has_one_shape: bool
     """Whether one batch is as large as the next."""
-    judged_by: str
-    """What a score is judged by: "loss", or "bleu" or "f1", of which `Score.judged` is the negative."""
+    select_by: str
+    """What selects the best weights: "loss", or "bleu" or "f1", of which `Score.criterion` is the negative."""
     sizes: str
     """The settings that make a batch smaller, for who has too little memory."""
 

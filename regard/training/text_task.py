@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TextTask:
     """Predict the next token of `prepared.train`; judged by the nats a token of `prepared.valid`."""
 
-    judged_by = "loss"
+    select_by = "loss"
     sizes = "train.n_batch or train.n_context"
 
     def __init__(self, model: GradientModel, prepared: Prepared, train: TrainConfig, seed: int) -> None:
@@ -57,4 +57,4 @@ class TextTask:
         if not len(valid):
             return None
         found = evaluate_slice(model, valid, self.train.max_eval_tokens, self.prepared.tokenizer.eos)
-        return Score(found.nats_per_token, found.bits_per_byte, judged=found.nats_per_token)
+        return Score(found.nats_per_token, found.bits_per_byte, criterion=found.nats_per_token)

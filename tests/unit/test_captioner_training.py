@@ -30,7 +30,7 @@ VARIANTS = pytest.mark.parametrize("variant", GRID)
 FROZEN = "frozen efficientnet to lstm"
 EVERYTHING: dict[str, Any] = {
     "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
-    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "judged_by": "bleu"},
+    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "select_by": "bleu"},
     "checkpoint": {"every_steps": 3},
 }
 """All that draws random numbers or remembers something."""
@@ -218,11 +218,11 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
 def test_judged_by_bleu_the_higher_is_the_better() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, "convolution to lstm")
-    score = tiny_caption_task(model, prepared, judged_by="bleu", max_judged=2).evaluate(model)
+    score = tiny_caption_task(model, prepared, select_by="bleu", max_select_items=2).evaluate(model)
     assert score is not None
-    assert score.judged == -score.more["bleu"]
+    assert score.criterion == -score.more["bleu"]
     assert 0 <= score.more["bleu"] <= 100
-    assert tiny_caption_task(model, tiny_captions(n_valid=0), judged_by="bleu").evaluate(model) is None
+    assert tiny_caption_task(model, tiny_captions(n_valid=0), select_by="bleu").evaluate(model) is None
 
 
 def test_memory_counts_no_gradient_of_what_is_frozen_and_less_where_features_are_there() -> None:
@@ -260,7 +260,7 @@ def test_long_captions_are_cut_where_a_transformer_writes() -> None:
 def test_metrics_hold_bleu(tmp_path: Path) -> None:
     prepared = tiny_captions()
     run_tiny_captions(
-        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"judged_by": "bleu"}
+        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"select_by": "bleu"}
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "bleu" in line] == [3, 6]
