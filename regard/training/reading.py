@@ -6,9 +6,7 @@ from regard.data.batches import Batches
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.models.gradient_model import GradientModel
-from regard.training.config import TrainConfig
-
-DEFAULT_CONTEXT = 64
+from regard.training.config import DEFAULT_CONTEXT, TrainConfig
 
 
 def batches_for(model: GradientModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:

@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
 from regard.training.checkpoint import checkpoint_folders, load_checkpoint
 from regard.training.metrics import read_metrics
-from regard.training.progress import Lines
+from regard.training.progress import Lines, Silent, Status
 from regard.training.state import TrainState
 
 
@@ -297,3 +298,24 @@ def test_a_finished_run_that_diverges_when_trained_longer_keeps_its_weights(tmp_
     with pytest.raises(RegardError, match="step 13"):
         run_tiny(tmp_path, model, text=text, resume=True, train={"max_steps": 20})
     assert (tmp_path / "model.safetensors").read_bytes() == weights
+
+
+def test_the_speed_that_is_shown_is_the_speed_that_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, now = iter([1.0, 2.0, 1e-9] * 100), 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += next(ticks)
+        return now
+
+    class Shown(Silent):
+        speeds: ClassVar[dict[int, float | None]] = {}
+
+        def show(self, status: Status) -> None:
+            self.speeds[status.step] = status.tokens_per_second
+
+    monkeypatch.setattr("regard.training.learner.time.perf_counter", clock)
+    run_tiny(tmp_path, reporter=Shown())
+    logged = {line["step"]: line["tokens_per_second"] for line in read_metrics(tmp_path, "train")}
+    assert logged == {step: Shown.speeds[step] for step in logged}
+    assert max(logged.values()) < 32  # 32 tokens an update, which takes a second or more
