@@ -37,7 +37,7 @@ from regard.errors import RegardError, nearest
 from regard.mixers.looking_back_config import PointerConfig
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.table import MODEL_NAMES, model_config, model_entry
-from regard.settings import Settings
+from regard.settings import Settings, suggest_setting
 from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.teaching_config import TeachingConfig
@@ -124,7 +124,9 @@ class RunConfig:
             raise RegardError(f"A run config must be a mapping with the keys {', '.join(KEYS)}, not {given!r}.")
         for key in given:
             if key not in KEYS:
-                raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
+                raise RegardError(
+                    f"Unknown key '{key}'.{suggest_setting(str(key), KEYS)} Allowed here: {', '.join(KEYS)}."
+                )
         seed = given.get("seed", 0)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
