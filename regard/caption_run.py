@@ -17,7 +17,7 @@ from regard.data.caption_pairs import CaptionSet, load_captions
 from regard.data.pair_encoding import encoded_text
 from regard.data.pictures import SUFFIXES, fitted, read_picture
 from regard.data.prepared_captions import PreparedCaptions, n_bytes, n_captions
-from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
+from regard.decode.caption import MAX_LENGTH, Caption, measure_attention, write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_captions_again
@@ -81,7 +81,7 @@ class CaptionRun:
     def captions(self, squares: Sequence[Square], config: BeamConfig | None = None) -> list[list[Caption]]:
         """The best captions of each picture, best first, in one batch."""
         seen = torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2)  # (B, 3, size, size)
-        return captions_of(self.model, self.tokenizer, seen, config or BeamConfig(max_length=MAX_LENGTH))
+        return write_captions(self.model, self.tokenizer, seen, config or BeamConfig(max_length=MAX_LENGTH))
 
     def described(
         self, files: Sequence[Path], config: BeamConfig, skipped: Callable[[str], None] | None = None
@@ -134,7 +134,7 @@ class CaptionRun:
         square = self.square(Path(picture)) if isinstance(picture, str | Path) else picture
         tokens = self._read(caption) if isinstance(caption, str) else caption.tokens
         seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2)
-        weights = looked_at(self.model, self.tokenizer, seen, tokens)  # (tokens, places)
+        weights = measure_attention(self.model, self.tokenizer, seen, tokens)  # (tokens, places)
         words, numbers = words_of_ids(self.tokenizer, tokens)
         if words:
             rows = ([i for i, n in enumerate(numbers) if n == number] for number in range(len(words)))

@@ -16,7 +16,7 @@ from regard.data.pair_grammar import is_grammar, of_split
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs_with
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
-from regard.decode.forced import forced_nats, read_pair, scored_pairs
+from regard.decode.forced import force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translator
 from regard.errors import RegardError, nearest
 from regard.folder import RunFacts, open_folder, prepared_pairs_again, target_tokenizer_of
@@ -187,7 +187,7 @@ class PairRun:
                 f"'{self.folder}' was trained on trees, which it writes in a form of its own. Use regard eval with it, "
                 "and a file of trees."
             )
-        return scored_pairs(self.translator(tag=self.wanted_tag(tag)), pairs, skips_bad=skips_bad)
+        return score_pairs(self.translator(tag=self.wanted_tag(tag)), pairs, skips_bad=skips_bad)
 
     def parse(self, sentences: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
         """The tree of a sentence, or a list of them; words, punctuation too, have spaces between them.
@@ -299,7 +299,7 @@ class PairRun:
         """Which tokens of `source` the model looked at when it is made to write `target` (forced decoding)."""
         pair = read_pair(self.translator(tag=self.wanted_tag(tag)), source, target)
         record = Record()
-        (nats,) = forced_nats(self.model, self.target_tokenizer, [pair], record)
+        (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
         attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
         return Looked(pair.source, tuple(pair.ids.tolist()), nats, attention)

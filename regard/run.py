@@ -18,8 +18,7 @@ from regard.data.config import DataConfig
 from regard.data.encode import encode_with
 from regard.data.source import documents
 from regard.decode.config import SamplingConfig
-from regard.decode.generate import generate
-from regard.decode.stop import StopText
+from regard.decode.generate import StopText, generate
 from regard.errors import RegardError
 from regard.folder import RunFacts, open_folder, prepared_again
 from regard.models.gradient_model import GradientModel
@@ -66,6 +65,8 @@ class Run:
         self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), **sampling: Any
     ) -> Iterator[tuple[int, str]]:
         """(which continuation, next piece of its text), as soon as whole characters are there."""
+        if n < 1:
+            raise RegardError(f"n is how many continuations are wanted, at least 1, not {n}.")
         config = SamplingConfig.from_dict(sampling)
         words = self._vocabulary_of_a_text()
         ids = words.encode(prompt)

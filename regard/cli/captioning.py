@@ -20,7 +20,7 @@ def caption(
     alpha: Annotated[float, typer.Option("--alpha", min=0.0, help="How much the length counts.")] = 1.0,
     max_length: Annotated[int, typer.Option("--max-length", min=1, help="The longest caption, in tokens.")] = 50,
     no_repeat: Annotated[
-        int | None, typer.Option("--no-repeat", min=1, help="No so many tokens in a row come twice.")
+        int | None, typer.Option("--no-repeat", min=1, help="Block repeated n-grams of this length.")
     ] = None,
     draw: Annotated[
         Path | None,

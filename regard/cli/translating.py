@@ -44,7 +44,7 @@ def translate(
         float, typer.Option("--max-ratio", min=0.1, help="The longest target: so many tokens a source token, and 10.")
     ] = 3.0,
     no_repeat: Annotated[
-        int | None, typer.Option("--no-repeat", min=1, help="No so many tokens in a row come twice.")
+        int | None, typer.Option("--no-repeat", min=1, help="Block repeated n-grams of this length.")
     ] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="TAG", help="Target language, a tag such as <2de>.")] = None,
     align: Annotated[bool, typer.Option("--align", help="Print a word alignment too, as 0-0 1-2.")] = False,
@@ -130,7 +130,7 @@ def _sampling(is_asked: bool, beam: int | None, given: dict[str, float | int | N
     if not is_asked:
         if chosen:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in chosen)
-            raise RegardError(f"{options}: that is of sampling, and a beam search was asked for. Add --sample.")
+            raise RegardError(f"{options} only {'applies' if len(chosen) == 1 else 'apply'} with --sample.")
         return None
     if beam is not None:
         raise RegardError("--sample draws and --beam searches: leave out one of them. --n-best says how many.")

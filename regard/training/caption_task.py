@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.data.caption_batches import CaptionBatches, padded
 from regard.data.caption_pairs import CaptionSet
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
-from regard.decode.caption import MAX_LENGTH, captions_of
+from regard.decode.caption import MAX_LENGTH, write_captions
 from regard.decode.config import BeamConfig
 from regard.models.captioner import Captioner
 from regard.score.translation import BleuScore, bleu
@@ -106,7 +106,7 @@ def caption_bleu(
     texts = [
         best[0].text
         for _, seen in _shown(prepared, split, features)
-        for best in captions_of(model, prepared.tokenizer, seen, config)
+        for best in write_captions(model, prepared.tokenizer, seen, config)
     ]
     return bleu(texts, split.captions, is_lowercase=True)
 

@@ -179,5 +179,6 @@ def _refuse_zero(section: Settings, name: str, why: str) -> None:
 
 def check_device(name: str) -> None:
     """Refuse what names no device; whether this machine has it is asked later (`pick_device`)."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {name!r}.")
+    if not isinstance(name, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        meant = " Did you mean 'cuda'?" if str(name).lower().startswith(("gpu", "cuda")) else ""
+        raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {name!r}.{meant}")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 
 from regard.errors import RegardError
-from regard.training.config import RuntimeConfig
+from regard.training.config import RuntimeConfig, check_device
 from regard.training.randomness import random_tensors, restore_random, seed_everything
 
 
@@ -19,6 +19,7 @@ def pick_device(name: str, key: str = "runtime.device") -> torch.device:
     >>> pick_device("cpu")
     device(type='cpu')
     """
+    check_device(name)
     if device_type(name) == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():

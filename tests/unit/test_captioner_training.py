@@ -14,7 +14,7 @@ from tiny_captions import GRID, SIZE, run_tiny_captions, tiny_caption_task, tiny
 from tiny_training import same_runs, stop_at
 
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
-from regard.decode.caption import captions_of
+from regard.decode.caption import write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.models.captioner import Captioner
@@ -39,7 +39,7 @@ EVERYTHING: dict[str, Any] = {
 def said_of(model: Captioner, prepared: PreparedCaptions, beam: int = 1, n: int = 12) -> list[str]:
     pictures = torch.from_numpy(square(prepared.data, range(n)))
     config = BeamConfig(beam=beam, max_length=10)
-    return [best[0].text for best in captions_of(model, prepared.tokenizer, pictures, config)]
+    return [best[0].text for best in write_captions(model, prepared.tokenizer, pictures, config)]
 
 
 @VARIANTS
@@ -209,7 +209,7 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
     from regard.training import caption_task
 
     texts = iter([Caption(f"{some.captions[i][1].upper()}", (), 0.0, 0.0)] for i in range(2))
-    monkeypatch.setattr(caption_task, "captions_of", lambda *_: [next(texts), next(texts)])
+    monkeypatch.setattr(caption_task, "write_captions", lambda *_: [next(texts), next(texts)])
     found = caption_bleu(model, prepared, some, BeamConfig())
     assert found.up_to == pytest.approx((100.0,) * 4)
     assert "nrefs:2" in found.signature

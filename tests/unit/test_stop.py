@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from regard.errors import RegardError
 from regard.settings import Settings
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.device import pick_device
 from regard.training.state import TrainState
 from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, divergence_error, observe_loss, observe_score
 from regard.training.task import Score
@@ -109,9 +111,12 @@ def test_a_second_interrupt_stops_at_once() -> None:
             interrupt._note(2, None)
 
 
-def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(RegardError, match="device must be auto, cpu, cuda or cuda:N, not 'tpu'"):
-        RuntimeConfig(device="tpu")
+@pytest.mark.parametrize("refuse", [lambda name: RuntimeConfig(device=name), pick_device])
+def test_an_unknown_device_is_refused(refuse: Callable[[str], object]) -> None:
+    with pytest.raises(RegardError, match=r"device must be auto, cpu, cuda or cuda:N, not 'tpu'\.$"):
+        refuse("tpu")
+    with pytest.raises(RegardError, match=r"not 'gpu'\. Did you mean 'cuda'\?$"):
+        refuse("gpu")
 
 
 @pytest.mark.parametrize(
