@@ -35,7 +35,7 @@ from regard.models.seq2seq_next_token import Translating
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
-from regard.weights.ctranslate2 import spelled, transformer_spec
+from regard.weights.ctranslate2 import build_spec, spell_vocabulary
 
 D, LAYERS, HEADS, F, V = 256, 4, 8, 1024, 8000
 N_SOURCES, N_NEW = 32, 14
@@ -96,8 +96,8 @@ def contenders(beam: int, n_threads: int, folder: Path) -> dict[str, Callable[[]
         flush=True,
     )
     folder.mkdir()
-    transformer_spec(ours, CONFIG, tokenizer, tokenizer).save(str(folder))
-    texts = [[spelled(tokenizer)[i] for i in row] for row in ids]
+    build_spec(ours, CONFIG, tokenizer, tokenizer).save(str(folder))
+    texts = [[spell_vocabulary(tokenizer)[i] for i in row] for row in ids]
 
     def of_ctranslate2(compute_type: str) -> Callable[[], Any]:
         translator = ctranslate2.Translator(

@@ -26,18 +26,9 @@ def export_run(
       [dim]a Transformer that translates or parses; ctranslate2.Translator loads it (extra: export):[/dim]
       regard export runs/en-de fast-en-de
     """
-    from regard import api
-    from regard.weights.arpa import export_arpa
-    from regard.weights.ctranslate2 import export_ctranslate2
-    from regard.weights.hugging_face import export_hugging_face
+    from regard import api, exchange
 
-    loaded = api.load(run, device="cpu")
-    if loaded.config.model_name == "ngram":
-        export_arpa(loaded, to)
-    elif loaded.config.reads_pairs:
-        export_ctranslate2(loaded, to)
-    else:
-        export_hugging_face(loaded, to)
+    exchange.export_run(api.load(run, device="cpu"), to)
     typer.echo(f"Wrote {to}")
 
 
@@ -54,11 +45,10 @@ def import_run(
       [dim]a folder with config.json, model.safetensors and tokenizer.json (or vocab.json and merges.txt):[/dim]
       regard import gpt2 --out runs/gpt2
     """
-    from regard.weights.arpa import import_arpa
-    from regard.weights.hugging_face import import_hugging_face, is_for_hugging_face, read_config
+    from regard.exchange import import_run as import_into
+    from regard.weights.hugging_face import is_for_hugging_face, read_config
 
-    is_folder = is_for_hugging_face(source)
-    run = import_hugging_face(source, out) if is_folder else import_arpa(source, out)
+    run = import_into(source, out)
     typer.echo(f"Wrote {run.folder}")
-    if is_folder and (note := read_config(source)[-1]):
+    if is_for_hugging_face(source) and (note := read_config(source)[-1]):
         typer.echo(note)

@@ -1,6 +1,6 @@
 """The published weights of EfficientNet-Lite0, from the Python package that carries them.
 
-The package holds one file of torch's old form. It is opened only where its hash is that of the published one, by torch's
+The package holds one file of torch's old form. It is opened only where its hash is the published one, by torch's own
 reader of plain tensors, which runs nothing that is in a file; the package is not imported.
 """
 

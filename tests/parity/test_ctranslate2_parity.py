@@ -16,8 +16,9 @@ from tiny_exported import tiny_pair_run
 from tiny_pairs import TEXTS
 
 from regard.decode.config import BeamConfig
+from regard.exchange import export_run
 from regard.pair_run import PairRun
-from regard.weights.ctranslate2 import export_ctranslate2, spelled
+from regard.weights.ctranslate2 import spell_vocabulary
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -39,14 +40,15 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def opened(run: PairRun, folder: Path) -> Any:
-    export_ctranslate2(run, folder)
+    export_run(run, folder)
     return ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
 
 
 def in_tokens(run: PairRun, texts: list[tuple[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     sides = ((run.source_tokenizer, 0), (run.target_tokenizer, 1))
     sources, targets = (
-        [[spelled(tokenizer)[i] for i in tokenizer.encode(pair[side])] for pair in texts] for tokenizer, side in sides
+        [[spell_vocabulary(tokenizer)[i] for i in tokenizer.encode(pair[side])] for pair in texts]
+        for tokenizer, side in sides
     )
     return sources, targets
 
@@ -111,7 +113,7 @@ def check_same_texts(run: PairRun, translator: Any, beam: int, max_length: int) 
         length_penalty=0, return_scores=True,
     )  # fmt: skip
     for result, (best, *_) in zip(results, found, strict=True):
-        assert result.hypotheses[0] == [spelled(run.target_tokenizer)[i] for i in best.tokens]
+        assert result.hypotheses[0] == [spell_vocabulary(run.target_tokenizer)[i] for i in best.tokens]
         assert result.scores[0] == pytest.approx(best.log_prob, abs=TOLERANCE)
     return results
 
