@@ -72,8 +72,7 @@ def beam_search(
         stop=stop, min_length=config.min_length, no_repeat_ngram=config.no_repeat_ngram, constraint=constraint
     )
     is_ahead = (log_probs.is_cuda and not rules.reads_texts) if is_ahead is None else is_ahead
-    finished = [Finished(config) for _ in limits]
-    front = Front.start(rules, limits, finished)
+    front = Front.start(rules, limits, [Finished(config) for _ in limits])
     totals = torch.zeros(len(limits), 1, dtype=torch.float64, device=log_probs.device)  # log P; -inf: not open
     n_left = torch.tensor(limits, device=log_probs.device)
     choice = Choice(config.beam, stop, int(limits.max(initial=0)))
@@ -90,19 +89,17 @@ def beam_search(
             log_probs, state = stepper.step(tokens.flatten(), state)
         seen = sent.read()  # the one time that we wait
         going = front.move(seen)
-        if not going:
-            break
-        if len(going) < len(rows):
+        if 0 < len(going) < len(rows):
             kept = torch.tensor(going, device=rows.device)
             totals, n_left, rows, tokens = (each[kept] for each in (totals, n_left, rows, tokens))
             if goes_ahead:
                 left = (kept[:, None] * moved.shape[2] + torch.arange(moved.shape[2], device=kept.device)).flatten()
                 log_probs, state = log_probs[left], stepper.reorder(state, left)
-        if not goes_ahead:
+        if going and not goes_ahead:
             if not np.array_equal(seen[0, going].ravel(), np.arange(R)):  # a state is large, and copied to be reordered
                 state = stepper.reorder(state, rows.flatten())
             log_probs, state = stepper.step(tokens.flatten(), state)
-    return [f.best for f in finished]
+    return [each.best for each in front.finished]
 
 
 class Finished:
@@ -182,11 +179,3 @@ class Front:
             moves = zip(rows.ravel(), tokens.ravel().tolist(), self.is_open.ravel(), strict=True)
             self.states = [self.rules.step(self.states[row], token) if is_on else None for row, token, is_on in moves]
         return going
-
-
-def rescore(hypotheses: Sequence[Hypothesis], log_probs: Sequence[float], config: BeamConfig) -> list[Hypothesis]:
-    """Rank texts anew by other log-probabilities, say those of a larger model, best first."""
-    finished = Finished(config.replace(n_best=None))
-    for hypothesis, log_prob in zip(hypotheses, log_probs, strict=True):
-        finished.add(hypothesis.tokens, log_prob)
-    return finished.best

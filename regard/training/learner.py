@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from regard.training.averaging import build_average
-from regard.training.carried import detach, flatten, unflatten
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast
 from regard.training.lesson import Lesson
@@ -222,3 +221,40 @@ class Learner:
         on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
         self.carried = list(unflatten(on_device, carried_shape))
         restore_random(tensors["random"])
+
+
+def detach(tree: Any) -> Any:
+    """Copy the values of a state without their history, into memory of their own.
+
+    A state may be a view into a larger tensor, and a product over memory that is aligned or strided in another way
+    may add in another order: a run that read its state from a file would differ in the last bit (seen with a GRU).
+    """
+    if isinstance(tree, Tensor):
+        return tree.detach().clone(memory_format=torch.contiguous_format)
+    return tuple(detach(part) for part in tree) if isinstance(tree, tuple) else tree
+
+
+def flatten(tree: Any) -> tuple[dict[str, Tensor], Any]:
+    """Take a state apart: tensors by name, and the shape of the tree as JSON.
+
+    >>> flatten((3, (None,)))
+    ({}, [3, [None]])
+    """
+    tensors: dict[str, Tensor] = {}
+
+    def shape(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            name = str(len(tensors))
+            tensors[name] = part
+            return {"tensor": name}
+        return [shape(p) for p in part] if isinstance(part, tuple) else part
+
+    json_shape = shape(tree)
+    return tensors, json_shape
+
+
+def unflatten(tensors: Mapping[str, Tensor], shape: Any) -> Any:
+    """Put together what `flatten` took apart."""
+    if isinstance(shape, dict):
+        return tensors[shape["tensor"]]
+    return tuple(unflatten(tensors, part) for part in shape) if isinstance(shape, list) else shape

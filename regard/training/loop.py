@@ -20,8 +20,9 @@ from regard.errors import RegardError
 from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.on_device import on_device
 from regard.training import checkpoint as checkpoints
+from regard.training.averaging import use_average
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.device import pick_device, session
+from regard.training.device import choose_threads, pick_device, session
 from regard.training.learner import DivergedError, Learner, Update
 from regard.training.memory import check_memory
 from regard.training.metrics import Metrics, Speed
@@ -30,7 +31,6 @@ from regard.training.schedule import learning_factor
 from regard.training.state import TrainResult, TrainState
 from regard.training.stop import Interrupt, Limits, divergence_error, is_too_high, observe_loss, observe_score
 from regard.training.task import Task
-from regard.training.threads import choose_threads
 from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, read_tensors, write_weights
 
@@ -226,7 +226,7 @@ class _Run:
         """Score the validation text; where the score is the best so far, keep the weights."""
         is_best = True
         average = self.learner.average
-        with nullcontext() if average is None else average.applied():
+        with use_average(average):
             score = self.task.evaluate(self.learner.model)
         if score is not None:
             if not math.isfinite(score.nats_per_token):

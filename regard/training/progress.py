@@ -75,12 +75,14 @@ class Silent:
 
 
 class Lines:
-    """A line every `every_seconds`, for logs and pipes."""
+    """A line every `every_seconds`, for logs and pipes; in a notebook one line that is written over itself."""
 
-    def __init__(self, out: TextIO | None = None, every_seconds: float = 10.0) -> None:
-        self._out, self._every, self._last = out or sys.stdout, every_seconds, 0.0
+    def __init__(self, out: TextIO | None = None, every_seconds: float = 10.0, width: int | None = None) -> None:
+        """`width` is that of the one line; None: one line after the other."""
+        self._out, self._every, self._width, self._last = out or sys.stdout, every_seconds, width, 0.0
         self._shown: Status | None = None
         self._latest: Status | None = None
+        self._is_mid_line = False
 
     def start(self, title: str) -> None:
         self._last = time.monotonic()
@@ -92,48 +94,23 @@ class Lines:
             self._print(status)
 
     def note(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        print("\n" * self._is_mid_line + text, file=self._out, flush=True)
+        self._is_mid_line = False
 
     def stop(self) -> None:
         if self._latest is not None and self._latest is not self._shown:
             self._print(self._latest)
+        if self._is_mid_line:
+            print(file=self._out, flush=True)
 
     def _print(self, status: Status) -> None:
+        if self._width is None:
+            self.note(f"{status.progress:4.0%}  {status.text()}")
+        else:
+            line = f"{status.progress:4.0%}  {status.text(self._width - 6)}"
+            print(f"\r{line:<{self._width}}", end="", file=self._out, flush=True)
+            self._is_mid_line = True
         self._last, self._shown = time.monotonic(), status
-        self.note(f"{status.progress:4.0%}  {status.text()}")
-
-
-class UpdatingLine:
-    """One line that is written over itself, four times a second at most: for notebooks, which have no cursor."""
-
-    def __init__(self, out: TextIO | None = None, every_seconds: float = 0.25, width: int = 100) -> None:
-        self._out, self._every, self._width = out or sys.stdout, every_seconds, width
-        self._last, self._latest = 0.0, ""
-
-    def start(self, title: str) -> None:
-        self.note(title)
-
-    def show(self, status: Status) -> None:
-        self._latest = f"{status.progress:4.0%}  {status.text(self._width - 6)}"
-        if time.monotonic() - self._last >= self._every:
-            self._write()
-
-    def note(self, text: str) -> None:
-        self._end_line()
-        print(text, file=self._out, flush=True)
-
-    def stop(self) -> None:
-        self._end_line()
-
-    def _end_line(self) -> None:
-        if self._latest:
-            self._write()
-            print(file=self._out, flush=True)
-        self._latest = ""
-
-    def _write(self) -> None:
-        self._last = time.monotonic()
-        print(f"\r{self._latest:<{self._width}}", end="", file=self._out, flush=True)
 
 
 class Bar:
@@ -171,7 +148,7 @@ def reporter(out: TextIO | None = None) -> Reporter:
     out = out or sys.stdout
     if out.isatty():
         return Bar()
-    return UpdatingLine(out) if _is_in_notebook() else Lines(out)
+    return Lines(out, every_seconds=0.25, width=100) if _is_in_notebook() else Lines(out)
 
 
 def _is_in_notebook() -> bool:

@@ -7,7 +7,7 @@ import torch
 from table_stepper import TableStepper
 from torch import Tensor
 
-from regard.decode.beam import Hypothesis, beam_search, rescore
+from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import BeamConfig
 from regard.decode.rules import IMPOSSIBLE, Rules
 from regard.errors import RegardError
@@ -164,15 +164,6 @@ def test_rules_leave_the_models_own_numbers_alone() -> None:
     changed = rules.apply(log_probs, np.array([[2]]), [None], np.array([True]))
     assert changed.tolist() == [[IMPOSSIBLE, 0.0, IMPOSSIBLE]]
     assert log_probs.tolist() == [[0.0, 0.0, 0.0]]
-
-
-def test_other_log_probabilities_make_another_order() -> None:
-    config = BeamConfig(length_penalty="length")
-    first, second = Hypothesis((1, 0), -1.0, -0.5), Hypothesis((2, 3, 4, 0), -4.0, -1.0)
-    assert rescore([first, second], [-3.0, -2.0], config) == [
-        Hypothesis((2, 3, 4, 0), -2.0, -0.5),
-        Hypothesis((1, 0), -3.0, -1.5),
-    ]
 
 
 def test_the_longest_text_depends_on_the_source() -> None:

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.training.carried import detach, flatten, unflatten
 from regard.training.checkpoint import (
     Checkpoint,
     checkpoint_folders,
@@ -19,6 +18,7 @@ from regard.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from regard.training.learner import detach, flatten, unflatten
 from regard.training.randomness import random_tensors, restore_random, seed_everything
 from regard.training.state import TrainState
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights

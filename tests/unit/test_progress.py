@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from tiny_training import run_tiny, stop_at
 
-from regard.training.progress import Bar, Lines, Silent, Status, UpdatingLine, reporter
+from regard.training.progress import Bar, Lines, Silent, Status, reporter
 
 
 def status(step: int = 5) -> Status:
@@ -117,25 +117,22 @@ def test_a_loss_that_exploded_is_not_written_out() -> None:
     assert text.startswith("step 5  1.23e+35 nats/token  6e+34 bits/byte")
 
 
-def test_a_notebook_gets_one_line_that_is_written_over() -> None:
-    out = io.StringIO()
-    line = UpdatingLine(out, every_seconds=0.0, width=40)
-    line.start("title")
-    line.show(status(1))
-    line.show(status(2))
-    line.note("a sentence")
-    line.stop()
-    first, rest, note, end = out.getvalue().split("\n")
-    assert (first, note, end) == ("title", "a sentence", "")
-    assert [part.rstrip() for part in rest.split("\r")[1:]] == [f" 25%  {status(n).text(34)}" for n in (1, 2, 2)]
-    assert {len(part) for part in rest.split("\r")[1:]} == {40}
-
-
-def test_a_notebook_is_known_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_gets_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
     def python(config: dict[str, object]) -> SimpleNamespace:
         return SimpleNamespace(get_ipython=lambda: SimpleNamespace(config=config))
 
-    monkeypatch.setitem(sys.modules, "IPython", python({"IPKernelApp": {}}))
-    assert isinstance(reporter(io.StringIO()), UpdatingLine)
-    monkeypatch.setitem(sys.modules, "IPython", python({"TerminalIPythonApp": {}}))
-    assert isinstance(reporter(io.StringIO()), Lines)
+    monkeypatch.setattr("time.monotonic", iter(range(100)).__next__)
+    written = []
+    for app in ("IPKernelApp", "TerminalIPythonApp"):
+        monkeypatch.setitem(sys.modules, "IPython", python({app: {}}))
+        out = io.StringIO()
+        told = reporter(out)
+        told.start("title")
+        told.show(status(1))
+        told.show(status(2))
+        told.note("a sentence")
+        told.stop()
+        written.append(out.getvalue().split("\n"))
+    line = [f" 25%  {status(n).text():<94}" for n in (1, 2)]
+    assert written[0] == ["title", f"\r{line[0]}\r{line[1]}", "a sentence", ""]
+    assert written[1] == ["title", "a sentence", f" 25%  {status(2).text()}", ""]

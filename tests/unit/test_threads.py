@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_training import run_tiny, same_runs, stop_at
 
-from regard.training import threads
+from regard.training import device
 from regard.training.checkpoint import latest_checkpoint, load_state
 from regard.training.state import TrainState
 
@@ -19,43 +19,43 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    monkeypatch.setattr(threads, "_usable_cpus", lambda: 8)
-    monkeypatch.setattr(threads, "_busy_cpus", lambda: 0.3)
+    monkeypatch.setattr(device, "_usable_cpus", lambda: 8)
+    monkeypatch.setattr(device, "_busy_cpus", lambda: 0.3)
     return monkeypatch
 
 
 def test_an_idle_machine_is_left_to_torch(machine: pytest.MonkeyPatch) -> None:
-    assert threads.choose_threads() == (8, None)
+    assert device.choose_threads() == (8, None)
 
 
 @pytest.mark.parametrize(("busy", "expected"), [(3.2, 5), (7.6, 1), (40.0, 1)])
 def test_a_busy_machine_gets_as_many_threads_as_cpus_are_idle(
     machine: pytest.MonkeyPatch, busy: float, expected: int
 ) -> None:
-    machine.setattr(threads, "_busy_cpus", lambda: busy)
-    chosen, note = threads.choose_threads()
+    machine.setattr(device, "_busy_cpus", lambda: busy)
+    chosen, note = device.choose_threads()
     assert chosen == expected
     assert note is not None
     assert note.startswith(f"Taking {expected} of 8 CPU threads: other programs keep this machine busy.")
 
 
 def test_a_quota_limits_the_threads(machine: pytest.MonkeyPatch) -> None:
-    machine.setattr(threads, "_usable_cpus", lambda: 2)
-    chosen, note = threads.choose_threads()
+    machine.setattr(device, "_usable_cpus", lambda: 2)
+    chosen, note = device.choose_threads()
     assert (chosen, note) == (2, "Taking 2 of 8 CPU threads: this process may use no more CPUs. Set runtime.n_threads "
                                  "to choose another number.")  # fmt: skip
 
 
 def test_a_number_that_the_user_has_set_is_taken(machine: pytest.MonkeyPatch) -> None:
     machine.setenv("OMP_NUM_THREADS", "8")
-    machine.setattr(threads, "_busy_cpus", lambda: 40.0)
-    assert threads.choose_threads() == (8, None)
+    machine.setattr(device, "_busy_cpus", lambda: 40.0)
+    assert device.choose_threads() == (8, None)
 
 
 def test_a_program_that_has_just_ended_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (6.0, 3.0, 1.0))
     monkeypatch.setattr(Path, "read_text", lambda self: "6.00 3.00 1.00 1/345 678")
-    assert threads._busy_cpus() == 0
+    assert device._busy_cpus() == 0
 
 
 def test_a_resumed_run_takes_the_threads_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
