@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from regard.config import RunConfig, mapping, read_yaml, with_settings
 from regard.errors import RegardError, naming_recipe
 from regard.lens.trace import trace
-from regard.run import engine, imports
+from regard.run import engine
 from regard.run import folder as run_folder
+from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
-from regard.tasks.language_model import LanguageModelRun
 from regard.tasks.table import AnyRun, build_config, choose_task, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.text.learning import Progress
@@ -28,7 +28,7 @@ Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 """A path to YAML, a mapping of the same form, a complete config, or None for every default."""
 Kind = TypeVar("Kind")
 
-__all__ = ["compare", "load", "plan", "report", "study", "trace", "train"]
+__all__ = ["compare", "export", "import_run", "load", "plan", "report", "study", "trace", "train"]
 
 
 def resolve(
@@ -163,13 +163,7 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
 
 def export(folder: str | Path, to: str | Path) -> None:
     """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
-    run = engine.load(folder, device="cpu")
-    task_of(run.config).export(run, Path(to))
-
-
-def import_run(source: str | Path, out: str | Path) -> tuple[LanguageModelRun, str]:
-    """Make a run folder of an ARPA file or a Hugging Face GPT-2 folder; and what is read otherwise than it says."""
-    return imports.import_run(source, out)
+    export_run(engine.load(folder, device="cpu"), to)
 
 
 def plan(

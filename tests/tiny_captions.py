@@ -21,7 +21,7 @@ from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_by_gradient
-from regard.training.result import TrainResult
+from regard.training.state import TrainResult
 from regard.training.teaching_config import TeachingConfig
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}

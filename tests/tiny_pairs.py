@@ -25,7 +25,7 @@ from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_by_gradient
-from regard.training.result import TrainResult
+from regard.training.state import TrainResult
 from regard.training.teaching_config import TeachingConfig
 
 COLOURS = {"red": "rot", "green": "grün", "blue": "blau"}

@@ -24,7 +24,7 @@ from regard.tasks.text_objective import TextObjective
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_by_gradient
 from regard.training.metrics import WALL_CLOCK, read_metrics
-from regard.training.result import TrainResult
+from regard.training.state import TrainResult
 
 VOCAB_SIZE = 11
 

@@ -47,7 +47,6 @@ def import_run(
     """
     from regard import api
 
-    run, note = api.import_run(source, out)
-    typer.echo(f"Wrote {run.folder}")
-    if note:
-        typer.echo(note)
+    notes: list[str] = []
+    run = api.import_run(source, out, notes.append)
+    typer.echo("\n".join([f"Wrote {run.folder}", *notes]))

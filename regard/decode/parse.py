@@ -9,7 +9,7 @@ from regard.data.tree_lines import TreeLimits, tree_of, written
 from regard.data.tree_pairs import FORMS
 from regard.data.trees import Tree
 from regard.decode.config import BeamConfig
-from regard.decode.lines import LinesDone, batches_by_tokens, decoded_lines
+from regard.decode.lines import LinesDone, batches_by_tokens, decode_lines
 from regard.decode.translate import Sentence, Translation, Translator
 from regard.decode.tree_constraint import TreeConstraint
 from regard.errors import RegardError
@@ -111,7 +111,7 @@ class Parser:
                 progress(replace(done, n_empty=done.n_empty - n_long, n_skipped=done.n_skipped + n_long))
 
         max_tokens = max_tokens or self.max_tokens
-        return decoded_lines(
+        return decode_lines(
             lines,
             read,
             self._parse,

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from regard.config import RunConfig, folder_of, mapping
 from regard.errors import RegardError
-from regard.models.gpt2_config import GPT2Config
 from regard.models.outline import outline_model
 from regard.models.table import model_entry
 from regard.run import folder as run_folder
@@ -31,7 +30,7 @@ from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.config import OptimizerConfig
 from regard.training.optimizer import highest_rate
-from regard.training.weights import check_finite, load_weights, read_tensors
+from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
 
 MAY_DIFFER = ("p_dropout",)
@@ -61,7 +60,7 @@ class Start:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return (self.path / "model.safetensors",) if self.is_run else hugging_face.weight_files(self.path)
+        return (self.path / "model.safetensors",) if self.is_run else hugging_face.list_weight_files(self.path)
 
     @cached_property
     def sha256(self) -> str:
@@ -76,8 +75,7 @@ class Start:
     def weights(self) -> dict[str, Tensor]:
         """By our names, in float32; what does not fit the model is refused."""
         if not self.is_run:
-            assert isinstance(self.model, GPT2Config)
-            return hugging_face.read_weights(self.path, self.model, self.tokenizer.vocab_size)
+            return hugging_face.read_weights(self.path, named_weights(self.outline()))
         weights = read_tensors(self.files[0])
         check_finite(weights, f"'{self.files[0]}'", "Take the file from a copy, or train that run again")
         load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares

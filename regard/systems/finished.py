@@ -137,6 +137,6 @@ def watched_by_all(runs: Sequence[FinishedRun]) -> tuple[str, tuple[str, ...]]:
         without = [run.name for run in runs if not run.curve(others[0])]
         notes.append(
             f"Validation scores are losses: {', '.join(without)} {'was' if len(without) == 1 else 'were'} not watched "
-            f"by {others[0]} (teaching.judged_by: {JUDGES[others[0]]})."
+            f"by {others[0]} (teaching.select_by: {JUDGES[others[0]]})."
         )
     return watched, tuple(notes)

@@ -17,7 +17,7 @@ from regard.data.pairs import Pairs
 from regard.data.prepared_captions import PreparedCaptions, square
 from regard.data.tree_lines import bracketed
 from regard.data.tree_pairs import FORMS, gold_tree
-from regard.decode.caption import MAX_LENGTH, captions_of
+from regard.decode.caption import MAX_LENGTH, write_captions
 from regard.decode.config import MAX_RATIO, BeamConfig
 from regard.decode.lines import batches_by_tokens
 from regard.errors import RegardError
@@ -175,7 +175,7 @@ def _parsing(run: ParsingRun, pairs: Pairs, beam: int) -> Decode:
 def _captioning(run: CaptionRun, prepared: PreparedCaptions, pictures: CaptionSet, beam: BeamConfig) -> Decode:
     def decode(batch: Numbers) -> list[str]:
         seen = torch.from_numpy(square(prepared.data, [pictures.numbers[i] for i in batch]))
-        return [best[0].text for best in captions_of(run.model, run.tokenizer, seen, beam)]
+        return [best[0].text for best in write_captions(run.model, run.tokenizer, seen, beam)]
 
     return decode
 

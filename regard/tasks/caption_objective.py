@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.data.caption_batches import CaptionBatches, padded
 from regard.data.caption_pairs import CaptionSet
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
-from regard.decode.caption import MAX_LENGTH, captions_of
+from regard.decode.caption import MAX_LENGTH, write_captions
 from regard.decode.config import BeamConfig
 from regard.models.captioner import Captioner
 from regard.models.efficientnet_lite import D_TRUNK
@@ -53,7 +53,7 @@ class CaptionObjective:
     ) -> None:
         """`features` are of all pictures, where the encoder is frozen: they are shown instead of the pictures."""
         self.prepared, self.train, self.teaching, self.seed, self.features = prepared, train, teaching, seed, features
-        self.select_by = teaching.judged_by
+        self.select_by = teaching.select_by
         self.batches = CaptionBatches(
             prepared.data,
             prepared.data.train,
@@ -135,7 +135,7 @@ class CaptionObjective:
         bits = nats / math.log(2) / n_bytes(valid)
         if self.select_by == "loss":
             return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
-        some, greedy = first_pictures(valid, self.teaching.max_judged), BeamConfig(beam=1, max_length=MAX_LENGTH)
+        some, greedy = first_pictures(valid, self.teaching.max_select_items), BeamConfig(beam=1, max_length=MAX_LENGTH)
         score = caption_bleu(model, self.prepared, some, greedy, self.features).score
         return Score(nats / n_tokens, bits, criterion=-score, more={"bleu": score})
 
@@ -151,7 +151,7 @@ def caption_bleu(
     texts = [
         best[0].text
         for _, seen in _show(prepared, split, features)
-        for best in captions_of(model, prepared.tokenizer, seen, config)
+        for best in write_captions(model, prepared.tokenizer, seen, config)
     ]
     return bleu(texts, split.captions, is_lowercase=True)
 

@@ -26,7 +26,7 @@ from regard.data.prepared_captions import (
     prepare_captions,
     texts_of,
 )
-from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
+from regard.decode.caption import MAX_LENGTH, Caption, measure_attention, write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.lens.picture_attention import PictureAttention
@@ -147,7 +147,7 @@ class CaptionRun:
     def captions(self, squares: Sequence[Square], config: BeamConfig | None = None) -> list[list[Caption]]:
         """The best captions of each picture, best first, in one batch."""
         seen = torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2)  # (B, 3, size, size)
-        return captions_of(self.model, self.tokenizer, seen, config or BeamConfig(max_length=MAX_LENGTH))
+        return write_captions(self.model, self.tokenizer, seen, config or BeamConfig(max_length=MAX_LENGTH))
 
     def describe(
         self, files: Sequence[Path], config: BeamConfig, tell_skipped: Callable[[str], None] | None = None
@@ -200,7 +200,7 @@ class CaptionRun:
         square = self.square(Path(picture)) if isinstance(picture, str | Path) else picture
         tokens = self._read(caption) if isinstance(caption, str) else caption.tokens
         seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2)
-        weights = looked_at(self.model, self.tokenizer, seen, tokens)  # (tokens, places)
+        weights = measure_attention(self.model, self.tokenizer, seen, tokens)  # (tokens, places)
         words, numbers = words_of_ids(self.tokenizer, tokens)
         if words:
             rows = ([i for i, n in enumerate(numbers) if n == number] for number in range(len(words)))
@@ -319,9 +319,9 @@ class CaptionTask:
                 f"train.n_accumulate {train.n_accumulate} is more than train.n_batch {train.n_batch}, and it is the "
                 "number of parts a batch is computed in. Lower it or raise train.n_batch."
             )
-        if teaching.judged_by not in ("loss", "bleu"):
+        if teaching.select_by not in ("loss", "bleu"):
             raise RegardError(
-                f"teaching.judged_by is {teaching.judged_by}, which is not for captions. Take loss or bleu."
+                f"teaching.select_by is {teaching.select_by}, which is not for captions. Take loss or bleu."
             )
         _model(config).seeing(config.section("data", CaptionConfig).size)  # which it must be able to take
         return config

@@ -23,8 +23,7 @@ from regard.data.prepared_text import PreparedText, encode_text, open_text, prep
 from regard.data.source import documents
 from regard.data.stream import Stream
 from regard.decode.config import SamplingConfig
-from regard.decode.generate import generate
-from regard.decode.stop import StopText
+from regard.decode.generate import StopText, generate
 from regard.errors import RegardError
 from regard.lens.trace import Trace, trace_text
 from regard.mixers.looking_back_config import PointerConfig
@@ -56,8 +55,8 @@ from regard.text.extended import ExtendedVocabulary
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import load_weights
-from regard.weights.arpa import export_arpa
-from regard.weights.hugging_face import export_hugging_face
+from regard.weights.arpa import write_arpa
+from regard.weights.hugging_face import describe_as_gpt2, write_hugging_face
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -307,7 +306,11 @@ class LanguageModelTask:
         )
 
     def export(self, run: LanguageModelRun, to: Path) -> None:
-        (export_arpa if isinstance(run.model, NgramModel) else export_hugging_face)(run, to)
+        if isinstance(run.model, NgramModel):
+            write_arpa(run.model, run.tokenizer, to)
+        else:
+            gpt2 = describe_as_gpt2(run.config.model_name, run.config.model, f"'{run.folder}'")
+            write_hugging_face(run.model, gpt2, run.tokenizer, to)
 
 
 def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:

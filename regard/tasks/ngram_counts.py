@@ -24,7 +24,7 @@ from regard.training.checkpoint import MODEL, clean_run_folder
 from regard.training.config import TrainConfig
 from regard.training.metrics import Metrics
 from regard.training.progress import Reporter, Silent, Status
-from regard.training.result import TrainResult
+from regard.training.state import TrainResult
 
 FEWEST_TOKENS = 1_000
 MAX_FITS = 8

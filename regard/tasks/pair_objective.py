@@ -48,7 +48,7 @@ class PairObjective:
     ) -> None:
         """`max_length`: longer pairs are not learned from; `skips_bad`: nor are those that a batch has no room for."""
         self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
-        self.greedy_score, self.select_by = greedy_score, teaching.judged_by
+        self.greedy_score, self.select_by = greedy_score, teaching.select_by
         self.valid = readable_pairs(model, prepared.valid)
         self.batches = PairBatches(
             prepared.train,
@@ -132,7 +132,7 @@ class PairObjective:
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
         if self.greedy_score is None:
             return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
-        score = self.greedy_score(model, valid.some(self.teaching.max_judged), self.teaching.max_tokens)
+        score = self.greedy_score(model, valid.some(self.teaching.max_select_items), self.teaching.max_tokens)
         return Score(nats / n_tokens, bits, criterion=-score, more={self.select_by: score})
 
 

@@ -39,7 +39,7 @@ from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 from regard.training.teaching_config import TeachingConfig
-from regard.weights.ctranslate2 import export_ctranslate2
+from regard.weights.ctranslate2 import write_ctranslate2
 
 MAX_TOKENS = 8192
 """Tokens of a batch that is decoded or scored."""
@@ -94,9 +94,9 @@ class PairTask:
                 f"The task is {self.name}, and the data hold {held}. Leave out `task`, or change the data."
             )
         allowed = ("loss", *self.greedy_scores(pairs))
-        if teaching.judged_by not in allowed:
-            given, rest = teaching.judged_by, " or ".join(allowed)
-            raise RegardError(f"teaching.judged_by is {given}, which is not for {self.name}. Take {rest}.")
+        if teaching.select_by not in allowed:
+            given, rest = teaching.select_by, " or ".join(allowed)
+            raise RegardError(f"teaching.select_by is {given}, which is not for {self.name}. Take {rest}.")
         return self.check_sections(config)
 
     def unused(self, config: RunConfig) -> Mapping[str, str]:
@@ -140,7 +140,7 @@ class PairTask:
             config.seed,
             max_length=pairs.max_length,
             skips_bad=pairs.skips_bad,
-            greedy_score=self.greedy_scores(pairs).get(teaching.judged_by),
+            greedy_score=self.greedy_scores(pairs).get(teaching.select_by),
         )
 
     def initialise(self, config: RunConfig, model: Seq2Seq, fitting: Fitting) -> None:
@@ -183,7 +183,11 @@ class PairTask:
         )
 
     def export(self, run: Any, to: Path) -> None:
-        export_ctranslate2(run, to)
+        tags, where = list(run.reader.tags), f"'{run.folder}'"
+        tokenizers = run.source_tokenizer, run.target_tokenizer
+        write_ctranslate2(
+            run.model, run.config.model, *tokenizers, to, where=where, tags=tags, is_parser=self.has_trees
+        )
 
 
 def _tell_left_out(config: RunConfig, model: Seq2Seq, data: PreparedPairs, objective: PairObjective) -> list[str]:

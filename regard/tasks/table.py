@@ -12,7 +12,7 @@ from typing import Any
 from regard.config import COMMON, RunConfig, folder_of, mapping
 from regard.errors import RegardError, nearest
 from regard.models.table import MODELS, model_entry
-from regard.settings import FieldHelp, Settings
+from regard.settings import FieldHelp, Settings, suggest_setting
 from regard.tasks.captions import CAPTIONS, CaptionRun
 from regard.tasks.language_model import LANGUAGE_MODEL, LanguageModelRun
 from regard.tasks.parsing import PARSING, ParsingRun
@@ -60,7 +60,7 @@ def build_config(given: Mapping[str, Any]) -> RunConfig:
     for key in given:
         if key not in _all_keys():
             raise RegardError(
-                f"Unknown key '{key}'.{nearest(str(key), _all_keys())} Allowed here: {', '.join(_all_keys())}."
+                f"Unknown key '{key}'.{suggest_setting(str(key), _all_keys())} Allowed here: {', '.join(_all_keys())}."
             )
     seed = given.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:

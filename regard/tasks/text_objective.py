@@ -15,11 +15,10 @@ from regard.errors import RegardError
 from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import GradientNextToken
 from regard.score.evaluate import Evaluation, evaluate
-from regard.training.config import OptimizerConfig, TrainConfig
+from regard.training.config import DEFAULT_CONTEXT, OptimizerConfig, TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
 from regard.training.optimizer import highest_rate
 
-DEFAULT_CONTEXT = 64
 # Recurrent models read the validation text in so many pieces side by side, each with its state carried: 16 times fewer
 # steps, and only the first tokens of each piece lack a past.
 N_LANES = 16

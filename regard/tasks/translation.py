@@ -13,7 +13,7 @@ from regard.data.pair_texts import told_skipped
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
-from regard.decode.forced import forced_nats, read_pair, scored_pairs
+from regard.decode.forced import force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
 from regard.errors import RegardError
 from regard.layers.record import Record
@@ -168,7 +168,7 @@ class TranslationRun:
         None stands for a pair without text and, where `skips_bad`, for one that cannot be scored; it is else an error
         with its number.
         """
-        return scored_pairs(self.translator(tag=self.reader.choose_tag(tag)), pairs, skips_bad=skips_bad)
+        return score_pairs(self.translator(tag=self.reader.choose_tag(tag)), pairs, skips_bad=skips_bad)
 
     def evaluate(
         self,
@@ -214,7 +214,7 @@ class TranslationRun:
         """Make the model write `target` for `source`: what each token costs, and where it attended."""
         pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
         record = Record()
-        (nats,) = forced_nats(self.model, self.target_tokenizer, [pair], record)
+        (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
         attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
         return ForcedTranslation(pair.source, tuple(pair.ids.tolist()), nats, attention)
@@ -223,7 +223,7 @@ class TranslationRun:
         """What the model computed when it was made to write `target` for `source`, by token of the target."""
         pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
         record = Record()
-        (nats,) = forced_nats(self.model, self.target_tokenizer, [pair], record)
+        (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         tokens = (*(self.target_tokenizer.token_text(i) for i in pair.ids.tolist()), "")[: len(nats)]
         taps = {name: record[name][0].float().cpu().numpy() for name in record}
         return Trace(tokens, nats, taps)

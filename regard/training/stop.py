@@ -62,7 +62,7 @@ class Limits:
 
 
 def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> bool:
-    """Note an evaluation: is it the best so far? Counts for early stopping and lowers a plateau schedule."""
+    """Count an evaluation, for early stopping and for a plateau schedule; returns whether it is the best so far."""
     best = min(state.scores, default=math.inf)
     state.last_eval_step = state.step
     state.scores.append(score.criterion)
@@ -80,16 +80,19 @@ def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> 
 
 
 def observe_loss(state: TrainState, nats_per_token: float, n_classes: int) -> bool:
-    """Note one update's loss: has it exploded?"""
-    ceiling = math.log(n_classes) + 1
+    """Count one update's loss; returns whether the loss has exploded."""
     if state.lowest_nats is None or nats_per_token < state.lowest_nats:
         state.lowest_nats = nats_per_token
-    is_high = nats_per_token > max(ceiling, 2 * state.lowest_nats)
-    state.n_high = state.n_high + 1 if is_high else 0
+    state.n_high = state.n_high + 1 if is_too_high(state, nats_per_token, n_classes) else 0
     return state.n_high >= MAX_HIGH_STEPS
 
 
-def diverged(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
+def is_too_high(state: TrainState, nats_per_token: float, n_classes: int) -> bool:
+    """Whether a loss is more than a nat worse than guessing, and more than twice the lowest so far."""
+    return nats_per_token > max(math.log(n_classes) + 1, 2 * (state.lowest_nats or 0.0))
+
+
+def divergence_error(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
     """The error that ends a run whose numbers went wrong."""
     kept = f"The last good checkpoint is {last_good}" if last_good else "No good checkpoint had been written yet"
     return RegardError(

@@ -8,17 +8,14 @@ from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.text.learning import word_tokenizer
 from regard.text.tokenizer import EOS, UNK, Tokenizer
-from regard.weights.exportable import Exportable
 
 
-def export_arpa(run: Exportable, path: Path | str) -> None:
-    """Write an n-gram run as ARPA (gzip where the name ends in .gz); each token is called what tokenizer.json says."""
-    if not isinstance(run.model, NgramModel):
-        raise RegardError(f"ARPA files hold n-gram models; '{run.folder}' is a run of {run.config.model_name}.")
-    if Path(path).is_dir():
+def write_arpa(model: NgramModel, tokenizer: Tokenizer, path: Path) -> None:
+    """Write an n-gram model as ARPA, gzip where the name ends in .gz; tokens are called what tokenizer.json says."""
+    if path.is_dir():
         raise RegardError(f"'{path}' is a folder; give the name of the ARPA file to write, such as words.arpa.gz.")
-    vocabulary = sorted(run.tokenizers[0].hf.get_vocab().items(), key=lambda item: item[1])
-    run.model.write_arpa(Path(path), [token for token, _ in vocabulary])
+    vocabulary = sorted(tokenizer.hf.get_vocab().items(), key=lambda item: item[1])
+    model.write_arpa(path, [token for token, _ in vocabulary])
 
 
 def read_arpa(path: Path) -> tuple[NgramModel, Tokenizer]:

@@ -21,7 +21,7 @@ import regard as package
 from regard import api
 from regard.cli.terminal import MAX_ROWS
 from regard.data.pictures import list_pictures
-from regard.decode.caption import Caption, looked_at
+from regard.decode.caption import Caption, measure_attention
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.tasks import captions as caption_task
@@ -267,7 +267,7 @@ def test_a_word_of_several_pieces_has_one_panel_and_its_name(
     texts = [pieces.tokenizer.token_text(token) for token in ids]
     assert texts[:5] == ["a", " ", "re", "d", " "]  # a space alone is no piece of a word
     square = pieces.square(picture)
-    rows = looked_at(pieces.model, pieces.tokenizer, torch.from_numpy(square[None]).permute(0, 3, 1, 2), ids)
+    rows = measure_attention(pieces.model, pieces.tokenizer, torch.from_numpy(square[None]).permute(0, 3, 1, 2), ids)
     starts = [i for i, text in enumerate(texts) if text.startswith(" ")]
     parts = np.split(np.arange(len(ids)), starts)
     expected = [rows[[i for i in part if texts[i] != " "]].mean(axis=0) for part in parts]

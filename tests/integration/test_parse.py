@@ -221,7 +221,7 @@ def test_the_best_weights_can_be_those_of_the_highest_f1(bank: Path, tmp_path: P
     data = {"train": str(bank), "valid": str(tmp_path / "valid.mrg"), "p_test": 0, "tree_words": "tag"}
     (tmp_path / "valid.mrg").write_text(LINES[0].replace("dog", "cat") + "\n" + LINES[1].replace("cat", "dog") + "\n")
     train = {"max_steps": 30, "eval_every": 10}
-    taught = MEMORISING["teaching"] | {"judged_by": "f1"}  # type: ignore[operator]
+    taught = MEMORISING["teaching"] | {"select_by": "f1"}  # type: ignore[operator]
     run = trained(bank, tmp_path / "run", data=data, train=train, teaching=taught)
     metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     scores = [line["f1"] for line in metrics if line["kind"] == "valid"]

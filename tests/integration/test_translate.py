@@ -161,7 +161,7 @@ def test_samples_are_those_of_python_whatever_the_window(regard: Any, pair_run: 
 
 def test_what_is_of_sampling_alone_is_refused_without_it(refuses: Any, pair_run: Path, lines: Path) -> None:
     words = ["translate", pair_run, lines]
-    refuses("--top-k, --seed: that is of sampling", "Add --sample", words=[*words, "--top-k", 3, "--seed", 1])
+    refuses("--top-k, --seed only apply with --sample", words=[*words, "--top-k", 3, "--seed", 1])
     refuses("--sample draws and --beam searches: leave out one", words=[*words, "--sample", "--beam", 3])
     refuses("top_p must be between 0 and 1, not 2", words=[*words, "--sample", "--top-p", 2])
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from regard.pair_run import PairRun
 from tiny_exported import tiny_pair_run
 from tiny_pairs import TEXTS
 
 from regard.decode.config import BeamConfig
-from regard.tasks.translation import TranslationRun
-from regard.weights.ctranslate2 import export_ctranslate2, spelled
+from regard.run.exchange import export_run
+from regard.weights.ctranslate2 import spell_vocabulary
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -38,20 +39,21 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def opened(run: TranslationRun, folder: Path) -> Any:
-    export_ctranslate2(run, folder)
+def opened(run: PairRun, folder: Path) -> Any:
+    export_run(run, folder)
     return ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
 
 
-def in_tokens(run: TranslationRun, texts: list[tuple[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+def in_tokens(run: PairRun, texts: list[tuple[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     sides = ((run.source_tokenizer, 0), (run.target_tokenizer, 1))
     sources, targets = (
-        [[spelled(tokenizer)[i] for i in tokenizer.encode(pair[side])] for pair in texts] for tokenizer, side in sides
+        [[spell_vocabulary(tokenizer)[i] for i in tokenizer.encode(pair[side])] for pair in texts]
+        for tokenizer, side in sides
     )
     return sources, targets
 
 
-def their_nats(translator: Any, run: TranslationRun, texts: list[tuple[str, str]]) -> list[np.ndarray]:
+def their_nats(translator: Any, run: PairRun, texts: list[tuple[str, str]]) -> list[np.ndarray]:
     return [-np.array(scored.log_probs) for scored in translator.score_batch(*in_tokens(run, texts))]
 
 
@@ -102,7 +104,7 @@ def test_a_beam_that_never_prunes_finds_the_same_best_texts(norm: str, tmp_path:
     assert len({tuple(result.hypotheses[0]) for result in results}) > 3
 
 
-def check_same_texts(run: TranslationRun, translator: Any, beam: int, max_length: int) -> list[Any]:
+def check_same_texts(run: PairRun, translator: Any, beam: int, max_length: int) -> list[Any]:
     """Theirs, if they are ours."""
     ours = run.translator(BeamConfig(beam=beam, max_length=max_length, length_penalty="none"))
     found = ours.all([ours.read(source) for source, _ in TEXTS])
@@ -111,7 +113,7 @@ def check_same_texts(run: TranslationRun, translator: Any, beam: int, max_length
         length_penalty=0, return_scores=True,
     )  # fmt: skip
     for result, (best, *_) in zip(results, found, strict=True):
-        assert result.hypotheses[0] == [spelled(run.target_tokenizer)[i] for i in best.tokens]
+        assert result.hypotheses[0] == [spell_vocabulary(run.target_tokenizer)[i] for i in best.tokens]
         assert result.scores[0] == pytest.approx(best.log_prob, abs=TOLERANCE)
     return results
 

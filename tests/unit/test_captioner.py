@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_captions import GRID, SIZE, TINY, tiny_captioner, tiny_captions
 
-from regard.decode.caption import captions_of, looked_at
+from regard.decode.caption import measure_attention, write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.layers.record import Record
@@ -145,7 +145,7 @@ def test_where_a_caption_looked_is_what_beam_search_saw(variant: str) -> None:
     model = tiny_captioner(prepared, variant)
     pictures = some_pictures(2)
     config = BeamConfig(beam=3, n_best=2, max_length=9)
-    found = captions_of(model, prepared.tokenizer, pictures, config)
+    found = write_captions(model, prepared.tokenizer, pictures, config)
     assert [len(best) for best in found] == [2, 2]
     for row, best in enumerate(found):
         for caption in best:
@@ -156,7 +156,7 @@ def test_where_a_caption_looked_is_what_beam_search_saw(variant: str) -> None:
             assert told == pytest.approx(caption.log_prob, abs=1e-4)
             assert caption.score == pytest.approx(caption.log_prob / len(inputs[0]), abs=1e-6)
         if "no attention" not in variant:
-            weights = looked_at(model, prepared.tokenizer, pictures[row : row + 1], best[0].tokens)
+            weights = measure_attention(model, prepared.tokenizer, pictures[row : row + 1], best[0].tokens)
             assert weights.shape == (max(1, len(best[0].tokens)), math.prod(model.grid))
             assert weights.sum(axis=1) == pytest.approx(np.ones(len(weights)), abs=1e-5)
 
@@ -166,12 +166,12 @@ def test_a_caption_is_never_longer_than_the_model_writes() -> None:
     model = tiny_captioner(prepared, "patches to transformer", max_context=4)
     torch.nn.init.normal_(model.target.embedding, std=3.0)
     config = BeamConfig(beam=2, max_length=50, min_length=4)
-    (best,) = captions_of(model, prepared.tokenizer, some_pictures(1), config)[0]
+    (best,) = write_captions(model, prepared.tokenizer, some_pictures(1), config)[0]
     assert len(best.tokens) in (3, 4)
     endless = tiny_captioner(prepared, "convolution to lstm")
-    (long,) = captions_of(endless, prepared.tokenizer, some_pictures(1), BeamConfig(beam=1, min_length=1000))[0]
+    (long,) = write_captions(endless, prepared.tokenizer, some_pictures(1), BeamConfig(beam=1, min_length=1000))[0]
     assert len(long.tokens) == 50  # where nobody says how long
-    assert looked_at(model, prepared.tokenizer, some_pictures(1), best.tokens).shape[0] == len(best.tokens)
+    assert measure_attention(model, prepared.tokenizer, some_pictures(1), best.tokens).shape[0] == len(best.tokens)
 
 
 @settings(max_examples=10)

@@ -14,7 +14,7 @@ from tiny_captions import GRID, SIZE, run_tiny_captions, tiny_caption_task, tiny
 from tiny_training import same_runs, stop_at
 
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
-from regard.decode.caption import captions_of
+from regard.decode.caption import write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.models.captioner import Captioner
@@ -30,7 +30,7 @@ VARIANTS = pytest.mark.parametrize("variant", GRID)
 FROZEN = "frozen efficientnet to lstm"
 EVERYTHING: dict[str, Any] = {
     "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
-    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "judged_by": "bleu"},
+    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "select_by": "bleu"},
     "checkpoint": {"every_steps": 3},
 }
 """All that draws random numbers or remembers something."""
@@ -39,7 +39,7 @@ EVERYTHING: dict[str, Any] = {
 def said_of(model: Captioner, prepared: PreparedCaptions, beam: int = 1, n: int = 12) -> list[str]:
     pictures = torch.from_numpy(square(prepared.data, range(n)))
     config = BeamConfig(beam=beam, max_length=10)
-    return [best[0].text for best in captions_of(model, prepared.tokenizer, pictures, config)]
+    return [best[0].text for best in write_captions(model, prepared.tokenizer, pictures, config)]
 
 
 @VARIANTS
@@ -209,7 +209,7 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
     from regard.training import caption_task
 
     texts = iter([Caption(f"{some.captions[i][1].upper()}", (), 0.0, 0.0)] for i in range(2))
-    monkeypatch.setattr(caption_task, "captions_of", lambda *_: [next(texts), next(texts)])
+    monkeypatch.setattr(caption_task, "write_captions", lambda *_: [next(texts), next(texts)])
     found = caption_bleu(model, prepared, some, BeamConfig())
     assert found.up_to == pytest.approx((100.0,) * 4)
     assert "nrefs:2" in found.signature
@@ -218,11 +218,11 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
 def test_judged_by_bleu_the_higher_is_the_better() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, "convolution to lstm")
-    score = tiny_caption_task(model, prepared, judged_by="bleu", max_judged=2).evaluate(model)
+    score = tiny_caption_task(model, prepared, select_by="bleu", max_select_items=2).evaluate(model)
     assert score is not None
-    assert score.judged == -score.more["bleu"]
+    assert score.criterion == -score.more["bleu"]
     assert 0 <= score.more["bleu"] <= 100
-    assert tiny_caption_task(model, tiny_captions(n_valid=0), judged_by="bleu").evaluate(model) is None
+    assert tiny_caption_task(model, tiny_captions(n_valid=0), select_by="bleu").evaluate(model) is None
 
 
 def test_memory_counts_no_gradient_of_what_is_frozen_and_less_where_features_are_there() -> None:
@@ -260,7 +260,7 @@ def test_long_captions_are_cut_where_a_transformer_writes() -> None:
 def test_metrics_hold_bleu(tmp_path: Path) -> None:
     prepared = tiny_captions()
     run_tiny_captions(
-        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"judged_by": "bleu"}
+        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"select_by": "bleu"}
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "bleu" in line] == [3, 6]

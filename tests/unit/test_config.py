@@ -86,3 +86,20 @@ def test_a_binary_recipe_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RegardError, match=r"cannot be read as a YAML recipe"):
         read_yaml(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("given", [{"lr": 1}, {"learning_rate": 1}, {"train": {"lr": 1}}, {"runtime": {"rate": 1}},
+                                   {"optimizer": {"learning_rate": 1}}])  # fmt: skip
+def test_a_common_name_of_a_setting_is_answered_with_its_own(given: dict[str, object]) -> None:
+    plain = {"data": {"train": "x.txt"}, "model": {"name": "lstm"}} | given
+    with pytest.raises(RegardError, match=r"Unknown key '[a-z._]+'\. Did you mean 'optimizer\.lr'\?"):
+        build_config(plain)
+
+
+def test_every_setting_that_a_common_name_leads_to_exists() -> None:
+    known = set()
+    for name in ("lstm", "transformer", "seq2seq"):
+        data = {"train": ["a.en", "a.de"] if name == "seq2seq" else "my.txt"}
+        whole = build_config({"data": data, "model": {"name": name}}).to_dict()
+        known |= {f"{section}.{key}" for section, keys in whole.items() if isinstance(keys, dict) for key in keys}
+    assert COMMON_NAMES.keys() <= known

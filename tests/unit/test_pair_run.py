@@ -204,7 +204,7 @@ def test_a_run_that_stops_early_says_why_and_shows_the_score_it_was_judged_by(
     monkeypatch.setattr(translation, "greedy_bleu", lambda *_: next(scripted))
     out = io.StringIO()
     train = {"max_steps": 50, "eval_every": 1, "patience": 2}
-    run = trained(tmp_path, reporter=Lines(out, every_seconds=0.0), train=train, teaching={"judged_by": "bleu"})
+    run = trained(tmp_path, reporter=Lines(out, every_seconds=0.0), train=train, teaching={"select_by": "bleu"})
     assert (
         "Stopped after step 4: no better score in 2 evaluations (train.patience). "
         "The best was at step 2, whose weights are kept.\n"

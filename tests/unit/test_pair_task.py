@@ -107,7 +107,7 @@ def test_a_task_counts_tokens_bytes_and_cost() -> None:
 def test_bleu_is_that_of_greedy_translations_of_some_pairs() -> None:
     valid = TEXTS[::2]
     model, prepared = built("bag to rnn", TEXTS, valid)
-    score = tiny_task(model, prepared, judged_by="bleu", max_judged=5).evaluate(model)
+    score = tiny_task(model, prepared, select_by="bleu", max_select_items=5).evaluate(model)
     assert score is not None
     translator = Translator(
         [model], prepared.source_tokenizer, prepared.target_tokenizer, BeamConfig(beam=1, max_ratio=2.0)
@@ -130,7 +130,7 @@ def test_judged_by_bleu_the_weights_with_the_highest_are_kept(tmp_path: Path, mo
     monkeypatch.setattr("tiny_pairs.greedy_bleu", scores)
     model, prepared = built("lstm to gru")
     result = run_tiny_pairs(
-        tmp_path, model, prepared, train={"max_steps": 8, "eval_every": 2}, teaching={"judged_by": "bleu"}
+        tmp_path, model, prepared, train={"max_steps": 8, "eval_every": 2}, teaching={"select_by": "bleu"}
     )
     assert result.best_step == 4
     kept = read_tensors(tmp_path / "model.safetensors")
@@ -145,25 +145,25 @@ def test_judged_by_bleu_the_weights_with_the_highest_are_kept(tmp_path: Path, mo
 def test_without_validation_pairs_the_last_weights_are_kept(tmp_path: Path) -> None:
     model, prepared = built("lstm to gru", TEXTS, [])
     assert tiny_task(model, prepared).evaluate(model) is None
-    for judged_by in ("loss", "bleu"):
+    for select_by in ("loss", "bleu"):
         model, prepared = built("lstm to gru", TEXTS, [])
-        folder = tmp_path / judged_by
-        result = run_tiny_pairs(folder, model, prepared, teaching={"judged_by": judged_by})
+        folder = tmp_path / select_by
+        result = run_tiny_pairs(folder, model, prepared, teaching={"select_by": select_by})
         assert (result.reason, result.best_step) == ("max_steps", None)
         kept = read_tensors(folder / "model.safetensors")
         last = read_tensors(folder / "state" / "step-00000006" / "model.safetensors")
         assert all(torch.equal(kept[name], last[name]) for name in kept)
 
 
-@pytest.mark.parametrize("judged_by", ["loss", "bleu"])
-def test_a_validation_pair_that_is_too_long_does_not_end_a_run(judged_by: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("select_by", ["loss", "bleu"])
+def test_a_validation_pair_that_is_too_long_does_not_end_a_run(select_by: str, tmp_path: Path) -> None:
     short = TEXTS[:3]
     model, prepared = built("transformer to transformer", TEXTS, [*short, LONG, (LONG[0], "haus"), ("the", LONG[1])])
-    task = tiny_task(model, prepared, judged_by=judged_by)
+    task = tiny_task(model, prepared, select_by=select_by)
     assert len(task.valid) == 3
-    alone = tiny_task(model, tiny_prepared(TEXTS, short), judged_by=judged_by)
+    alone = tiny_task(model, tiny_prepared(TEXTS, short), select_by=select_by)
     assert task.evaluate(model) == alone.evaluate(model)
-    result = run_tiny_pairs(tmp_path, model, prepared, teaching={"judged_by": judged_by})
+    result = run_tiny_pairs(tmp_path, model, prepared, teaching={"select_by": select_by})
     assert result.is_finished
     model, prepared = built("transformer to transformer", TEXTS, [LONG])
     assert tiny_task(model, prepared).evaluate(model) is None

@@ -172,11 +172,11 @@ def test_brackets_have_a_vocabulary_of_whole_words_of_their_own() -> None:
 
 
 def test_f1_judges_trees_and_nothing_else() -> None:
-    teaching = config(teaching={"judged_by": "f1"}).teaching
+    teaching = config(teaching={"select_by": "f1"}).teaching
     assert teaching is not None
-    assert teaching.judged_by == "f1"
-    with pytest.raises(RegardError, match=r"judged_by is f1, which is for trees .* Take loss or bleu"):
-        config(data={"train": "a.tsv"}, teaching={"judged_by": "f1"})
+    assert teaching.select_by == "f1"
+    with pytest.raises(RegardError, match=r"select_by is f1, which is for trees .* Take loss or bleu"):
+        config(data={"train": "a.tsv"}, teaching={"select_by": "f1"})
 
 
 def test_bpe_dropout_cuts_words_and_leaves_brackets() -> None:

@@ -1,9 +1,10 @@
-"""Run folders made of models that were trained elsewhere: ARPA files and Hugging Face folders."""
+"""Runs out to other programs, and in from them: ARPA files, Hugging Face and CTranslate2 folders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from safetensors.numpy import save_file
 
@@ -15,7 +16,7 @@ from regard.run.card import write_card
 from regard.run.engine import load
 from regard.run.initial_weights import read_start
 from regard.tasks.language_model import LanguageModelRun
-from regard.tasks.table import build_config
+from regard.tasks.table import build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import save_tensors
@@ -23,17 +24,25 @@ from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
 
 
-def import_run(source: Path | str, folder: Path | str) -> tuple[LanguageModelRun, str]:
-    """Make a run folder of an ARPA file or of a Hugging Face GPT-2 folder; and what is read otherwise than it says."""
-    if hugging_face.is_for_hugging_face(Path(source)):
-        return import_hugging_face(source, folder), hugging_face.read_config(Path(source))[-1]
-    return import_arpa(source, folder), ""
+def export_run(run: Any, to: Path | str) -> None:
+    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
+    task_of(run.config).export(run, Path(to))
 
 
-def import_arpa(path: Path | str, folder: Path | str) -> LanguageModelRun:
-    """Make a run folder of an ARPA file, with a tokenizer that splits at white space and knows the file's words."""
-    path, folder = Path(path), Path(folder)
+def import_run(source: Path | str, folder: Path | str, tell: Callable[[str], None] | None = None) -> LanguageModelRun:
+    """Make a run folder of an ARPA file, packed by gzip or not, or of a Hugging Face GPT-2 folder.
+
+    `tell` is told what is read otherwise than the folder says.
+    """
+    source, folder = Path(source), Path(folder)
     run_folder.check_free(folder, can_resume=False)
+    if not hugging_face.is_for_hugging_face(source):
+        return _import_arpa(source, folder)
+    return _import_gpt2(source, folder, tell or (lambda note: None))
+
+
+def _import_arpa(path: Path, folder: Path) -> LanguageModelRun:
+    """Make a run folder of an ARPA file, with a tokenizer that splits at white space and knows the file's words."""
     model, tokenizer = read_arpa(path)
     config = build_config(
         {"data": {"train": str(path)}, "tokenizer": {"kind": "word"}, "model": {"name": "ngram", "order": model.order}}
@@ -42,15 +51,15 @@ def import_arpa(path: Path | str, folder: Path | str) -> LanguageModelRun:
     return _write(folder, config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
 
 
-def import_hugging_face(path: Path | str, folder: Path | str) -> LanguageModelRun:
+def _import_gpt2(path: Path, folder: Path, tell: Callable[[str], None]) -> LanguageModelRun:
     """Make a run folder of a Hugging Face GPT-2 folder: the same model, not trained any further."""
-    path, folder = Path(path), Path(folder)
-    run_folder.check_free(folder, can_resume=False)
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
     start = read_start(path)
     weights, outline = start.weights(), start.outline()
+    if start.note:
+        tell(start.note)
     config = build_config(
         {
             "start_from": str(path),
