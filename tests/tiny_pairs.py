@@ -92,7 +92,7 @@ def tiny_task(
 ) -> PairObjective:
     taught = TeachingConfig.from_dict({"max_tokens": 60} | teaching)
     scores = {"bleu": greedy_bleu, "f1": partial(greedy_f1, "slot")}
-    greedy = scores.get(taught.judged_by)
+    greedy = scores.get(taught.select_by)
     return PairObjective(model, prepared, TrainConfig.from_dict(train or {}), taught, seed=3, greedy_score=greedy)
 
 

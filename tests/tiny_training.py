@@ -23,6 +23,7 @@ from regard.models.table import MODELS, build_model, model_config
 from regard.tasks.text_objective import TextObjective
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_by_gradient
+from regard.training.memory import MemoryEstimate, estimate_memory
 from regard.training.metrics import WALL_CLOCK, read_metrics
 from regard.training.state import TrainResult
 
@@ -63,6 +64,10 @@ def objective_on(model: LanguageModel, batches: Any) -> TextObjective:
     objective.batches, objective.per_epoch = batches, batches.per_epoch
     objective.carries_state = batches.order == "stream"
     return objective
+
+
+def memory_of(objective: Any, model: Any, optimizer: OptimizerConfig, runtime: RuntimeConfig) -> MemoryEstimate:
+    return estimate_memory(model, objective, objective.train, optimizer, runtime)
 
 
 def run_tiny(

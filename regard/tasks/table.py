@@ -5,7 +5,7 @@ A new kind of job is a file in this folder, a model in `regard/models`, and a li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -122,10 +122,16 @@ def _refuse_foreign(given: Mapping[str, Any], task: Task, model_name: str) -> No
     for key, value in given.items():
         if key not in allowed and value is not None:
             owners = [t.name for t in TASKS.values() if key in (*t.folders, *t.sections)]
-            raise RegardError(f"'{key}' is for {_join(owners)}, and {model_name} does {task.name}: leave it out.")
+            raise RegardError(
+                f"'{key}' is only for {_join(owners)}, and the model {model_name} is for {task.name}. Leave it out."
+            )
         if key in sections_of(task):
             mapping(given, key)  # a section that is none is refused before what it would hold
 
 
-def _join(names: Any) -> str:
-    return " and ".join(names)
+def _join(names: Sequence[str]) -> str:
+    """
+    >>> _join(["translation", "parsing", "captions"])
+    'translation, parsing and captions'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_captions import GRID, SIZE, run_tiny_captions, tiny_caption_task, tiny_captioner, tiny_captions
-from tiny_training import same_runs, stop_at
+from tiny_training import memory_of, same_runs, stop_at
 
 from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
 from regard.decode.caption import write_captions
@@ -48,8 +48,8 @@ def test_every_parameter_that_is_not_frozen_gets_a_finite_gradient(variant: str)
     prepared = tiny_captions(size=64 if variant == FROZEN else SIZE)
     for mode in ("teacher", "free"):
         model = tiny_captioner(prepared, variant)
-        lesson = tiny_caption_task(model, prepared, {"n_batch": 18}, mode=mode).lesson
-        lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal.backward()
+        objective = tiny_caption_task(model, prepared, {"n_batch": 18}, mode=mode)
+        objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
         for name, parameter in model.named_parameters():
             if name.startswith("encoder.network."):
                 assert parameter.grad is None
@@ -62,8 +62,8 @@ def test_every_parameter_that_is_not_frozen_gets_a_finite_gradient(variant: str)
 def test_an_efficientnet_that_is_not_frozen_learns_too() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, FROZEN, is_frozen=False)
-    lesson = tiny_caption_task(model, prepared, {"n_batch": 4}).lesson
-    lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal.backward()
+    objective = tiny_caption_task(model, prepared, {"n_batch": 4})
+    objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
     assert all(p.grad is not None for p in model.encoder.network.parameters())  # type: ignore[union-attr]
 
 
@@ -71,11 +71,11 @@ def test_an_efficientnet_that_is_not_frozen_learns_too() -> None:
 def test_eight_pictures_can_be_memorised_and_are_described(variant: str) -> None:
     prepared = tiny_captions(n_valid=4, n_said=1)
     model = tiny_captioner(prepared, variant, d_model=32)
-    lesson = tiny_caption_task(model, prepared, {"n_batch": 8}, smoothing=0.0).lesson
+    objective = tiny_caption_task(model, prepared, {"n_batch": 8}, smoothing=0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for index in range(200):
-        tensors, n_tokens, _ = lesson.at(index)
-        loss = lesson.loss(model, lesson.body(model), tensors, None, 0)
+        tensors, n_tokens, _ = objective.at(index)
+        loss = objective.loss(model, objective.body(model), tensors, None, 0)
         optimizer.zero_grad()
         (loss.goal / n_tokens).backward()
         optimizer.step()
@@ -138,10 +138,10 @@ def test_frozen_features_are_computed_once_and_teach_what_the_pictures_teach(tmp
     assert told == [12]  # found in the cache
     losses = []
     for given in (None, features):
-        lesson = tiny_caption_task(model, prepared, features=given).lesson
-        tensors, n_tokens, _ = lesson.at(5)
+        objective = tiny_caption_task(model, prepared, features=given)
+        tensors, n_tokens, _ = objective.at(5)
         assert tensors[0].shape[1] == (3 if given is None else 320)
-        losses.append((lesson.loss(model, lesson.body(model), tensors, None, 5).goal.item(), n_tokens))
+        losses.append((objective.loss(model, objective.body(model), tensors, None, 5).goal.item(), n_tokens))
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
     for split in (prepared.data.train, prepared.data.valid):
         plain, quick = (sum_caption_nats(model, prepared, split, given) for given in (None, features))
@@ -229,14 +229,14 @@ def test_memory_counts_no_gradient_of_what_is_frozen_and_less_where_features_are
     prepared = tiny_captions()
     model = tiny_captioner(prepared, FROZEN)
     optimizer, runtime = OptimizerConfig(), RuntimeConfig(device="cpu")
-    seen = tiny_caption_task(model, prepared).memory(model, optimizer, runtime)
+    seen = memory_of(tiny_caption_task(model, prepared), model, optimizer, runtime)
     learned = sum(4 * p.numel() for p in model.parameters() if p.requires_grad)
     assert (seen.gradients, seen.optimizer) == (learned, 2 * learned)
     assert seen.weights == sum(4 * p.numel() for p in model.parameters()) > 10 * learned
     with torch.device("meta"):
         outline = tiny_captioner(prepared, "convolution to lstm")
     one, two = (
-        tiny_caption_task(outline, prepared, {"n_batch": n}).memory(outline, optimizer, runtime) for n in (4, 8)
+        memory_of(tiny_caption_task(outline, prepared, {"n_batch": n}), outline, optimizer, runtime) for n in (4, 8)
     )
     assert two.activations == 2 * one.activations
 
@@ -252,7 +252,7 @@ def test_a_batch_of_pictures_that_does_not_fit_says_what_to_lower(tmp_path: Path
 def test_long_captions_are_cut_where_a_transformer_writes() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, "patches to transformer", max_context=3)
-    tensors = tiny_caption_task(model, prepared).lesson.at(0).tensors
+    tensors = tiny_caption_task(model, prepared).at(0).tensors
     assert tensors[1].shape[1] == 3
     assert np.isfinite(sum_caption_nats(model, prepared, prepared.data.valid)[0])
 

@@ -6,8 +6,9 @@ import pytest
 
 from regard.config import read_yaml, with_settings
 from regard.errors import RegardError
-from regard.models.table import models_for
+from regard.models.table import MODELS, models_for
 from regard.run.folder import load_config
+from regard.settings import COMMON_NAMES
 from regard.tasks.table import build_config
 
 GIVEN = {"data": {"train": "my.txt"}, "model": {"name": "lstm", "d_model": 64}}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_pairs import GRID, TEXTS, run_tiny_pairs, tiny_pair_model, tiny_prepared, tiny_task
-from tiny_training import lasting_metrics, stop_at
+from tiny_training import lasting_metrics, memory_of, stop_at
 
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Translator
@@ -40,9 +40,9 @@ def test_parts_of_a_batch_give_the_update_of_the_whole(variant: str) -> None:
     for n_accumulate in (1, 3, 5):
         model, prepared = built(variant, texts, [])
         task = tiny_task(model.double(), prepared, {"n_accumulate": n_accumulate}, max_tokens=200)
-        assert task.lesson.at(0).n_tokens % 3
+        assert task.at(0).n_tokens % 3
         learner = Learner(
-            model, task.lesson, train=TrainConfig(n_accumulate=n_accumulate),
+            model, task, train=TrainConfig(n_accumulate=n_accumulate),
             optimizer=OptimizerConfig(name="sgd", max_grad_norm=None), runtime=CPU,
         )  # fmt: skip
         learner.update(0, lr=1.0)
@@ -57,8 +57,8 @@ def test_smoothed_labels_by_hand(variant: str) -> None:
     """(1-ε) (-log P(y)) + ε mean_v(-log p(v)), with all V probabilities written out; p is the vocabulary's own."""
     model, prepared = built(variant)
     model = model.double().eval()
-    lesson = tiny_task(model, prepared, smoothing=0.3).lesson
-    source, source_mask, inputs, targets, mask, *rest = lesson.at(0).tensors
+    objective = tiny_task(model, prepared, smoothing=0.3)
+    source, source_mask, inputs, targets, mask, *rest = objective.at(0).tensors
     h, _ = model.hidden(inputs, model.encode(source, source_mask, rest[0] if rest else None))
     states = h.h if model.copies else h
     log_p = (
@@ -67,7 +67,7 @@ def test_smoothed_labels_by_hand(variant: str) -> None:
     log_P = model(source, source_mask, inputs, rest[0] if rest else None)
     true = -log_P.gather(2, targets[..., None])[..., 0]
     expected = (0.7 * true + 0.3 * -log_p.mean(dim=-1))[mask].sum()
-    found = lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0)
+    found = objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0)
     assert abs(found.goal - expected) < 1e-10 * expected
     assert abs(found.nats - true[mask].sum()) < 1e-10 * expected
 
@@ -76,10 +76,10 @@ def test_smoothed_labels_by_hand(variant: str) -> None:
 def test_the_nats_of_lessons_are_the_sum_that_is_evaluated(smoothing: float) -> None:
     model, prepared = built("lstm to gru")
     task = tiny_task(model.double().eval(), prepared, smoothing=smoothing)
-    lesson = task.lesson
+    objective = task
     total = sum(
-        lesson.loss(model, lesson.body(model), lesson.at(i).tensors, None, i).nats.item()
-        for i in range(lesson.per_epoch)
+        objective.loss(model, objective.body(model), objective.at(i).tensors, None, i).nats.item()
+        for i in range(objective.per_epoch)
     )
     nats, n_tokens = sum_nats(model, prepared.train, max_tokens=1000)
     assert abs(total - nats) < 1e-9
@@ -218,7 +218,7 @@ def kept_for_backward(model: Seq2Seq, task: PairObjective) -> int:
         kept[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
-    source, source_mask, inputs, _, _, *rest = task.lesson.at(0).tensors
+    source, source_mask, inputs, _, _, *rest = task.at(0).tensors
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model.hidden(inputs, model.encode(source, source_mask, rest[0] if rest else None))
     return sum(tensor.untyped_storage().nbytes() for address, tensor in kept.items() if address not in own)
@@ -228,7 +228,7 @@ def kept_for_backward(model: Seq2Seq, task: PairObjective) -> int:
 def test_memory_is_estimated_within_a_factor_of_two(variant: str) -> None:
     model, prepared = built(variant, TEXTS * 4, [], d_model=128)  # narrower, the fixed room of a fused LSTM counts most
     task = tiny_task(model, prepared, max_tokens=700)
-    estimate = task.memory(model.train(), OptimizerConfig(), CPU)
+    estimate = memory_of(task, model.train(), OptimizerConfig(), CPU)
     n = 4 * model.n_parameters
     assert (estimate.weights, estimate.gradients, estimate.optimizer, estimate.average) == (n, n, 2 * n, 0)
     assert 0.5 < estimate.activations / kept_for_backward(model, task) < 2
@@ -237,9 +237,9 @@ def test_memory_is_estimated_within_a_factor_of_two(variant: str) -> None:
 @SOME
 def test_memory_grows_with_batches_and_falls_with_parts(variant: str) -> None:
     model, prepared = built(variant, TEXTS * 10, [])
-    sizes = [tiny_task(model, prepared, max_tokens=n).memory(model, OptimizerConfig(), CPU) for n in (90, 900)]
+    sizes = [memory_of(tiny_task(model, prepared, max_tokens=n), model, OptimizerConfig(), CPU) for n in (90, 900)]
     assert np.isclose(sizes[1].activations / sizes[0].activations, 10, rtol=0.05)
-    parts = tiny_task(model, prepared, {"n_accumulate": 5}, max_tokens=900).memory(model, OptimizerConfig(), CPU)
+    parts = memory_of(tiny_task(model, prepared, {"n_accumulate": 5}, max_tokens=900), model, OptimizerConfig(), CPU)
     assert np.isclose(5 * parts.activations / sizes[1].activations, 1, rtol=0.05)
     assert parts.loss < sizes[1].loss
 

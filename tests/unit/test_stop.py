@@ -10,6 +10,7 @@ import pytest
 from regard.errors import RegardError
 from regard.settings import Settings
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.device import pick_device
 from regard.training.objective import Score
 from regard.training.state import TrainState
 from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, divergence_error, observe_loss, observe_score
