@@ -60,7 +60,11 @@ def resolve(
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    return build_config(apply_start(given, begun))
+    whole = apply_start(given, begun)
+    if begun is None and mapping(whole, "model").get("name") is not None:
+        whole = choose_task(whole).adapt(whole)
+    config = build_config(whole)
+    return task_of(config).complete(config)
 
 
 def _with_data(given: Mapping[str, Any], names: list[str], start_from: object) -> dict[str, Any]:

@@ -61,6 +61,8 @@ def train(
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
             facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
             run_folder.begin(folder, config, tokenizers, facts)
+        elif config != open_folder(folder).config:  # trained longer, say: the folder says what its weights come from
+            run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)
 

@@ -28,9 +28,10 @@ from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
-from regard.tasks.table import build_config
+from regard.tasks.table import build_config, task_of
 from regard.tasks.task import IMPORTED, InitialWeights, OpenRun, RunFacts
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.weights import read_tensors
 
 FORMAT = 1
@@ -66,6 +67,10 @@ def begin(folder: Path, config: RunConfig, tokenizers: Sequence[Tokenizer], fact
     for tokenizer, name in zip(tokenizers, TOKENIZERS, strict=False):
         tokenizer.save(folder / name)
     write_facts(folder, facts)
+    write_config(folder, config)
+
+
+def write_config(folder: Path, config: RunConfig) -> None:
     write_atomically(folder / "config.yaml", config.to_yaml().encode())
 
 
@@ -125,24 +130,24 @@ def check_resumable(folder: Path) -> None:
 
 
 def check_same(folder: Path, config: RunConfig) -> None:
-    """Refuse to resume a run with another config than it was begun with; name the first difference."""
-    before, now = load_config(folder / "config.yaml").to_dict(), config.to_dict()
+    """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
+    begun = load_config(folder / "config.yaml")
+    before, now = task_of(begun).complete(begun).to_dict(), config.to_dict()
     for section in now:
         old, new = before[section], now[section]
-        if old == new:
-            continue
         if not isinstance(new, dict) or not isinstance(old, dict):
-            raise _differs(folder, section, old, new)
+            _check_equal(folder, section, old, new)
+            continue
         for key in {**old, **new}:
-            if old.get(key) != new.get(key):
-                raise _differs(folder, f"{section}.{key}", old.get(key), new.get(key))
+            _check_equal(folder, f"{section}.{key}", old.get(key), new.get(key))
 
 
-def _differs(folder: Path, key: str, old: object, new: object) -> RegardError:
-    return RegardError(
-        f"'{folder}' was begun with {key} = {old!r}, and now {key} = {new!r} is asked for. "
-        "Resume it without changes, or train the new config in another --out."
-    )
+def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
+    if old != new and key not in MAY_CHANGE_ON_RESUME:
+        raise RegardError(
+            f"'{folder}' was begun with {key} = {old!r}, and now {key} = {new!r} is asked for. Resume it without this "
+            "change, or train the new config in another --out."
+        )
 
 
 def open_folder(folder: Path) -> OpenRun:

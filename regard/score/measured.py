@@ -16,7 +16,11 @@ class Figure:
 
     @property
     def text(self) -> str:
-        return f"{self.value:,.{self.n_digits}f}"
+        """
+        >>> Figure("perplexity", 1234.567).text, Figure("perplexity", 1.8e9).text
+        ('1,234.57', '1.8e+09')
+        """
+        return f"{self.value:,.{self.n_digits}f}" if abs(self.value) < 1e6 else f"{self.value:.3g}"
 
 
 @dataclass(frozen=True)

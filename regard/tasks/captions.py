@@ -33,6 +33,7 @@ from regard.lens.picture_attention import PictureAttention
 from regard.lens.trace import Trace
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
+from regard.models.outline import outline_model
 from regard.models.picture_encoder import EfficientNetPictures
 from regard.score.measured import Figure, Measured
 from regard.score.target_loss import TargetLoss
@@ -311,6 +312,14 @@ class CaptionTask:
             )
         kept = {key: value for key, value in given.items() if key != "train"}
         return {**kept, "pictures": names[0], "captions": names[1]}
+
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return given
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        size = config.section("data", CaptionConfig).size
+        is_recurrent = outline_model(config.model_name, config.model, 2, size).bridge is not None
+        return config.with_section("optimizer", config.optimizer.complete(is_recurrent))
 
     def check(self, config: RunConfig) -> RunConfig:
         train, teaching = config.train, config.section("teaching", TeachingConfig)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.config import RunConfig
+from regard.config import RunConfig, mapping
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
@@ -29,6 +29,7 @@ from regard.lens.trace import Trace, trace_text
 from regard.mixers.looking_back_config import PointerConfig
 from regard.models.gradient_model import GradientModel
 from regard.models.next_token import NextToken, as_next_token, check_numbers
+from regard.models.outline import outline_model
 from regard.models.pointer import PointerModel
 from regard.models.table import model_entry
 from regard.score.evaluate import Evaluation, evaluate
@@ -194,6 +195,27 @@ class LanguageModelTask:
 
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         return {**given, "train": names[0] if len(names) == 1 else list(names)}
+
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a model sees at most is what it is trained on: other positions would be read, and never be learned."""
+        model, n_context = mapping(given, "model"), mapping(given, "train").get("n_context")
+        names = [line.name for line in model_entry(model["name"]).config.help()]
+        if "max_context" not in names or not isinstance(n_context, int) or given.get("start_from") is not None:
+            return given
+        limit = model.get("max_context")
+        if isinstance(limit, int) and n_context < limit:
+            raise RegardError(
+                f"train.n_context is {n_context} and model.max_context {limit}: the positions after {n_context} would "
+                "never be trained, but be read when a text is scored. Leave out one of the two, or make them equal."
+            )
+        return given if limit is not None else {**given, "model": {**model, "max_context": n_context}}
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        if model_entry(config.model_name).is_counted:
+            return config
+        mixer = outline_model(config.model_name, config.model, 2).mixer
+        filled = config.with_section("optimizer", config.optimizer.complete(mixer.carries_state))
+        return filled.with_section("train", config.train.complete(mixer.max_context))
 
     def check(self, config: RunConfig) -> RunConfig:
         train = config.train

@@ -18,6 +18,7 @@ from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
 from regard.errors import RegardError, nearest
+from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
 from regard.tasks import gradient
 from regard.tasks.decoder_start import begin_decoder, check_decoder
@@ -85,6 +86,13 @@ class PairTask:
 
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         return {**given, "train": names[0] if len(names) == 1 else list(names)}
+
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return given
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        is_recurrent = outline_model(config.model_name, config.model, 2, None).bridge is not None
+        return config.with_section("optimizer", config.optimizer.complete(is_recurrent))
 
     def check(self, config: RunConfig) -> RunConfig:
         pairs, teaching = config.section("data", PairsConfig), config.section("teaching", TeachingConfig)

@@ -232,8 +232,14 @@ class Task(Protocol):
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """The plain `data` section for what `--data` names; `given` is the section before."""
 
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The plain config of a new run, with settings that were left open and follow from others that were set."""
+
     def check(self, config: RunConfig) -> RunConfig:
         """The config, completed by what follows from its other sections; RegardError where two contradict."""
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        """The config with numbers in place of nulls that stand for what suits the model."""
 
     def unused(self, config: RunConfig) -> Mapping[str, str]:
         """Settings that do nothing here, as `section` or `section.key`, and why."""
