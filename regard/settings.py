@@ -98,7 +98,7 @@ class Settings:
     def __post_init__(self) -> None:
         hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = _coerced(getattr(self, f.name), hints[f.name], f.name)
+            value = _coerce(getattr(self, f.name), hints[f.name], f.name)
             _check_allowed(value, f.metadata, f.name)
             object.__setattr__(self, f.name, value)
         self.check()
@@ -112,27 +112,27 @@ class Settings:
         if not isinstance(given, Mapping):
             raise RegardError(f"{where or 'the config'} must be a mapping of keys to values, not {given!r}.")
         names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        given = cls._with_new_names(given, where)
+        given = cls._rename(given, where)
         for key in given:
             if key not in names:
                 raise RegardError(
-                    f"Unknown key '{_dotted(where, str(key))}'.{suggest_setting(str(key), names, where)} "
+                    f"Unknown key '{_join_names(where, str(key))}'.{suggest_setting(str(key), names, where)} "
                     f"Allowed here: {', '.join(names)}."
                 )
         required = [f.name for f in dataclasses.fields(cls) if f.default is MISSING]  # type: ignore[arg-type]
         for name in required:
             if name not in given:
-                raise RegardError(f"'{_dotted(where, name)}' is required: {cls.help_of(name).doc}.")
+                raise RegardError(f"'{_join_names(where, name)}' is required: {cls.help_of(name).doc}.")
         try:
             return cls(**given)
         except _ValueError as error:
-            raise RegardError(_dotted(where, str(error))) from None
+            raise RegardError(_join_names(where, str(error))) from None
 
     @classmethod
-    def _with_new_names(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """The same values under the names that fields have now; an old name is told once."""
+    def _rename(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Give values the names that fields have now; an old name is told once."""
         for old in cls.renamed.keys() & given.keys():
-            _tell_renamed(_dotted(where, old), _dotted(where, cls.renamed[old]))
+            _tell_renamed(_join_names(where, old), _join_names(where, cls.renamed[old]))
         return {cls.renamed.get(key, key): value for key, value in given.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-def _dotted(where: str, key: str) -> str:
+def _join_names(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
@@ -214,7 +214,7 @@ def _kind_text(hint: Any, limits: str = "") -> str:
 _NO = object()
 
 
-def _coerced(value: Any, hint: Any, where: str) -> Any:
+def _coerce(value: Any, hint: Any, where: str) -> Any:
     result = _try(value, hint)
     if result is _NO:
         as_list = "" if _try([value], hint) is _NO else f" Write a list in brackets: [{value}]."

@@ -10,7 +10,7 @@ from regard.systems.result import Reached, Watched
 N_LEVELS = 5
 
 
-def reached(
+def find_reached(
     curves: Sequence[Sequence[Watched]], levels: Sequence[float] = (), *, is_upwards: bool
 ) -> tuple[Reached, ...]:
     """For the levels given, or for round ones, from the easiest on."""

@@ -119,7 +119,10 @@ def _busy_cpus() -> float:
     except OSError:
         return 0.0
     try:
-        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1  # this process runs too
+        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+        states = [
+            (task / "stat").read_text().rpartition(")")[2].split()[0] for task in Path("/proc/self/task").iterdir()
+        ]
     except (OSError, ValueError, IndexError):
         return minute
-    return min(minute, running)
+    return min(minute, running - states.count("R"))  # the threads of this process are not others'

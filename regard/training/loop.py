@@ -179,7 +179,7 @@ class _Run:
         """Why the run is over, or None."""
         if self.train.patience is not None and self.state.n_since_best >= self.train.patience:
             return "patience"
-        return self.limits.reached(self.state)
+        return self.limits.find_reached(self.state)
 
     def updates(self, is_watched: Callable[[], bool]) -> Iterator[Update]:
         """Make updates up to one after which there is more to do, at once where the run `is_watched`."""
@@ -190,7 +190,7 @@ class _Run:
         def is_awaited(step: int, tokens: int) -> bool:
             every = (self.config.log_every, self.train.eval_every, self.config.every_steps)
             is_due = any(n is not None and step % n == 0 for n in every) or self._is_save_due_by_time()
-            return is_due or is_watched() or self.limits.reached(at(step, tokens)) is not None
+            return is_due or is_watched() or self.limits.find_reached(at(step, tokens)) is not None
 
         return self.learner.updates(
             self.state.step, self.state.tokens, lambda step, tokens: self._rate(at(step, tokens)), is_awaited

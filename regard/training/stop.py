@@ -50,8 +50,8 @@ class Limits:
         ]
         return min(1.0, max(spent))
 
-    def reached(self, state: TrainState) -> str | None:
-        """The name of the limit that is reached, or None."""
+    def find_reached(self, state: TrainState) -> str | None:
+        """Find the limit that is reached: its name, or None."""
         if self.max_steps is not None and state.step >= self.max_steps:
             return "max_steps"
         if self.max_tokens is not None and state.tokens >= self.max_tokens:

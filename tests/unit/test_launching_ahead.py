@@ -12,7 +12,7 @@ from tiny_training import lasting_metrics, objective_on, run_tiny, same_runs, ti
 from regard.errors import RegardError
 from regard.tasks.text_objective import batches_for
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.training.learner import DivergedError, Learner
+from regard.training.learner import DivergedError, Launched, Learner
 
 
 @pytest.fixture
@@ -87,3 +87,24 @@ def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) 
         bad.wait()
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, before[name]), name
+
+
+def test_an_update_is_read_while_the_next_is_under_way_unless_somebody_waits_for_it(
+    tmp_path: Path, launched: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    launch, wait = Learner.launch, Launched.wait
+
+    def noted_launch(self: Learner, index: int, lr: float) -> Any:
+        events.append(f"launch {index}")
+        return launch(self, index, lr)
+
+    def noted_wait(self: Launched, since: float = 0.0) -> Any:
+        events.append("wait")
+        return wait(self, since)
+
+    monkeypatch.setattr(Learner, "launch", noted_launch)
+    monkeypatch.setattr(Launched, "wait", noted_wait)
+    run_tiny(tmp_path, train={"max_steps": 5, "eval_every": 3}, checkpoint={"log_every": 100})
+    ahead = ["launch 0", "launch 1", "wait", "launch 2", "wait", "wait"]  # the evaluation after step 3 waits
+    assert events == [*ahead, "launch 3", "launch 4", "wait", "wait"]

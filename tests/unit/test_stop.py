@@ -30,10 +30,10 @@ def test_progress_is_that_of_the_nearest_limit() -> None:
 
 def test_the_first_limit_reached_is_named() -> None:
     several = limits(max_steps=100, max_tokens=1000, max_seconds=5.0)
-    assert several.reached(TrainState(step=99, tokens=999, seconds=4.9)) is None
-    assert several.reached(TrainState(step=100)) == "max_steps"
-    assert several.reached(TrainState(tokens=1000)) == "max_tokens"
-    assert several.reached(TrainState(seconds=5.0)) == "max_seconds"
+    assert several.find_reached(TrainState(step=99, tokens=999, seconds=4.9)) is None
+    assert several.find_reached(TrainState(step=100)) == "max_steps"
+    assert several.find_reached(TrainState(tokens=1000)) == "max_tokens"
+    assert several.find_reached(TrainState(seconds=5.0)) == "max_seconds"
 
 
 def test_epochs_are_steps_and_without_any_limit_there_is_a_default() -> None:

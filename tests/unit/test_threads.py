@@ -53,9 +53,11 @@ def test_a_number_that_the_user_has_set_is_taken(machine: pytest.MonkeyPatch) ->
 
 
 def test_a_program_that_has_just_ended_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"/proc/loadavg": "6.00 3.00 1.00 5/345 678"}
     monkeypatch.setattr("os.getloadavg", lambda: (6.0, 3.0, 1.0))
-    monkeypatch.setattr(Path, "read_text", lambda self: "6.00 3.00 1.00 1/345 678")
-    assert device._busy_cpus() == 0
+    monkeypatch.setattr(Path, "iterdir", lambda self: iter([self / "1", self / "2", self / "3"]))
+    monkeypatch.setattr(Path, "read_text", lambda self: files.get(str(self), f"{self.parent.name} (a b) R 1 1"))
+    assert device._busy_cpus() == 2  # five threads run now, and three of them are this program's
 
 
 def test_a_resumed_run_takes_the_threads_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
