@@ -8,7 +8,7 @@ DEMO := demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps
 
-.PHONY: help demo test check lint format bench clean
+.PHONY: help demo test check lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -49,6 +49,9 @@ lint: $(DEV)  ## ruff and mypy
 
 format: $(DEV)  ## let ruff rewrite the code
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+docs: $(CORE)  ## write docs/settings.md, the reference of every setting, anew
+	@$(BIN)/python docs/make_settings.py
 
 bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/train_step.py
