@@ -17,7 +17,7 @@ from regard.systems.examples import examples_of
 from regard.systems.finished import FinishedRun, watched_by_all
 from regard.systems.judge import Judge, judge_of
 from regard.systems.material import Material, digest
-from regard.systems.reach import reached
+from regard.systems.reach import find_reached
 from regard.systems.result import KIND, LOSS, SCHEMA, Duel, Setup, System, SystemsComparison, Watched
 from regard.systems.seeds import group_names, mean_curve, widened
 from regard.systems.words import headline
@@ -70,7 +70,7 @@ def compared(
         data=data,
         command=command,
     )
-    found = reached([system.curve for system in systems], levels, is_upwards=setup.is_watched_upwards)
+    found = find_reached([system.curve for system in systems], levels, is_upwards=setup.is_watched_upwards)
     ranked = [systems[i] for i in order]
     return SystemsComparison(
         kind=KIND,
