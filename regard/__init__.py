@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from regard import api
     from regard.api import compare, load, plan, study, trace, train
     from regard.comparison.result import Comparison
     from regard.lens.trace import Trace
@@ -56,6 +57,7 @@ __all__ = [
     "Trace",
     "TranslationRun",
     "__version__",
+    "api",
     "compare",
     "compare_runs",
     "load",
@@ -67,6 +69,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "api":  # so that the command line need not import it, and torch with it, to print its help
+        return import_module("regard.api")
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), "AnyRun" if name == "Run" else name)

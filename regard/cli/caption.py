@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import regard
+from regard.cli.caption_terminal import print_drawn, print_n_skipped, print_skipped
 from regard.cli.options import (
     Alpha,
     AsJson,
@@ -20,6 +22,7 @@ from regard.cli.options import (
     RunFolder,
     SkipBad,
 )
+from regard.decode.config import BeamConfig
 
 if TYPE_CHECKING:
     from regard.decode.caption import Caption
@@ -64,13 +67,10 @@ def caption(
 
       regard caption runs/flickr8k 'photos/*.png' --n-best 3 --json
     """
-    from regard import CaptionRun, api
-    from regard.cli.caption_terminal import print_drawn, print_n_skipped, print_skipped
-    from regard.data.pictures import list_pictures
-    from regard.decode.config import BeamConfig
+    from regard.data.pictures import list_pictures  # Pillow and matplotlib take long to start
     from regard.report.captions import CaptionDrawing
 
-    loaded = api.load(run, device, precision, kind=CaptionRun)
+    loaded = regard.load(run, device, precision, kind=regard.CaptionRun)
     config = BeamConfig(
         beam=max(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
         no_repeat_ngram=no_repeat,

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import terminal
+from regard.config import mapping, with_settings
 from regard.errors import RegardError
 
 
@@ -20,8 +22,6 @@ def models(
 
       regard models lstm
     """
-    from regard.cli import terminal
-
     terminal.print_models(name)
 
 
@@ -49,9 +49,6 @@ def data(
 
       regard data posts.csv --set data.field=body
     """
-    from regard.cli import terminal
-    from regard.config import mapping, with_settings
-
     given = with_settings({}, settings or [], "data.field=body")
     if unknown := given.keys() - {"data"}:
         raise RegardError(f"--set {unknown.pop()}: only settings of data are used here, such as data.field=body.")

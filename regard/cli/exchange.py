@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import regard
+
 
 def export_run(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, or a Transformer of pairs.")],
@@ -26,9 +28,7 @@ def export_run(
       [dim]a Transformer that translates or parses; ctranslate2.Translator loads it (extra: export):[/dim]
       regard export runs/en-de fast-en-de
     """
-    from regard import api
-
-    api.export(run, to)
+    regard.api.export(run, to)
     typer.echo(f"Wrote {to}")
 
 
@@ -45,8 +45,6 @@ def import_run(
       [dim]a folder with config.json, model.safetensors and tokenizer.json (or vocab.json and merges.txt):[/dim]
       regard import gpt2 --out runs/gpt2
     """
-    from regard import api
-
     notes: list[str] = []
-    run = api.import_run(source, out, notes.append)
+    run = regard.api.import_run(source, out, notes.append)
     typer.echo("\n".join([f"Wrote {run.folder}", *notes]))

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+import regard
+from regard.cli import lines
 from regard.cli.options import Device, Tag
 
 
@@ -30,8 +32,7 @@ def bleu(
 
       regard bleu transformer.out -r test.de --other lstm.out
     """
-    from regard.cli import lines
-    from regard.score.bootstrap import paired_bootstrap
+    from regard.score.bootstrap import paired_bootstrap  # sacreBLEU takes long to start
     from regard.score.translation import bleu as bleu_of
     from regard.score.translation import chrf as chrf_of
 
@@ -77,8 +78,6 @@ def align(
 
       regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
     """
-    from regard import TranslationRun, api
-    from regard.cli import lines
     from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
 
     sources, targets = lines.read_aligned([source, target])
@@ -87,7 +86,7 @@ def align(
         same_sentences(len(sources), len(wanted))  # before any work is done
         for number, (s, t, links) in enumerate(zip(sources, targets, wanted, strict=True), start=1):
             links.check(len(s.split()), len(t.split()), f"{gold}, line {number}")
-    loaded = api.load(run, device, kind=TranslationRun)
+    loaded = regard.load(run, device, kind=regard.TranslationRun)
     found = (loaded.align(s, t, to) for s, t in zip(sources, targets, strict=True))
     if wanted is not None:
         print(alignment_error_rate(list(found), wanted))

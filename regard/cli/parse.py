@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import regard
+from regard.cli import lines as sources
 from regard.cli.options import (
     AsJson,
     BatchTokens,
@@ -21,6 +23,12 @@ from regard.cli.options import (
     Tag,
     Window,
 )
+from regard.cli.terminal import console
+from regard.data.tree_lines import bracketed
+from regard.decode.config import BeamConfig
+from regard.errors import RegardError
+from regard.files import write_atomically
+from regard.report.trees import tree_svg, tree_text
 
 if TYPE_CHECKING:
     from regard.decode.parse import Parse
@@ -60,14 +68,11 @@ def parse(
       [dim]pictures for a page, and one JSON object a line:[/dim]
       regard parse runs/treebank sentences.txt --svg pictures --json
     """
-    from regard import ParsingRun, api
-    from regard.cli import lines as sources
-    from regard.decode.config import BeamConfig
-    from regard.errors import RegardError
-
     if draw and as_json:
         raise RegardError("--draw draws trees for people, --json writes objects for programs. Leave one of them out.")
-    loaded, *more = (api.load(folder, device, precision, kind=ParsingRun) for folder in (run, *(others or ())))
+    loaded, *more = (
+        regard.load(folder, device, precision, kind=regard.ParsingRun) for folder in (run, *(others or ()))
+    )
     parser = loaded.parser(BeamConfig(beam=beam), others=more, tag=loaded.reader.choose_tag(to))
     if svg is not None:
         _make_folder(svg)
@@ -84,10 +89,6 @@ def parse(
 
 def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_another: bool) -> str:
     """One parse as it is printed."""
-    from regard.cli.terminal import console
-    from regard.data.tree_lines import bracketed
-    from regard.report.trees import tree_text
-
     text = "" if parsed.tree is None else bracketed(parsed.tree)
     if as_json:
         return json.dumps({"line": number, "tree": text, "log_prob": parsed.log_prob}, ensure_ascii=False)
@@ -97,16 +98,11 @@ def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_anothe
 
 
 def _write_svg(path: Path, parsed: Parse) -> None:
-    from regard.files import write_atomically
-    from regard.report.trees import tree_svg
-
     if parsed.tree is not None:
         write_atomically(path, tree_svg(parsed.tree).encode())
 
 
 def _make_folder(folder: Path) -> None:
-    from regard.errors import RegardError
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
+
+from regard.cli.terminal import console, plain_table
+from regard.data.recipes import copy_recipes, list_recipes, read_recipe
 
 
 def _complete(begun: str) -> list[str]:
-    from regard.data.recipes import list_recipes
-
     return [name for name in list_recipes() if name.startswith(begun)]
 
 
@@ -33,19 +35,12 @@ def recipes(
       [dim]all of them, into a folder:[/dim]
       regard recipes --copy recipes
     """
-    from regard.data.recipes import copy_recipes, list_recipes, read_recipe
-
     if copy is not None:
         for path in copy_recipes(name, copy):
             typer.echo(path)
     elif name is not None:
         typer.echo(read_recipe(name), nl=False)
     else:
-        # Rich is imported only where a table is drawn.
-        from rich.markup import escape
-
-        from regard.cli.terminal import console, plain_table
-
         table = plain_table("recipe", "what it is")
         for key, sentence in list_recipes().items():
             table.add_row(f"[bold]{key}[/bold]", escape(sentence))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import regard
+from regard.cli import terminal
 from regard.cli.options import Quiet, Set
 
 
@@ -43,12 +45,9 @@ def study(
       [dim]your own translations, in files train.en, train.de, train.fr and so on:[/dim]
       regard study zero-shot --set data=FOLDER
     """
-    from regard import api
-    from regard.cli import terminal
-
     if name is None:
         terminal.print_studies()
         return
     with terminal.progress_bar(quiet)() as progress:
-        found = api.study(name, runs=run or (), settings=settings or (), out=out, progress=progress)
-    terminal.print_study(found, Path(out) if out is not None else api.study_folder(name))
+        found = regard.study(name, runs=run or (), settings=settings or (), out=out, progress=progress)
+    terminal.print_study(found, Path(out) if out is not None else regard.api.study_folder(name))

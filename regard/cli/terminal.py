@@ -16,6 +16,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from regard.data.builtin import BUILTIN
+from regard.data.pairs_config import PairsConfig
+from regard.models.table import MODELS, model_entry
+from regard.text.config import TokenizerConfig
+from regard.training.progress import Reporter, Silent
+from regard.training.progress import reporter as training_reporter
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
     from regard.tasks.table import AnyRun
     from regard.tasks.task import Evaluation, ProgressBar, Rehearsal
     from regard.text.learning import Progress
-    from regard.training.progress import Reporter
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -39,8 +45,6 @@ SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange
 
 def print_models(name: str | None) -> None:
     """The table of models, or everything that can be set for one."""
-    from regard.models.table import MODELS, model_entry
-
     if name is None:
         table = plain_table("model", "what it is", "paper")
         for key, entry in MODELS.items():
@@ -55,7 +59,7 @@ def print_models(name: str | None) -> None:
 
 def _print_settings(name: str) -> None:
     """Every setting of a model's recipe, but for those that do nothing for it."""
-    from regard.tasks.table import example_config, list_settings, task_of
+    from regard.tasks.table import example_config, list_settings, task_of  # with torch, which takes long to start
 
     config = example_config(name)
     task = task_of(config)
@@ -72,9 +76,7 @@ def _print_settings(name: str) -> None:
 
 def print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
     """The built-in texts and the forms of a source, or what the named sources hold."""
-    from regard.data.builtin import BUILTIN
-    from regard.data.pairs_config import PairsConfig
-    from regard.data.preview import choose_config
+    from regard.data.preview import choose_config  # with numpy, which takes long to start
 
     if sources:
         config = choose_config(sources, settings)
@@ -108,8 +110,7 @@ def print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
 
 
 def _print_text(config: DataConfig) -> None:
-    from regard.data.prepared_text import prepare_text
-    from regard.text.config import TokenizerConfig
+    from regard.data.prepared_text import prepare_text  # with numpy and tokenizers, which take long to start
 
     with draw_progress() as progress:
         prepared = prepare_text(config, TokenizerConfig(kind="byte"), progress=progress)
@@ -275,10 +276,7 @@ def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int, as_j
 
 def reporter(is_quiet: bool) -> Reporter:
     """Who is told how a training goes: a bar on a terminal, a line now and then elsewhere, or nobody."""
-    from regard.training.progress import Silent
-    from regard.training.progress import reporter as loud
-
-    return Silent() if is_quiet else loud()
+    return Silent() if is_quiet else training_reporter()
 
 
 def progress_bar(is_quiet: bool) -> ProgressBar:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import regard
+from regard.cli import terminal
 from regard.cli.options import Quiet, Set, SkipBad
 
 EXAMPLES = """
@@ -65,14 +67,11 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Train one model and write a run folder that explains itself."""
-    from regard import api
-    from regard.cli import terminal
-
     settings = [*(settings or ()), *(["data.skips_bad=true"] if skip_bad else [])]
     if dry_run:
-        terminal.print_plan(api.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
+        terminal.print_plan(regard.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
         return
-    run = api.train(
+    run = regard.train(
         recipe,
         model=model,
         data=data,

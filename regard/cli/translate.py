@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import regard
+from regard.cli import lines as sources
 from regard.cli.options import (
     Alpha,
     AsJson,
@@ -27,9 +29,10 @@ from regard.cli.options import (
     TopP,
     Window,
 )
+from regard.decode.config import BeamConfig, SamplingConfig
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.decode.config import SamplingConfig
     from regard.decode.translate import Translation
 
 Beam = Annotated[
@@ -119,11 +122,7 @@ def _translate_lines(
     where: tuple[str, str],
 ) -> Iterator[tuple[int, Translation, str | None, bool]]:
     """Number of the line, translation, alignment, and whether somebody waits for it."""
-    from regard import TranslationRun, api
-    from regard.cli import lines as sources
-    from regard.decode.config import BeamConfig
-
-    loaded, *more = (api.load(folder, *where, kind=TranslationRun) for folder in (run, *others))
+    loaded, *more = (regard.load(folder, *where, kind=regard.TranslationRun) for folder in (run, *others))
     tag = loaded.reader.choose_tag(to)
     translator = loaded.translator(BeamConfig(**search), others=more, tag=tag, sampling=sampling)
     is_typed = sources.is_typed(file)
@@ -155,8 +154,6 @@ def _line(number: int, translation: Translation, links: str | None, n_best: int,
 
 def _width(beam: int | None, n_best: int) -> int:
     """The width of the beam: wide enough for what is wanted of it."""
-    from regard.errors import RegardError
-
     if beam is not None and n_best > beam:
         raise RegardError(
             f"--n-best {n_best} of a search that keeps {beam}: make --beam {n_best} at least, or leave it out."
@@ -166,9 +163,6 @@ def _width(beam: int | None, n_best: int) -> int:
 
 def _sampling(is_asked: bool, beam: int | None, given: dict[str, float | int | None]) -> SamplingConfig | None:
     """How targets are drawn; None: they are searched for."""
-    from regard.decode.config import SamplingConfig
-    from regard.errors import RegardError
-
     chosen = {name: value for name, value in given.items() if value is not None}
     if not is_asked:
         if chosen:

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+import regard
+from regard.cli import lines, pair_terminal, terminal
 from regard.cli.options import AsJson, Device, Precision, RunFolder, SkipBad, Tag, TopK, TopP
+from regard.errors import RegardError
 
 Prompt = Annotated[str, typer.Option("--prompt", "-p", help="Text to continue; empty: start from scratch.")]
 MinP = Annotated[
@@ -43,10 +46,7 @@ def generate(
 
       regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
     """
-    from regard import LanguageModelRun, api
-    from regard.cli import terminal
-
-    loaded = api.load(run, device, precision, kind=LanguageModelRun)
+    loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)
     pieces = loaded.stream(
         prompt,
         n=n,
@@ -94,19 +94,15 @@ def score(
       [dim]the pairs that a translator finds least likely:[/dim]
       regard score runs/multi30k train.en train.de | sort -n | head
     """
-    from regard import LanguageModelRun, TranslationRun, api
-    from regard.cli import lines, pair_terminal, terminal
-    from regard.errors import RegardError
-
-    loaded = api.load(run, device)
-    if isinstance(loaded, TranslationRun):
+    loaded = regard.load(run, device)
+    if isinstance(loaded, regard.TranslationRun):
         if target is None:
             raise RegardError(f"'{run}' translates: give the sources and their targets, as two files of lines.")
         sources, targets = lines.read_aligned([Path(file), target])
         scores = loaded.scores(zip(sources, targets, strict=True), to, skips_bad=skip_bad)
         pair_terminal.print_scored_pairs(sources, targets, scores, as_json)
         return
-    if not isinstance(loaded, LanguageModelRun):
+    if not isinstance(loaded, regard.LanguageModelRun):
         raise RegardError(
             f"'{run}' is no language model and no translator: score it on its test data with regard eval."
         )
@@ -158,10 +154,7 @@ def evaluate(
       [dim]pictures, a folder and its captions:[/dim]
       regard eval runs/flickr8k --data photos --data captions.txt
     """
-    from regard import api
-    from regard.cli import terminal
-
-    found = api.evaluate(
-        api.load(run, device), data, split=split, stride=stride, beam=beam, tag=to, skips_bad=skip_bad or None
+    found = regard.api.evaluate(
+        regard.load(run, device), data, split=split, stride=stride, beam=beam, tag=to, skips_bad=skip_bad or None
     )
     terminal.print_evaluation(found, as_json)
