@@ -59,5 +59,5 @@ class PictureAttention:
 
     @property
     def even(self) -> float:
-        """What each place has where all count the same."""
+        """The share of each place under even attention."""
         return 1.0 / int(self.weights[0].size)

@@ -10,17 +10,8 @@ from PIL import Image, ImageDraw
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.lens.picture_attention import PictureAttention
-from regard.report.caption_panels import (
-    GROUND,
-    INK,
-    SOFT,
-    encoded,
-    fitted_to,
-    font,
-    paste_framed,
-    shaded,
-    shortened,
-)
+from regard.report import caption_panels as panels
+from regard.report.palette import INK, SOFT
 
 N_PICTURES = 10  # on a sheet; a caption more would not be looked at
 PICTURE, PANEL, N_COLUMNS = 156, 88, 10  # pixels: the picture at the left, a word's panel; panels in a row
@@ -36,7 +27,7 @@ def draw_sheet(examples: Sequence[PictureAttention]) -> Image.Image:
     if not examples:
         raise RegardError("There is no caption to show. Give at least one.")
     heights = [_height(shown) for shown in examples[:N_PICTURES]]
-    sheet = Image.new("RGB", (RIGHT + BETWEEN, BETWEEN + sum(height + BETWEEN for height in heights)), GROUND)
+    sheet = Image.new("RGB", (RIGHT + BETWEEN, BETWEEN + sum(height + BETWEEN for height in heights)), panels.GROUND)
     y = BETWEEN
     for shown, height in zip(examples, heights, strict=False):
         _draw(sheet, shown, y)
@@ -48,28 +39,33 @@ def write_sheet(examples: Sequence[PictureAttention], path: Path) -> Path:
     """Write a sheet as a PNG of 256 colours, a third of the bytes that all of them would take.
 
     Colours are chosen to lie near all that there are and then moved to the means of what they stand for. Chosen by how
-    many pixels they stand for, as Pillow does unless told, nearly all of them are the greys of the dark panels.
+    many pixels they stand for, as Pillow does by default, nearly all of them are the greys of the dark panels.
     """
     sheet = draw_sheet(examples)
     few = sheet.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
-    write_atomically(path, encoded(few, "PNG", optimize=True))
+    write_atomically(path, panels.encode_image(few, "PNG", optimize=True))
     return path
 
 
 def _height(shown: PictureAttention) -> int:
     """What a picture and its panels take."""
     n_rows = -(-len(shown.words) // N_COLUMNS)
-    picture, panel = (len(fitted_to(shown.picture, width)) for width in (PICTURE, PANEL))
+    picture, panel = (len(panels.resize_to(shown.picture, width)) for width in (PICTURE, PANEL))
     return max(picture + LABEL, TITLE + n_rows * (panel + LABEL))
 
 
 def _draw(sheet: Image.Image, shown: PictureAttention, top: int) -> None:
-    picture, small = fitted_to(shown.picture, PICTURE), fitted_to(shown.picture, PANEL)
+    picture, small = panels.resize_to(shown.picture, PICTURE), panels.resize_to(shown.picture, PANEL)
     pen = ImageDraw.Draw(sheet)
-    paste_framed(sheet, picture, BETWEEN, top)
-    pen.text((BETWEEN, top + len(picture) + 4), shortened(shown.name, PICTURE, 12, pen), SOFT, font(12))
-    pen.text((LEFT, top), shortened(" ".join(shown.words), RIGHT - LEFT, 16, pen), INK, font(16))
+    panels.paste_with_frame(sheet, picture, BETWEEN, top)
+    pen.text(
+        (BETWEEN, top + len(picture) + 4),
+        panels.shorten_text(shown.name, PICTURE, 12, pen),
+        SOFT,
+        panels.load_font(12),
+    )
+    pen.text((LEFT, top), panels.shorten_text(" ".join(shown.words), RIGHT - LEFT, 16, pen), INK, panels.load_font(16))
     for i, (word, weights) in enumerate(zip(shown.words, shown.weights, strict=True)):
         x, y = LEFT + i % N_COLUMNS * (PANEL + GAP), top + TITLE + i // N_COLUMNS * (len(small) + LABEL)
-        paste_framed(sheet, shaded(small, weights, LINE_WIDTH), x, y)
-        pen.text((x, y + len(small) + 3), shortened(word, PANEL, 12, pen), INK, font(12))
+        panels.paste_with_frame(sheet, panels.shade_picture(small, weights, LINE_WIDTH), x, y)
+        pen.text((x, y + len(small) + 3), panels.shorten_text(word, PANEL, 12, pen), INK, panels.load_font(12))

@@ -14,9 +14,9 @@ from PIL import Image
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.lens.picture_attention import PictureAttention, Weights
-from regard.report.caption_panels import cover, encoded, write_panels
+from regard.report.caption_panels import cover, encode_image, write_panels
 from regard.report.caption_sheet import write_sheet
-from regard.report.shell import folded, report_page, section, text_of
+from regard.report.shell import fold, report_page, section, text_of
 
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
 
@@ -80,7 +80,7 @@ def _example(shown: PictureAttention, index: int) -> str:
         for word, share, shade in zip(shown.words, shown.strongest, shades, strict=True)
     )
     references = "".join(f"<li>{escape(text)}</li>" for text in shown.references)
-    people = folded("What people said", f"<ul>{references}</ul>") if references else ""
+    people = fold("What people said", f"<ul>{references}</ul>") if references else ""
     name = f'<p class="name">{escape(shown.name)}</p>' if shown.name else ""
     return (
         f"<style>#e{index} .picture {{ background-image: url({_data_uri(shown.picture)}); "
@@ -96,9 +96,9 @@ def _cover_uri(weights: Weights, size: tuple[int, int]) -> str:
     """What lies over a picture of `size`, or over one as large as its line needs, as a data URI."""
     larger = max(1.0, PAGE_SIDE / size[1])
     image = Image.fromarray(cover(weights, (round(size[0] * larger), round(size[1] * larger))))
-    return f"data:image/png;base64,{base64.b64encode(encoded(image, 'PNG')).decode()}"
+    return f"data:image/png;base64,{base64.b64encode(encode_image(image, 'PNG')).decode()}"
 
 
 def _data_uri(picture: NDArray[np.uint8]) -> str:
-    data = encoded(Image.fromarray(picture), "JPEG", quality=90)
+    data = encode_image(Image.fromarray(picture), "JPEG", quality=90)
     return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"

@@ -30,47 +30,13 @@ class Series:
     band: Sequence[tuple[float, float, float]] = ()
 
 
-@dataclass(frozen=True)
-class Frame:
-    """Where the plot lies and how data become pixels; x is logarithmic and y is not, unless it is said otherwise.
-
-    What a logarithmic y-axis has no place for, zero, lies below the picture: a line that falls to it falls out.
-    """
-
-    width: int
-    height: int
-    x_low: float
-    x_high: float
-    y_low: float
-    y_high: float
-    left: int = 52
-    right: int = 118
-    top: int = 14
-    bottom: int = 44
-    is_x_log: bool = True
-    is_y_log: bool = False
-
-    def x(self, value: float) -> float:
-        share = _share(value, self.x_low, self.x_high, self.is_x_log)
-        return self.left + share * (self.width - self.left - self.right)
-
-    def y(self, value: float) -> float:
-        share = _share(value, self.y_low, self.y_high, self.is_y_log) if value > 0 or not self.is_y_log else -1.0
-        return self.height - self.bottom - share * (self.height - self.top - self.bottom)
-
-
-def _share(value: float, low: float, high: float, is_log: bool) -> float:
-    """How far `value` is on the way from `low` to `high`."""
-    return math.log(value / low) / math.log(high / low) if is_log else (value - low) / (high - low)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plot:
     """What a chart says beside its lines.
 
     `y_text` writes a value in a tip, `tick_text` one beside a logarithmic y-axis (None: as in a tip). `measured_at` are
-    the few x that were measured: these are marked on the axis and dotted on the lines. Two plots to be compared share
-    their limits.
+    the few x that were measured: these are marked on the axis and dotted on the lines. Two plots that are to be
+    compared are given the same limits.
     """
 
     title: str
@@ -86,24 +52,64 @@ class Plot:
     measured_at: Sequence[float] = ()
 
 
+@dataclass(frozen=True)
+class Frame:
+    """Where a plot lies in its picture, and how data become pixels.
+
+    What a logarithmic y-axis has no place for, zero, lies below the picture: a line that falls to it falls out.
+    """
+
+    plot: Plot
+    width: int
+    height: int
+    left: int
+    margin: int
+    """At the right, for the names of the lines."""
+    top: int = 14
+
+    @property
+    def right(self) -> int:
+        return self.width - self.margin
+
+    @property
+    def bottom(self) -> int:
+        return self.height - 44
+
+    def x(self, value: float) -> float:
+        share = _share(value, *self.plot.x_limits, self.plot.is_x_log)
+        return self.left + share * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        is_log = self.plot.is_y_log
+        share = _share(value, *self.plot.y_limits, is_log) if value > 0 or not is_log else -1.0
+        return self.bottom - share * (self.bottom - self.top)
+
+    def shown(self, series: Series) -> list[Point]:
+        """The points that the x-axis has a place for."""
+        return [(x, y) for x, y in series.points if x > 0 or not self.plot.is_x_log]
+
+
+def _share(value: float, low: float, high: float, is_log: bool) -> float:
+    """How far `value` is on the way from `low` to `high`."""
+    return math.log(value / low) / math.log(high / low) if is_log else (value - low) / (high - low)
+
+
 def line_chart(series: Sequence[Series], plot: Plot, width: int, height: int) -> str:
     """The chart as one `<svg>`; lines are labelled at their ends, so that no legend is needed."""
     ticks = y_ticks(*plot.y_limits, plot.is_y_log, plot.tick_text or plot.y_text)
     left = max(52, 30 + 7 * max((len(text) for _, text in ticks), default=0))  # the axis' label stands before them
     longest = max((len(s.name) for s in series), default=0)
-    right = 118 if width < PHONE else max(118, 24 + 8 * min(longest, MAX_NAME))
-    limits = *plot.x_limits, *plot.y_limits
-    frame = Frame(width, height, *limits, left=left, right=right, is_x_log=plot.is_x_log, is_y_log=plot.is_y_log)
+    margin = 118 if width < PHONE else max(118, 24 + 8 * min(longest, MAX_NAME))
+    frame = Frame(plot, width, height, left, margin)
     clip = f"clip-{zlib.crc32(f'{plot.title} {width}'.encode()):08x}"
-    lines = (f'<g data-series="{k}">{_line(s, frame, plot)}</g>' for k, s in enumerate(series))
+    lines = (f'<g data-series="{k}">{_line(s, frame)}</g>' for k, s in enumerate(series))
     return "\n".join(
         [
             f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
             f'aria-label="{escape(plot.title)}">',
             f'<clipPath id="{clip}"><rect x="{frame.left}" y="{frame.top - 6}" '
-            f'width="{width - frame.left - frame.right + 4}" '
-            f'height="{height - frame.bottom - frame.top + 10}"/></clipPath>',
-            _axes(frame, plot, ticks),
+            f'width="{frame.right - frame.left + 4}" height="{frame.bottom - frame.top + 10}"/></clipPath>',
+            _axes(frame, ticks),
             f'<g clip-path="url(#{clip})">',
             *lines,
             "</g>",
@@ -190,16 +196,16 @@ def y_ticks(low: float, high: float, is_log: bool, y_text: Callable[[float], str
     return [(tick, f"{tick:.{digits}f}") for tick in ticks]
 
 
-def _axes(frame: Frame, plot: Plot, ticks: Sequence[tuple[float, str]]) -> str:
-    bottom, right = frame.height - frame.bottom, frame.width - frame.right
+def _axes(frame: Frame, ticks: Sequence[tuple[float, str]]) -> str:
+    plot, bottom, right = frame.plot, frame.bottom, frame.right
     parts = []
     for tick, text in ticks:
         y = frame.y(tick)
         parts.append(f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(text)}</text>')
     most = max(4, (right - frame.left) // 75)
-    x_ticks = (log_ticks if frame.is_x_log else linear_ticks)(frame.x_low, frame.x_high, most)
-    for tick in roomy(plot.measured_at, frame.x) or x_ticks:
+    x_ticks = (log_ticks if plot.is_x_log else linear_ticks)(*plot.x_limits, most)
+    for tick in thin_out(plot.measured_at, frame.x) or x_ticks:
         x = frame.x(tick)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"/>')
         parts.append(
@@ -219,10 +225,10 @@ def _axes(frame: Frame, plot: Plot, ticks: Sequence[tuple[float, str]]) -> str:
     return "\n".join(parts)
 
 
-def roomy(values: Sequence[float], place: Callable[[float], float], room: float = 38.0) -> list[float]:
+def thin_out(values: Sequence[float], place: Callable[[float], float], room: float = 38.0) -> list[float]:
     """Of ascending values, from the last on, those that have `room` pixels between them for their names.
 
-    >>> roomy([1, 2, 3, 9], lambda v: 10 * v, room=20)
+    >>> thin_out([1, 2, 3, 9], lambda v: 10 * v, room=20)
     [1, 3, 9]
     """
     kept: list[float] = []
@@ -232,25 +238,23 @@ def roomy(values: Sequence[float], place: Callable[[float], float], room: float 
     return kept
 
 
-def _line(series: Series, frame: Frame, plot: Plot) -> str:
-    colour, dash, _ = series.look
-    right = frame.width - frame.right
-    positive = [(x, y) for x, y in series.points if x > 0 or not frame.is_x_log]
-    if not positive and series.points:  # counting costs no FLOPs: a level line to hold the others against
+def _line(series: Series, frame: Frame) -> str:
+    (colour, dash, _), plot, points = series.look, frame.plot, frame.shown(series)
+    if not points and series.points:  # counting costs no FLOPs: a level line to hold the others against
         y = frame.y(series.points[-1][1])
-        return f'<line x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" class="level"/>'
+        return f'<line x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}" class="level"/>'
     parts = []
     if len(series.band) > 1:
         upper = [f"{frame.x(x):.1f},{frame.y(high):.1f}" for x, _, high in series.band if x > 0]
         lower = [f"{frame.x(x):.1f},{frame.y(low):.1f}" for x, low, _ in reversed(series.band) if x > 0]
         parts.append(f'<polygon points="{" ".join(upper + lower)}" fill="{colour}" opacity="0.16"/>')
-    path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in positive)
+    path = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in points)
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     parts.append(f'<polyline class="line" points="{path}" stroke="{colour}"{dashed}/>')
-    for x, y in positive:
+    for x, y in points:
         tip = escape(f"{series.name}: {plot.y_text(y)}", quote=True)
         parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="6" class="hit" data-tip="{tip}"/>')
-    for x, y in positive if plot.measured_at else positive[-1:]:
+    for x, y in points if plot.measured_at else points[-1:]:
         parts.append(_mark(series.look, frame.x(x), frame.y(y)))
     return "\n".join(parts)
 
@@ -285,7 +289,7 @@ def apart(wanted: Sequence[float], spacing: float, low: float, high: float) -> l
 
 def _end_labels(series: Sequence[Series], frame: Frame) -> str:
     """Names at the right, in the order of the last values, pushed apart so that none covers another."""
-    floor = float(frame.height - frame.bottom)
+    floor = float(frame.bottom)
     # What fell out of the picture has its name at the foot.
     ends = sorted(
         ((min(frame.y(s.points[-1][1]), floor), k, s) for k, s in enumerate(series) if s.points), key=lambda e: e[0]
@@ -294,9 +298,9 @@ def _end_labels(series: Sequence[Series], frame: Frame) -> str:
     parts = []
     for place, (y, k, s) in zip(places, ends, strict=True):
         parts.append(f'<g data-series="{k}">')
-        last = [x for x, _ in s.points if x > 0 or not frame.is_x_log][-1:]
-        start = frame.x(last[0]) + 5 if last else frame.width - frame.right
-        edge = frame.width - frame.right + 10
+        last = frame.shown(s)[-1:]
+        start = frame.x(last[0][0]) + 5 if last else frame.right
+        edge = frame.right + 10
         if frame.y(s.points[-1][1]) <= floor + 1:  # no leader from below the picture
             path = f"M{start:.1f} {y:.1f} L{edge - 2} {place:.1f}"
             parts.append(f'<path d="{path}" class="leader" stroke="{s.look.colour}"/>')

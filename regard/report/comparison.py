@@ -20,7 +20,7 @@ from regard.report.curves import context_chart, learning_curves
 from regard.report.inside import attention_figure, cells_figure
 from regard.report.palette import Look, looks_of
 from regard.report.ranking import Gap, Ranked, disagreement, ranking_figure
-from regard.report.shell import facts, folded, how_to_repeat, report_page, section, setting_text, text_of
+from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, text_of
 from regard.report.surprise import surprise_figure
 
 COSTS = ("perplexity\nper token", "parameters", "training\ntokens", "FLOPs", "time")
@@ -49,7 +49,7 @@ def render_report(comparison: Comparison) -> str:
         lede=" ".join(rest),
         notes=[note for note in (_disagreement(comparison),) if note],
         sections=[
-            section("Ranking", RANKING, _ranking(comparison, looks) + _failed(comparison), "ranking"),
+            section("Ranking", RANKING, _ranking(comparison, looks) + _failure_list(comparison), "ranking"),
             section("Learning", LEARNING, learning_curves(comparison, looks), "curves"),
             section("Who uses long context?", CONTEXT, context_chart(comparison, looks), "context"),
             section("Surprise, token by token", SURPRISE, surprise, "surprise-section"),
@@ -76,11 +76,11 @@ def _disagreement(comparison: Comparison) -> str:
 
 def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     gaps = {n.better: _gap(n, comparison) for n in comparison.neighbours}
-    rows = [_ranked(c, looks[c.name], gaps.get(c.name)) for c in comparison.ranked]
+    rows = [_rank_row(c, looks[c.name], gaps.get(c.name)) for c in comparison.ranked]
     return ranking_figure(rows, "bits per byte", COSTS, digits=3, least_margin=0.05) if rows else ""
 
 
-def _ranked(contender: ContenderResult, look: Look, gap: Gap | None) -> Ranked:
+def _rank_row(contender: ContenderResult, look: Look, gap: Gap | None) -> Ranked:
     score = contender.score
     assert score is not None
     size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
@@ -115,7 +115,7 @@ def _gap(n: Neighbours, comparison: Comparison) -> Gap:
     return Gap(f"{n.difference:.3f} ahead, {p_text(n.p)}{note}", tip, n.is_clear)
 
 
-def _failed(comparison: Comparison) -> str:
+def _failure_list(comparison: Comparison) -> str:
     lines = [
         f"<li><b>{escape(c.name)}</b>{'' if c.score is None else f', seed {f.seed}'}: {escape(f.reason)}</li>"
         for c in comparison.contenders
@@ -172,7 +172,7 @@ def _method(comparison: Comparison, looks: Mapping[str, Look]) -> str:
         ("When", f"{s.date}, {duration_text(s.seconds)} in all"),
     ]
     settings = "".join(_settings(c, looks[c.name]) for c in comparison.contenders)
-    return facts(rows) + how_to_repeat(s.command) + folded("Every contender's settings", settings)
+    return facts(rows) + how_to_repeat(s.command) + fold("Every contender's settings", settings)
 
 
 def _settings(contender: ContenderResult, look: Look) -> str:

@@ -24,7 +24,7 @@ def attention_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple
         if view is None:
             continue
         k = len(panels)
-        data.append({"tokens": view.tokens, "weights": view.weights, "colour": colour, "start": most_focused(view)})
+        data.append({"tokens": view.tokens, "weights": view.weights, "colour": colour, "start": choose_head(view)})
         body = (
             f'<div class="attention" data-attention="{k}"><div class="map"></div>'
             f'<div class="side"><p class="which"></p><p class="reads"></p><div class="heads"></div></div></div>'
@@ -33,7 +33,7 @@ def attention_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple
     return tabs(panels), data
 
 
-def most_focused(view: AttentionView) -> tuple[int, int]:
+def choose_head(view: AttentionView) -> tuple[int, int]:
     """The head to show first: the one that puts the most weight on a token that is neither itself nor the first.
 
     Heads that only look at themselves, or park on the first token, are common and say little.

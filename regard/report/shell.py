@@ -60,7 +60,7 @@ def how_to_repeat(command: str) -> str:
     return f"<p>To repeat it:</p><pre class=command>{escape(command)}</pre>"
 
 
-def folded(summary: str, body: str) -> str:
+def fold(summary: str, body: str) -> str:
     """What is long and is shown when someone asks."""
     return f"<details><summary>{escape(summary)}</summary>{body}</details>"
 

@@ -13,9 +13,9 @@ from regard.comparison.budget import count_text, duration_text
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
 from regard.report.figure import clean_axes, draw_series, new_figure
 from regard.report.palette import INK, SOFT, looks_of
-from regard.report.shell import facts, folded, how_to_repeat, report_page, section, setting_text, table
+from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table
 from regard.studies.finding import Cell, Chart, Numbers, Study
-from regard.studies.fits import short, tick_text
+from regard.studies.fits import format_tick, to_text
 
 MOST = 3  # charts in one picture: more would be too small to read
 PER_CHART = 44  # characters of the title that a chart's width holds
@@ -68,8 +68,8 @@ def plots_of(charts: Sequence[Chart]) -> list[Plot]:
     """The axes of every chart: those with one label share their limits, so that charts can be compared."""
     return [
         Plot(
-            title=chart.title, x_label=chart.x_label, y_label=chart.y_label, x_text=_x_text(chart), y_text=short,
-            tick_text=tick_text, is_x_log=chart.is_x_log, is_y_log=chart.is_y_log, measured_at=chart.measured_at,
+            title=chart.title, x_label=chart.x_label, y_label=chart.y_label, x_text=_x_text(chart), y_text=to_text,
+            tick_text=format_tick, is_x_log=chart.is_x_log, is_y_log=chart.is_y_log, measured_at=chart.measured_at,
             x_limits=x_limits([c for c in charts if (c.x_label, c.is_x_log) == (chart.x_label, chart.is_x_log)]),
             y_limits=chart.y_limits or y_limits([c for c in charts if _shares_y(c, chart)]),
         )
@@ -124,21 +124,21 @@ def _draw(axes: Any, chart: Chart, series: Sequence[Series], plot: Plot) -> None
     axes.xaxis.set_major_formatter(lambda x, _: plot.x_text(x))
     axes.xaxis.set_minor_formatter(lambda *_: "")
     if chart.is_y_log:
-        axes.yaxis.set_major_formatter(lambda y, _: tick_text(y))
+        axes.yaxis.set_major_formatter(lambda y, _: format_tick(y))
         axes.yaxis.set_minor_formatter(lambda *_: "")
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
 
 
 def _table(numbers: Numbers) -> str:
     whole = table(numbers.columns, [[cell_text(cell) for cell in row] for row in numbers.rows])
-    return folded(f"{len(numbers.rows)} rows", whole) if numbers.is_folded else whole
+    return fold(f"{len(numbers.rows)} rows", whole) if numbers.is_folded else whole
 
 
 def cell_text(cell: Cell) -> str:
     """A cell of a table as it is shown: whole numbers in full, others with two digits that count."""
     if isinstance(cell, str):
         return cell
-    return f"{cell:,}" if isinstance(cell, int) else short(cell)
+    return f"{cell:,}" if isinstance(cell, int) else to_text(cell)
 
 
 def _method(study: Study) -> str:

@@ -75,13 +75,13 @@ def _word(passage: str, piece: Piece, strips: Sequence[tuple[Sequence[Span], str
     start, end = piece
     spans, colour = strips[0]
     text = "".join(
-        f'<span style="background:{shade(colour, 0.6 * bits / top)}">{escape(_visible(passage[a:b]))}</span>'
+        f'<span style="background:{shade(colour, 0.6 * bits / top)}">{escape(_show_spaces(passage[a:b]))}</span>'
         for a, b, bits in _cut(spans, start, end)
     )
     lines = "".join(
         '<span class="s">'
         + "".join(
-            f'<i style="width:{len(_visible(passage[a:b]))}ch;background:{shade(colour, bits / top)}"></i>'
+            f'<i style="width:{len(_show_spaces(passage[a:b]))}ch;background:{shade(colour, bits / top)}"></i>'
             for a, b, bits in _cut(spans, start, end)
         )
         + "</span>"
@@ -108,5 +108,5 @@ def _cut(spans: Sequence[Span], start: int, end: int) -> list[tuple[int, int, fl
     return parts
 
 
-def _visible(text: str) -> str:
+def _show_spaces(text: str) -> str:
     return text.replace("\n", "⏎").replace("\t", "    ").replace(" ", "\u00a0")

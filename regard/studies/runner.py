@@ -23,10 +23,10 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
 from regard.run.engine import load
 from regard.studies.finding import Study
-from regard.studies.fits import listed
+from regard.studies.fits import join_words
 from regard.studies.table import STUDIES, study_config, study_entry
-from regard.tasks.language_model import LanguageModelRun as Run
-from regard.tasks.translation import TranslationRun as PairRun
+from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.translation import TranslationRun
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -42,7 +42,7 @@ def run_study(
     if runs:
         _check_runs(name, runs, given)
     _check_place(out, name)
-    loaded = [load(run, kind=PairRun if entry.reads == "pairs" else Run) for run in runs]
+    loaded = [load(run, kind=TranslationRun if entry.reads == "pairs" else LanguageModelRun) for run in runs]
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
@@ -67,7 +67,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
     """Refuse runs where a study takes none, one run twice, and settings of models that would not be made."""
     making = study_entry(name).making
     if making is None:
-        takers = listed([key for key, entry in STUDIES.items() if entry.takes_runs])
+        takers = join_words([key for key, entry in STUDIES.items() if entry.takes_runs])
         raise RegardError(
             f"The study '{name}' makes its own models and takes no --run; {takers} do. "
             "To score a run, ask `regard eval RUN`."

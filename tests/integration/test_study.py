@@ -59,7 +59,7 @@ def test_a_model_whose_size_is_one_setting_is_small_in_a_study_too(
         assert sizes[-1] < 20_000
         return build(*given, **named)
 
-    for module in ("regard.text_training", "regard.run", "regard.studies.ab", "regard.studies.gradients"):
+    for module in ("regard.tasks.gradient", "regard.studies.ab", "regard.studies.gradients"):
         monkeypatch.setattr(f"{module}.build_model", measured)
     data = [] if name == "ab" else [f"data={text}"]
     package.study(name, settings=[*TINY[name], "models=[gpt2]", *data], out=tmp_path / name)

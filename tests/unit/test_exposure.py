@@ -248,6 +248,8 @@ def test_a_language_model_is_refused(tmp_path: Path, tsv: Path) -> None:
         "train": {"max_steps": 1, "n_batch": 2, "n_context": 8},
         "checkpoint": {"has_tensorboard": False},
     }
-    text = regard.train(given, data=str(tsv), out=tmp_path / "lm", is_tested=False)
-    with pytest.raises(RegardError, match="is a language model"):
+    plain = tmp_path / "text.txt"
+    plain.write_text(tsv.read_text())
+    text = regard.train(given, data=str(plain), out=tmp_path / "lm", is_tested=False)
+    with pytest.raises(RegardError, match="that predicts the next token of a text"):
         regard.study("exposure", runs=text.folder, out=tmp_path / "x")

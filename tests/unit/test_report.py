@@ -16,12 +16,12 @@ from rich.console import Console
 
 from regard.comparison.result import Span, to_json
 from regard.comparison.table import comparison_table
-from regard.models.table import MODELS, PAIR_MODELS, PICTURE_MODELS
+from regard.models.table import MODELS
 from regard.report.chart import Plot, Series, curve_range, line_chart, x_range
 from regard.report.comparison import render_report, write_report
 from regard.report.comparison_picture import draw_overview, write_overview
 from regard.report.curves import mean_curve
-from regard.report.inside import most_focused
+from regard.report.inside import choose_head
 from regard.report.palette import COLOURS, PER_SIGN, PLACES, Look, colour_of, dash_of, looks_of, shape_of
 from regard.report.surprise import pieces, strongest
 
@@ -118,7 +118,7 @@ def test_a_contender_has_one_colour_in_every_figure(html: str) -> None:
 
 
 def test_every_model_of_the_table_has_a_colour_of_its_own() -> None:
-    assert set(PLACES) == {*MODELS, *PAIR_MODELS, *PICTURE_MODELS}
+    assert set(PLACES) == set(MODELS)
     assert len(set(PLACES.values())) == len(PLACES)
 
 
@@ -275,7 +275,7 @@ def test_one_odd_token_does_not_fade_the_others() -> None:
 def test_the_first_head_shown_looks_at_something() -> None:
     view = made_up_comparison(("transformer",)).contenders[0].attention
     assert view is not None
-    layer, head = most_focused(view)
+    layer, head = choose_head(view)
     assert (2 * layer + head) % 3 == 1  # of the made-up heads, those that look at the token before
 
 
