@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.comparison.budget import count_text, duration_text
+from regard.score.figures import count_text, duration_text
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
 from regard.report.figure import clean_axes, draw_series, new_figure
 from regard.report.palette import INK, SOFT, looks_of

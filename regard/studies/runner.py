@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from regard.comparison.machine import hardware, versions
+from regard.training.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
