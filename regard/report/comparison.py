@@ -90,8 +90,7 @@ def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
         return ""
     columns = [_columns(comparison, c) for c in comparison.ranked]
     rows = [
-        _ranked(c, looks[c.name], costs, gaps.get(c.name))
-        for c, costs in zip(comparison.ranked, columns, strict=True)
+        _ranked(c, looks[c.name], costs, gaps.get(c.name)) for c, costs in zip(comparison.ranked, columns, strict=True)
     ]
     return ranking_figure(rows, comparison.setup.measure, [HEADS.get(name, name) for name, _ in columns[0]])
 
@@ -286,8 +285,8 @@ def _settings(contender: Contender, look: Look, comparison: Comparison) -> str:
 
 
 RANKING = (
-    "Bars are 95% intervals. They may overlap where the order is sure: what is hard is hard for all, and two contenders "
-    "are compared on the same test items."
+    "Bars are 95% intervals. They may overlap where the order is sure: what is hard is hard for all, and two "
+    "contenders are compared on the same test items."
 )
 PAIRS = "Each contender against the next better one and against the best, on the same test items."
 LEARNING = "Point at a name or a line to see it alone."
@@ -315,6 +314,6 @@ CELLS = (
     "they track a feature of the text; r is the correlation on text beyond this passage."
 )
 FLOPS = (
-    "of training alone: 2 × multiply-adds of the matrix products, three times the forward pass; counting has none. Time "
-    "is that of the machine each was trained on, without evaluation and saving"
+    "of training alone: 2 × multiply-adds of the matrix products, three times the forward pass; counting has none. "
+    "Time is that of the machine each was trained on, without evaluation and saving"
 )

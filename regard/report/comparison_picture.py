@@ -52,7 +52,9 @@ def _write_note(comparison: Comparison) -> str:
     setup = comparison.setup
     if (training := setup.training) is None:
         how = f", {setup.decoding}" if setup.decoding else ""
-        return f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}; bars are 95% intervals over draws of them"
+        return (
+            f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}; bars are 95% intervals over draws of them"
+        )
     n = len(training.seeds)
     size = "" if training.n_parameters is None else f" and {count_text(training.n_parameters)} parameters"
     return (
@@ -61,9 +63,7 @@ def _write_note(comparison: Comparison) -> str:
     )
 
 
-def _draw_curves(
-    axes: Any, comparison: Comparison, axis: str, looks: Mapping[str, Look], has_names: bool
-) -> list[Any]:
+def _draw_curves(axes: Any, comparison: Comparison, axis: str, looks: Mapping[str, Look], has_names: bool) -> list[Any]:
     """Draw the lines, and return their names as labels that are still to be pushed apart."""
     watched, (label, text) = comparison.setup.watched_measure, AXES[axis]
     clean_axes(axes, f"{watched.name[:1].upper() + watched.name[1:]} on the validation data, by {label}")

@@ -23,7 +23,7 @@ COLUMNS: dict[str, Value] = {
     "valid": lambda c, row: "–" if row.valid is None else c.setup.watched_measure.value(row.valid),
     "time": lambda c, row: duration_text(row.seconds),
     "FLOPs": lambda c, row: flops_text(row.flops),
-    "params": lambda c, row: ("" if row.n_parameters is None else count_text(row.n_parameters)) + "*" * bool(row.size_note),
+    "params": lambda c, row: _size(row),
     "tokens": lambda c, row: count_text(row.tokens),
     "tokens/s": lambda c, row: count_text(row.tokens_per_second),
 }
@@ -119,6 +119,11 @@ def _against(comparison: Comparison, contender: Contender, place: int) -> str:
     return f"{sign * pair.difference:+.{digits}f}, {p_text(pair.p)}" + ("" if pair.is_clear else " ?")
 
 
+def _size(contender: Contender) -> str:
+    size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
+    return size + ("*" if contender.size_note else "")
+
+
 def _costs(comparison: Comparison, has_time: bool) -> Table:
     """The FLOPs, and the time, that each needed to first have a validation score."""
     measure, order = comparison.setup.watched_measure, [c.name for c in comparison.contenders]
@@ -156,7 +161,7 @@ def notes(comparison: Comparison) -> list[str]:
     if setup.needs_seeds and (alone := [c.name for c in ranked if c.has_one_seed]):
         lines.append(f"{', '.join(alone)}: {ONE_SEED}.")
     if comparison.pairs:
-        lines.append(f"p: {setup.test}. {explain_seeds(comparison)}")
+        lines.append(f"p: {setup.test.partition(';')[0]}. {explain_seeds(comparison)}")
     for contender in ranked:
         if len(contender.runs) > 1:
             lines.append(f"{contender.name}: {', '.join(setup.measure.value(run.score) for run in contender.runs)}")

@@ -51,10 +51,7 @@ class BitsPerByte:
     name: str = "bits per byte"
     is_higher_better: bool = False
     are_blocks: bool = True
-    signature: str = (
-        "nats of all test tokens / (bytes of the test text × ln 2), the mean over seeds; it does not depend on how the "
-        "text is cut into tokens"
-    )
+    signature: str = "nats of all test tokens / (bytes of the test text × ln 2)"
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self, answers: Sequence[Any]) -> Counts:
