@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from regard.compare.contenders import group_by_seed, open_runs
-from regard.compare.jobs import Decoding, Job
 from regard.compare.plan import read_plan
 from regard.compare.result import FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
 from regard.compare.testing import Request, judge_contenders
-from regard.compare.training import Drawing, train_contenders
+from regard.compare.training import train_contenders
 from regard.errors import RegardError
 from regard.files import check_can_be_made
-from regard.models.table import MODEL_NAMES
+from regard.models.table import MODELS
+from regard.tasks.task import ProgressBar, Task
+from regard.tasks.test_set import Decoding
 from regard.training.device import pick_device
 from regard.training.progress import Reporter
 
@@ -58,16 +59,16 @@ class Options:
             if getattr(self, name) is not None:
                 raise RegardError(f"--{name.replace('_', '-')} {why}. Leave it out.")
 
-    def decoding(self, job: Job, device: str) -> Decoding:
-        if not job.decodes:
+    def decoding(self, task: Task, device: str) -> Decoding:
+        if not task.comparing.searches:
             self.refuse(
-                ("beam", "max_tokens"), f"is for models that search for their answers, and a {job.name} does not"
+                ("beam", "max_tokens"), f"is for models that search for their answers, and a {task.name} does not"
             )
         given = {"beam": self.beam, "max_tokens": self.max_tokens}
         return Decoding(device=device, **{name: value for name, value in given.items() if value is not None})
 
 
-def run_comparison(contenders: Contenders, options: Options, progress: Drawing, reporter: Reporter) -> Comparison:
+def run_comparison(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     """Compare finished runs, or train models under one budget and compare these; writes compare.json."""
     compare = _compare_runs if names_runs(contenders) else _compare_trained
     return compare(contenders, options, progress, reporter)
@@ -79,7 +80,7 @@ def names_runs(contenders: Contenders) -> bool:
         return False
     names = _list_names(contenders)
     is_run = [
-        name not in MODEL_NAMES and not name.endswith((".yaml", ".yml")) and (os.sep in name or Path(name).is_dir())
+        name not in MODELS and not name.endswith((".yaml", ".yml")) and (os.sep in name or Path(name).is_dir())
         for name in names
     ]
     if any(is_run) and not all(is_run):
@@ -95,22 +96,22 @@ def _list_names(contenders: Any) -> list[str]:
     return [str(contenders)] if isinstance(contenders, str | Path) else [str(name) for name in contenders]
 
 
-def _compare_trained(contenders: Contenders, options: Options, progress: Drawing, reporter: Reporter) -> Comparison:
+def _compare_trained(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     options.refuse(("split", "device", "each", "skip_bad"), "is for finished runs, and these are to be trained")
     names = ("data", "budget", "params", "seeds", "tokenizer", "prompt", "out")
     plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
-    decoding = options.decoding(plan.job, plan.runtime.device)
+    decoding = options.decoding(plan.task, plan.runtime.device)
     began = time.monotonic()
     entries, training = train_contenders(plan, progress=progress, reporter=reporter)
     request = Request(
-        entries=entries, job=plan.job, decoding=decoding, levels=options.levels, prompt=plan.prompt,
+        entries=entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
         training=dataclasses.replace(training, seconds=time.monotonic() - began), command=plan.command, out=plan.out,
     )  # fmt: skip
     with progress() as draw:
         return judge_contenders(request, draw, reporter)
 
 
-def _compare_runs(contenders: Contenders, options: Options, progress: Drawing, reporter: Reporter) -> Comparison:
+def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     why = "is for models that are trained to be compared, and these runs are finished"
     options.refuse(("budget", "params", "seeds", "tokenizer", "prompt"), why)
     device, split = options.device or "auto", options.split or "test"
@@ -118,11 +119,11 @@ def _compare_runs(contenders: Contenders, options: Options, progress: Drawing, r
     if split not in SPLITS:
         raise RegardError(f"split must be train, valid or test, not '{split}'.")
     runs = open_runs([Path(folder) for folder in _list_names(contenders)])
-    job = runs[0].job
+    task = runs[0].task
     place = Path("compare") / "-".join(run.name for run in runs)[:100] if options.out is None else Path(options.out)
     _check_place(place)
     request = Request(
-        entries=group_by_seed(runs, is_each=bool(options.each)), job=job, decoding=options.decoding(job, device),
+        entries=group_by_seed(runs, is_each=bool(options.each)), task=task, decoding=options.decoding(task, device),
         data=[options.data] if isinstance(options.data, str) else options.data, split=split,
         skips_bad=bool(options.skip_bad), levels=options.levels,
         command=_write_command(_list_names(contenders), options, place), out=place,

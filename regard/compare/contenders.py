@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from regard.compare.jobs import Job, job_of
 from regard.compare.result import CurvePoint, Failure
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.folder import RunFacts, open_folder
+from regard.run.folder import open_folder
 from regard.score.figures import Measure
+from regard.tasks.table import task_of
+from regard.tasks.task import RunFacts, Task
+from regard.text.config import TokenizerConfig
 from regard.training.metrics import METRICS, read_metrics
 
 SEED_PART = re.compile(r"(?:[-_. ]+(?:seed|s)?[-_. ]*\d*|\d+)$")
@@ -45,8 +47,8 @@ class FinishedRun:
     """Of metrics.jsonl."""
 
     @property
-    def job(self) -> Job:
-        return job_of(self.config)
+    def task(self) -> Task:
+        return task_of(self.config)
 
     @property
     def has_seeds(self) -> bool:
@@ -76,7 +78,7 @@ class FinishedRun:
             parts.append(f"{model['d_model']} wide")
         if (n := model.get("n_layers")) is not None:
             parts.append(f"{n} layer{'s' * (n != 1)}")
-        tokenizer = self.config.target_tokenizer or self.config.tokenizer
+        tokenizer = self.config.section_or_none("target_tokenizer", TokenizerConfig) or self.config.tokenizer
         return ", ".join([*parts, f"{tokenizer.kind} {vocab_size:,}"])
 
 
@@ -99,9 +101,8 @@ def is_finished(folder: Path) -> bool:
 
 def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     """The runs in these folders; refused where one is not finished, or where they are not of one task."""
-    for folder in folders:
-        _refuse_comparison(folder)
     if len(folders) < 2:
+        open_folder(folders[0])  # which may be no run at all
         raise RegardError(
             f"A comparison needs at least two runs, and '{folders[0]}' is one. Its own scores: regard eval {folders[0]}"
         )
@@ -112,25 +113,16 @@ def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     runs = [open_run(folder, name) for folder, name in zip(folders, names_of(places), strict=True)]
     first = runs[0]
     for run in runs[1:]:
-        if run.job.name != first.job.name:
+        if run.config.task != first.config.task:
             raise RegardError(
-                f"The task of '{first.folder}' is {first.job.name} and that of '{run.folder}' is {run.job.name}: only "
-                "runs of one task can be compared. Leave one of them out."
+                f"'{first.folder}' {first.task.summary} and '{run.folder}' {run.task.summary}: only runs of one task "
+                "can be compared. Leave one of them out."
             )
     return runs
 
 
-def _refuse_comparison(folder: Path) -> None:
-    """Name the way out where the folder of a comparison is given for that of a run."""
-    if (folder / "compare.json").exists() or (folder / "plan.yaml").exists():
-        runs = f" Its runs: regard compare {folder / 'runs'}/*" if (folder / "runs").is_dir() else ""
-        raise RegardError(
-            f"'{folder}' is the folder of a comparison, not of a run. To draw it again: regard report {folder}.{runs}"
-        )
-
-
 def open_run(folder: Path, name: str) -> FinishedRun:
-    config, facts, _ = open_folder(folder)
+    opened = open_folder(folder)
     if not is_finished(folder):
         raise RegardError(
             f"'{folder}' is not finished: its training was interrupted, or is still going on. End it with: "
@@ -141,7 +133,7 @@ def open_run(folder: Path, name: str) -> FinishedRun:
         raise RegardError(
             f"'{folder}' holds no {METRICS}, so that nothing is known of what its training cost. Bring that file too."
         )
-    return FinishedRun(name, folder, config, facts, lines)
+    return FinishedRun(name, folder, opened.config, opened.facts, lines)
 
 
 def names_of(folders: Sequence[Path]) -> list[str]:
@@ -173,9 +165,8 @@ def group_by_seed(runs: Sequence[FinishedRun], *, is_each: bool = False) -> list
 def _settings_but_seed(run: FinishedRun) -> str:
     """All settings that matter to what is learned, but for the seed."""
     config = {name: part for name, part in run.config.to_dict().items() if name not in ("seed", "checkpoint")}
-    config["runtime"] = {
-        name: value for name, value in config["runtime"].items() if name not in ("device", "n_threads")
-    }
+    runtime = config.get("runtime", {})  # counting has none
+    config["runtime"] = {name: value for name, value in runtime.items() if name not in ("device", "n_threads")}
     return repr(config)
 
 
@@ -212,7 +203,7 @@ def choose_watched(runs: Sequence[FinishedRun]) -> tuple[Measure, tuple[str, ...
         without = [run.name for run in runs if not run.curve(others[0])]
         notes.append(
             f"Validation scores are losses: {', '.join(without)} {'was' if len(without) == 1 else 'were'} not watched "
-            f"by {others[0].name} (teaching.judged_by: {WATCHED[others[0]]})."
+            f"by {others[0].name} (teaching.select_by: {WATCHED[others[0]]})."
         )
     return (shared[0] if shared else loss), tuple(notes)
 

@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.compare.budget import Budget, parse_budget
-from regard.compare.jobs import Job, job_of
 from regard.config import RunConfig, read_yaml
 from regard.errors import RegardError, nearest
 from regard.models.table import model_config, model_entry
 from regard.score.figures import count_text, duration_text
+from regard.tasks.table import build_config, choose_task, task_of
+from regard.tasks.task import Task
 from regard.text.config import KINDS
 from regard.training.config import RuntimeConfig, TrainConfig
 from regard.training.device import pick_device
@@ -52,12 +53,11 @@ class Planned:
     @property
     def is_counted(self) -> bool:
         """Counting draws no random numbers: one seed says it all."""
-        return model_entry(self.config.model_name).kind == "count"
+        return model_entry(self.config.model_name).is_counted
 
     def sections(self) -> dict[str, Any]:
         """What it has of its own, as plain values."""
-        whole = self.config.to_dict()
-        own = {name: whole[name] for name in OWN if whole.get(name) is not None}
+        own = _plain_sections(self.config, OWN)
         return {"model": {"name": self.config.model_name, **self.model}, **own}
 
 
@@ -84,8 +84,8 @@ class Plan:
         return self.config.runtime
 
     @property
-    def job(self) -> Job:
-        return job_of(self.config)
+    def task(self) -> Task:
+        return task_of(self.config)
 
     def trainings(self) -> Iterator[tuple[Planned, int]]:
         """Every contender with every seed."""
@@ -104,7 +104,6 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that decides what is measured: what resuming checks. `out` and the command are not in it."""
-        whole = self.config.to_dict()
         return {
             "contenders": {contender.name: contender.sections() for contender in self.contenders},
             "budget": self.budget.to_dict(),
@@ -112,8 +111,14 @@ class Plan:
             "seeds": list(self.seeds),
             "prompt": self.prompt,
             "train": self.train,
-            **{name: whole[name] for name in SHARED if whole.get(name) is not None},
+            **_plain_sections(self.config, SHARED),
         }
+
+
+def _plain_sections(config: RunConfig, names: Sequence[str]) -> dict[str, Any]:
+    """Those that there are, as plain values."""
+    found = ((name, config.sections.get(name)) for name in names)
+    return {name: section.to_dict() for name, section in found if section is not None}
 
 
 def read_plan(
@@ -137,8 +142,8 @@ def read_plan(
         if key not in KEYS:
             raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
     sections = _read_contenders(given)
-    reads = _check_one_task(sections)
-    given["data"] = _read_data(given.get("data"), data, reads)
+    task = _check_one_task(sections)
+    given["data"] = _read_data(given.get("data"), data, task)
     size = _read_params(given.get("params"))
     limits = _read_budget(given.get("budget"))
     if size is not None and limits.n_parameters not in (None, size):
@@ -146,10 +151,10 @@ def read_plan(
     runtime = RuntimeConfig.from_dict(_mapping(given.get("runtime"), "runtime"), "runtime")
     given["runtime"] = runtime.to_dict()
     chosen = tuple(_configure(name, section, given) for name, section in sections.items())
-    job = job_of(chosen[0].config)
-    n_parameters = limits.n_parameters or size or job.n_parameters
-    if given.get("prompt") is not None and job.decodes:
-        raise RegardError(f"'prompt' is what language models go on with, and the task is {job.name}: leave it out.")
+    task = task_of(chosen[0].config)
+    n_parameters = limits.n_parameters or size or task.comparing.n_parameters
+    if given.get("prompt") is not None and task.comparing.searches:
+        raise RegardError(f"'prompt' is what language models go on with, and the task is {task.name}: leave it out.")
     folder = Path(_read_text(given, "out") or Path("compare") / _short_name(given["data"]))
     chosen_seeds = _read_seeds(given.get("seeds"))
     return Plan(
@@ -159,7 +164,7 @@ def read_plan(
         seeds=chosen_seeds,
         prompt=_read_text(given, "prompt"),
         out=folder,
-        train=_read_train(given.get("train"), job.train.get(pick_device(runtime.device).type, {})),
+        train=_read_train(given.get("train"), task.comparing.train.get(pick_device(runtime.device).type, {})),
         command=_write_command(contenders, {"data": data, "tokenizer": tokenizer, **options}, chosen_seeds, folder),
     )
 
@@ -210,17 +215,17 @@ def _read_contender(name: str, section: Any) -> dict[str, Any]:
     return {**section, "model": model}
 
 
-def _check_one_task(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """What all contenders read: text, pairs or pictures."""
-    names = [section["model"]["name"] for section in sections.values()]
-    kinds = [model_entry(name).reads for name in names]
-    for name, reads in zip(names, kinds, strict=True):
-        if reads != kinds[0]:
+def _check_one_task(sections: Mapping[str, Mapping[str, Any]]) -> Task:
+    """The task of all contenders, as far as it is known before the data are."""
+    models = [section["model"] for section in sections.values()]
+    tasks = [choose_task({"model": model}) for model in models]
+    for model, task in zip(models, tasks, strict=True):
+        if task.name != tasks[0].name:
             raise RegardError(
-                f"{names[0]} reads {kinds[0]} and {name} reads {reads}: only models of one task can be compared. Leave "
-                "one of them out."
+                f"A {models[0]['name']} {tasks[0].summary} and a {model['name']} {task.summary}: only models of one "
+                "task can be compared. Leave one of them out."
             )
-    return kinds[0]
+    return tasks[0]
 
 
 def _configure(name: str, section: Mapping[str, Any], given: Mapping[str, Any]) -> Planned:
@@ -234,7 +239,7 @@ def _configure(name: str, section: Mapping[str, Any], given: Mapping[str, Any]) 
                 whole[key] = _mapping(chosen, key if own is None else f"{where}.{key}")
         elif shared is not None or own is not None:
             whole[key] = {**_mapping(shared, key), **_mapping(own, f"{where}.{key}")}
-    config = RunConfig.from_dict({**whole, "model": section["model"]})
+    config = build_config({**whole, "model": section["model"]})
     settings = config.model.to_dict()
     return Planned(name=name, model={k: settings[k] for k in section["model"] if k != "name"}, config=config)
 
@@ -262,16 +267,16 @@ def _read_tokenizer(text: str) -> dict[str, Any]:
     return {"kind": kind} if kind in ("bpe", "wordpiece") else {"kind": kind, "vocab_size": None}
 
 
-def _read_data(section: Any, named: str | Sequence[str] | None, reads: str) -> dict[str, Any]:
+def _read_data(section: Any, named: str | Sequence[str] | None, task: Task) -> dict[str, Any]:
     """The data section; sources that are `named` replace its own, and how they are read stays."""
     if named is not None:
         kept = section if isinstance(section, Mapping) else {}
-        kept = {k: v for k, v in kept.items() if k not in ("train", "valid", "test", "pictures", "captions")}
-        section = {**kept, **_name_sources([named] if isinstance(named, str) else list(named), reads)}
+        kept = {key: value for key, value in kept.items() if key not in ("valid", "test")}
+        section = task.name_sources(kept, [named] if isinstance(named, str) else list(named))
     if section is None:
         raise RegardError("Say what to compare on: --data my.txt, or a built-in text such as --data python-docs.")
     if isinstance(section, str | list | tuple):
-        section = _name_sources([section] if isinstance(section, str) else list(section), reads)
+        section = task.name_sources({}, [section] if isinstance(section, str) else list(section))
     if not isinstance(section, Mapping):
         raise RegardError(f"'data' must be a path, a built-in name, a list of them, or a mapping, not {section!r}.")
     if "-" in _flatten(section.get("train")):
@@ -279,17 +284,6 @@ def _read_data(section: Any, named: str | Sequence[str] | None, reads: str) -> d
             "Standard input can be read only once, and a comparison reads its data often: save it in a file."
         )
     return dict(section)
-
-
-def _name_sources(named: list[Any], reads: str) -> dict[str, Any]:
-    if reads != "pictures":
-        return {"train": named[0] if len(named) == 1 else named}
-    if len(named) != 2:
-        raise RegardError(
-            "--data of models that describe pictures names two things, their folder and the file of captions, not "
-            f"{', '.join(map(str, named))}."
-        )
-    return {"pictures": named[0], "captions": named[1]}
 
 
 def _flatten(value: Any) -> list[str]:

@@ -15,7 +15,6 @@ import numpy as np
 from regard.compare.contenders import Entry, FinishedRun, mean_curve
 from regard.compare.cost_to_score import cost_to_score
 from regard.compare.headline import write_headline
-from regard.compare.jobs import TestSet
 from regard.compare.result import (
     SCHEMA,
     Comparison,
@@ -30,6 +29,7 @@ from regard.lens.views import Views
 from regard.score.bootstrap import compare_pair, score_with_interval
 from regard.score.figures import Measure
 from regard.score.judges import Counts, Judge
+from regard.tasks.test_set import TestSet
 
 N_EXAMPLES = 10
 SIDE = 176  # pixels of a picture in the page

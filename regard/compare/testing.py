@@ -19,7 +19,6 @@ import numpy as np
 
 from regard import __version__
 from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
-from regard.compare.jobs import Decoding, Job, TestSet
 from regard.compare.rank import Answered, choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_views, write_answers, write_views
@@ -27,9 +26,12 @@ from regard.data.pair_texts import told_skipped
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.lens.views import Views
+from regard.run.engine import load
 from regard.score.bootstrap import explain
 from regard.score.figures import duration_text
 from regard.score.judges import Judge
+from regard.tasks.task import Task
+from regard.tasks.test_set import Decoding, TestSet
 from regard.text.learning import Progress
 from regard.training.machine import hardware, versions
 from regard.training.progress import Reporter
@@ -42,7 +44,7 @@ class Request:
     """Contenders with their finished runs, and how they are to be tested."""
 
     entries: Sequence[Entry]
-    job: Job
+    task: Task
     decoding: Decoding
     data: Sequence[str] | None = None  # None: the split of their own
     split: str = "test"
@@ -64,8 +66,8 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
     test_sets = {}
     for run in request.runs:
         tell(f"{run.name}: reading", 0, None)
-        loaded = _load(run, "cpu")
-        test_sets[run.name] = request.job.load_test_set(loaded, request.data, request.split, request.skips_bad)
+        loaded = load(run.folder, device="cpu")
+        test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
     chosen = _choose_items(request.runs, test_sets)
     rows = []
     for entry in request.entries:
@@ -86,12 +88,6 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
     comparison = _rank(rows, test_sets, chosen, request)
     write_atomically(request.out / FILE, to_json(comparison))
     return dataclasses.replace(comparison, folder=request.out)
-
-
-def _load(run: FinishedRun, device: str) -> Any:
-    from regard.api import load  # until loading has a room of its own below this one
-
-    return load(run.folder, device=device)
 
 
 def _choose_items(runs: Sequence[FinishedRun], test_sets: Mapping[str, TestSet]) -> list[int]:
@@ -126,26 +122,31 @@ def _find_answers(
     run: FinishedRun, test_set: TestSet, chosen: list[int], request: Request, tell: Progress, reporter: Reporter
 ) -> list[Any] | Exception:
     """What is cached, or what the run answers now, which is then cached; or why it cannot answer."""
-    job, out = request.job, request.out
-    made_by = _made_by(run, test_set) | {"n": len(chosen)} | ({"beam": request.decoding.beam} if job.decodes else {})
+    task, out = request.task, request.out
+    made_by = (
+        _made_by(run, test_set)
+        | {"n": len(chosen)}
+        | ({"beam": request.decoding.beam} if task.comparing.searches else {})
+    )
     if (cached := read_answers(out, run.name, made_by)) is not None:
-        if job.decodes:
+        if task.comparing.searches:
             reporter.note(f"{run.name}: {len(cached):,} outputs are kept in {out / OUTPUTS}.")
         return cached
     began = time.monotonic()
 
     def tell_done(n: int) -> None:
-        tell(f"{run.name}: {job.items}", n, len(chosen))
+        tell(f"{run.name}: {task.comparing.items}", n, len(chosen))
 
     tell_done(0)
     try:
-        found = job.answer(_load(run, request.decoding.device), test_set, chosen, request.decoding, tell_done)
+        loaded = load(run.folder, device=request.decoding.device)
+        found = task.answer(loaded, test_set, chosen, request.decoding, tell_done)
     except InterruptedRunError:
         raise
     except Exception as error:  # one contender that fails must not cost the others' hours
         return error
     write_answers(out, run.name, made_by, found)
-    if job.decodes:
+    if task.comparing.searches:
         reporter.note(f"{run.name}: {len(found):,} outputs in {duration_text(time.monotonic() - began)}.")
     return found
 
@@ -157,13 +158,13 @@ def _made_by(run: FinishedRun, test_set: TestSet) -> dict[str, Any]:
 
 
 def _find_views(run: FinishedRun, test_set: TestSet, request: Request, reporter: Reporter) -> Views:
-    if not test_set.passage:
+    if test_set.show is None:
         return Views()
     prompt = test_set.prompt if request.prompt is None else request.prompt
     made_by = _made_by(run, test_set) | {"prompt": prompt}
     if (cached := read_views(request.out, run.name, made_by)) is not None:
         return cached
-    views = request.job.show(_load(run, request.decoding.device), test_set, prompt, reporter.note)
+    views = test_set.show(load(run.folder, device=request.decoding.device), prompt, reporter.note)
     write_views(request.out, run.name, made_by, views)
     return views
 
@@ -173,7 +174,7 @@ def _rank(
 ) -> Comparison:
     runs = [run for row in rows for run in row.entry.runs]
     sets = [test_sets[run.name] for run in runs]
-    judge = request.job.judge(sets[0], chosen) if sets else None
+    judge = request.task.judge(sets[0], chosen) if sets else None
     setup = _describe(runs, judge, sets, chosen, request)
     outputs = [row.answers[0] if row.answers else [""] * len(chosen) for row in rows]
     examples = choose_examples(sets[0], chosen, outputs) if sets else ()
@@ -189,12 +190,12 @@ def _describe(
 ) -> Setup:
     """How it was measured; with no judge where no run has answered."""
     watched, notes = choose_watched(runs)
-    job, training, first = request.job, request.training, test_sets[0] if test_sets else NOTHING
+    task, training, first = request.task, request.training, test_sets[0] if test_sets else NOTHING
     n_seeds = len(training.seeds) if training is not None else max(1, len({run.config.seed for run in runs}))
-    interval, test = explain(judge, len(chosen), n_seeds, job.items) if judge is not None else ("", "")
+    interval, test = explain(judge, len(chosen), n_seeds, task.comparing.items) if judge is not None else ("", "")
     return Setup(
-        task=job.name,
-        items=job.items,
+        task=task.name,
+        items=task.comparing.items,
         metric="" if judge is None else judge.name,
         is_higher_better=judge is not None and judge.is_higher_better,
         signature="" if judge is None else judge.signature,
@@ -205,7 +206,7 @@ def _describe(
         data_hash=first.fingerprint,
         n_tested=len(chosen),
         n_left_out=len(first.fits) - len(chosen),
-        decoding=request.decoding.words if job.decodes else "",
+        decoding=request.decoding.words if task.comparing.searches else "",
         interval=interval,
         test=test,
         needs_seeds=judge is not None and judge.are_blocks,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -24,9 +23,13 @@ from regard.compare.width import Matched, match_width
 from regard.config import RunConfig, read_yaml
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
-from regard.models.shapes import shapes_only
+from regard.run import engine
+from regard.run.folder import check_same
 from regard.score.figures import count_text
 from regard.settings import Settings
+from regard.tasks import gradient
+from regard.tasks.task import ProgressBar, Rehearsal
+from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.progress import Reporter
 
@@ -38,81 +41,54 @@ EVAL_TOKENS = (2_048, 16_384)  # the fewest and the most tokens a point, as the 
 FLOPS_PER_SECOND = {"cpu": 1e10, "cuda": 1e13}  # of one core, of one GPU; only to guess how often to evaluate
 STEPS_PER_SECOND = 100  # no more than this, however small the model
 
-Drawing = Callable[[], AbstractContextManager["Progress | None"]]
-
 
 @dataclass(frozen=True)
 class Sized:
-    """A contender whose widths are chosen, and the data it is trained on."""
+    """A contender whose widths are chosen, with the config of its runs but for their seed."""
 
     contender: Planned
-    data: Any
     model: Matched
-
-    def config(self, plan: Plan, seed: int) -> dict[str, Any]:
-        """The run that `regard train` would make: same batches, same order and same budget for every contender."""
-        given = _with_model(self.contender, self.model.config)
-        train = dict(plan.train)
-        cost = 3.0 * plan.job.flops_per_token(_build_config(given, train), self.data)
-        train |= {"max_tokens": plan.budget.max_tokens(cost), "max_seconds": plan.budget.seconds}
-        if "n_context" in train:  # windows of one text, which all read from its beginning to its end
-            train["order"] = "stream"
-        if train["max_tokens"] is None and train["max_seconds"] is None:  # FLOPs do not limit counting: count it all
-            train["max_epochs"] = 1.0
-        train |= self._evaluations(plan, _build_config(given, plan.train), cost)
-        return {"seed": seed, **given, "train": train}
-
-    def _evaluations(self, plan: Plan, config: RunConfig, cost: float) -> dict[str, int]:
-        """How often to evaluate and on how much, from a guess of how far the budget reaches.
-
-        A point costs a third of training on as many tokens, so all points together cost about a third of the training.
-        """
-        tokens_per_step = plan.job.tokens_per_step(config)
-        # Twice the parameters forward, as much again twice for the way back: the same for all that are matched.
-        flops_per_token = cost if plan.n_parameters is None else 6.0 * plan.n_parameters
-        device = pick_device(plan.runtime.device).type
-        rate = FLOPS_PER_SECOND.get(device, 1e10) * ((os.cpu_count() or 1) if device == "cpu" else 1)
-        guesses = []
-        if (seconds := plan.budget.seconds) is not None:
-            guesses += [seconds * rate / flops_per_token, seconds * STEPS_PER_SECOND * tokens_per_step]
-        if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
-            guesses.append(tokens)
-        tokens_guess = min(guesses)
-        every = max(1, round(tokens_guess / tokens_per_step / N_EVALUATIONS))
-        fewest, most = EVAL_TOKENS
-        return {"eval_every": every, "max_eval_tokens": int(min(most, max(fewest, tokens_guess / N_EVALUATIONS)))}
+    config: RunConfig
+    n_tokens: Mapping[str, int]
+    """Of the splits train, valid and test."""
 
 
-def train_contenders(plan: Plan, *, progress: Drawing, reporter: Reporter) -> tuple[list[Entry], Training]:
+def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> tuple[list[Entry], Training]:
     """Train what is not finished yet. A contender that fails is reported and the others go on."""
-    check_same_plan(plan)
+    _check_same_plan(plan)
     reporter.note(plan.summary())
     try:
         with progress() as draw:
             data = _prepare(plan, draw)
         _check_same_data(plan, data)
-        entries = [_train_contender(contender, data[contender.name], plan, reporter) for contender in plan.contenders]
+        sized = [_size(contender, data[contender.name], plan) for contender in plan.contenders]
+        entries = [
+            _train(contender, found, plan, reporter) for contender, found in zip(plan.contenders, sized, strict=True)
+        ]
     except (KeyboardInterrupt, InterruptedRunError):
         trainings = list(plan.trainings())
         n_done = sum(is_finished(_folder_of(plan, contender, seed)) for contender, seed in trainings)
         raise InterruptedRunError(
             f"Stopped with {n_done} of {len(trainings)} trainings finished; all is saved. Go on with: {plan.command}"
         ) from None
-    first = data[plan.contenders[0].name]
-    source = plan.config.data.to_dict()
-    named = source.get("train") or source.get("pictures")
+    n_tokens = next((found.n_tokens for found in sized if isinstance(found, Sized)), {})
+    sizes = ", ".join(f"{count_text(n)} tokens {PURPOSE[split]}" for split, n in n_tokens.items())
+    batch = ", ".join(f"{name} {value}" for name, value in plan.train.items())
     training = Training(
-        data=f"{', '.join(named) if isinstance(named, list | tuple) else named}: {plan.job.describe(first)}",
+        data=f"{plan.task.describe_sources(plan.config)}: {sizes}",
         budget=str(plan.budget),
         n_parameters=plan.n_parameters,
         seeds=plan.seeds,
-        batch=plan.job.describe_batch(_build_config(_with_model(plan.contenders[0], plan.config.model), plan.train)),
+        batch=f"the same data in the same order and batches for every contender{f' ({batch})' if batch else ''}",
         seconds=0.0,
     )
     return entries, training
 
 
-def check_same_plan(plan: Plan) -> None:
+PURPOSE = {"train": "to train on", "valid": "to watch", "test": "to test on"}
+
+
+def _check_same_plan(plan: Plan) -> None:
     """Remember the plan, or refuse a folder that holds another comparison or something else."""
     path, now = plan.out / "plan.yaml", _as_yaml(plan)
     if path.exists():
@@ -154,24 +130,22 @@ def _prepare(plan: Plan, draw: Progress | None) -> dict[str, Any]:
     by_tokenizers: dict[str, Any] = {}
     found = {}
     for contender in plan.contenders:
-        config = contender.config
-        key = repr((config.tokenizer, config.target_tokenizer))
+        sections = contender.config.sections
+        key = repr((sections["tokenizer"], sections.get("target_tokenizer")))
         if key not in by_tokenizers:
-            by_tokenizers[key] = plan.job.prepare(config, draw)
-            plan.job.check_test_data(by_tokenizers[key])
+            by_tokenizers[key] = plan.task.prepare(contender.config, draw)
         found[contender.name] = by_tokenizers[key]
     return found
 
 
-def _check_same_data(plan: Plan, data: dict[str, Any]) -> None:
+def _check_same_data(plan: Plan, data: Mapping[str, Any]) -> None:
     """Remember the data themselves, or refuse to mix them with others: a path may hold new content."""
-    path = plan.out / "data.json"
-    old = plan.out / "text.json"  # what version 0.1.0 called it
+    path = plan.out / "text.json"  # what version 0.1.0 called it
+    path = path if path.exists() else plan.out / "data.json"
     now = {name: prepared.fingerprint for name, prepared in data.items()}
-    if not path.exists() and not old.exists():
+    if not path.exists():
         write_atomically(path, (json.dumps(now, indent=1) + "\n").encode())
         return
-    path = path if path.exists() else old
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
@@ -184,24 +158,19 @@ def _check_same_data(plan: Plan, data: dict[str, Any]) -> None:
         )
 
 
-def _folder_of(plan: Plan, contender: Planned, seed: int) -> Path:
-    return plan.out / "runs" / f"{contender.name}-seed{seed}"
-
-
-def _train_contender(contender: Planned, data: Any, plan: Plan, reporter: Reporter) -> Entry:
-    """All seeds of one contender."""
-    failures: list[Failure] = []
+def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
+    """The contender with its widths chosen and what its budget allows, or why it cannot be trained."""
     try:
-        sized = Sized(contender, data, choose_size(contender, data, plan))
+        model = choose_size(contender, data, plan)
+        config = _with_train(replace(contender.config, model=model.config), plan.train)
+        rehearsal = plan.task.rehearse(config, data, None)
+        if not rehearsal.n_tokens["test"]:
+            raise RegardError(
+                "There is nothing to test on: the test split is empty. Name test data, or raise data.p_test."
+            )
+        return Sized(contender, model, _with_train(config, plan.train | _limit(plan, rehearsal)), rehearsal.n_tokens)
     except RegardError as error:
-        failures.append(Failure(seed=plan.seeds[0], reason=str(error)))
-        return Entry(contender.name, [], failures, config=contender.config.to_dict())
-    runs = []
-    for seed in (seed for planned, seed in plan.trainings() if planned is contender):
-        run = _train_seed(sized, seed, plan, reporter)
-        (failures if isinstance(run, Failure) else runs).append(run)  # type: ignore[arg-type]
-    config = {**contender.config.to_dict(), "model": {"name": contender.config.model_name, **contender.model}}
-    return Entry(contender.name, runs, failures, sized.model.note, config)
+        return Failure(seed=plan.seeds[0], reason=str(error))
 
 
 def choose_size(contender: Planned, data: Any, plan: Plan) -> Matched:
@@ -211,42 +180,90 @@ def choose_size(contender: Planned, data: Any, plan: Plan) -> Matched:
         model.setdefault("max_context", plan.train["n_context"])
 
     def count(config: Settings) -> int:
-        with shapes_only():
-            return int(plan.job.outline(contender.config.replace(model=config), data).n_parameters)
+        # Only what has a gradient is counted this way.
+        task = cast(gradient.GradientTask, plan.task)
+        return int(gradient.outline(task, replace(contender.config, model=config), data).n_parameters)
 
     if plan.n_parameters is not None:
         return match_width(name, model, plan.n_parameters, count)
     return Matched(contender.config.model, count(contender.config.model), "")
 
 
+def _limit(plan: Plan, rehearsal: Rehearsal) -> dict[str, Any]:
+    """What the budget sets of `train`: the same batches, the same order and the same budget for every contender."""
+    cost = 3.0 * rehearsal.flops_per_token  # forward once, backward costs twice that
+    limits: dict[str, Any] = {"max_tokens": plan.budget.max_tokens(cost), "max_seconds": plan.budget.seconds}
+    if "n_context" in plan.train:  # windows of one text, which all read from its beginning to its end
+        limits["order"] = "stream"
+    if limits["max_tokens"] is None and limits["max_seconds"] is None:  # FLOPs do not limit counting: count it all
+        limits["max_epochs"] = 1.0
+    return limits | _plan_evaluations(plan, rehearsal, cost)
+
+
+def _plan_evaluations(plan: Plan, rehearsal: Rehearsal, cost: float) -> dict[str, int]:
+    """How often to evaluate and on how much, from a guess of how far the budget reaches.
+
+    A point costs a third of training on as many tokens, so all points together cost about a third of the training.
+    """
+    tokens_per_step = rehearsal.tokens_per_step
+    if "n_context" in plan.train:
+        tokens_per_step = plan.train["n_batch"] * plan.train["n_context"]
+    # Twice the parameters forward, as much again twice for the way back: the same for all that are matched.
+    flops_per_token = cost if plan.n_parameters is None else 6.0 * plan.n_parameters
+    device = pick_device(plan.runtime.device).type
+    rate = FLOPS_PER_SECOND.get(device, 1e10) * ((os.cpu_count() or 1) if device == "cpu" else 1)
+    guesses = []
+    if (seconds := plan.budget.seconds) is not None:
+        guesses += [seconds * rate / flops_per_token, seconds * STEPS_PER_SECOND * tokens_per_step]
+    if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
+        guesses.append(tokens)
+    tokens_guess = min(guesses)
+    every = max(1, round(tokens_guess / tokens_per_step / N_EVALUATIONS))
+    fewest, most = EVAL_TOKENS
+    return {"eval_every": every, "max_eval_tokens": int(min(most, max(fewest, tokens_guess / N_EVALUATIONS)))}
+
+
+def _with_train(config: RunConfig, train: Mapping[str, Any]) -> RunConfig:
+    """The config with these settings of `train`, less those that do nothing for its model."""
+    used = {name: value for name, value in train.items() if f"train.{name}" not in config.unused}
+    return config.with_section("train", TrainConfig.from_dict(used, "train"))
+
+
+def _folder_of(plan: Plan, contender: Planned, seed: int) -> Path:
+    return plan.out / "runs" / f"{contender.name}-seed{seed}"
+
+
+def _train(contender: Planned, sized: Sized | Failure, plan: Plan, reporter: Reporter) -> Entry:
+    """All seeds of one contender."""
+    config = {**contender.config.to_dict(), "model": {"name": contender.config.model_name, **contender.model}}
+    if isinstance(sized, Failure):
+        return Entry(contender.name, [], [sized], config=config)
+    entry = Entry(contender.name, [], [], sized.model.note, config)
+    for seed in (seed for planned, seed in plan.trainings() if planned is contender):
+        run = _train_seed(sized, seed, plan, reporter)
+        if isinstance(run, Failure):
+            entry.failures.append(run)
+        else:
+            entry.runs.append(run)
+    return entry
+
+
 def _train_seed(sized: Sized, seed: int, plan: Plan, reporter: Reporter) -> FinishedRun | Failure:
     """Train, or go on training, the run in `OUT/runs/NAME-seedK`."""
-    from regard import api  # until training has a room of its own below this one
-
     contender, folder = sized.contender, _folder_of(plan, sized.contender, seed)
     if is_finished(folder):
         return open_run(folder, folder.name)
     size = "" if sized.model.n_parameters is None else f", {count_text(sized.model.n_parameters)} parameters"
     reporter.note(f"{contender.name}, seed {seed}{size}")
+    config, is_begun = replace(sized.config, seed=seed), (folder / "config.yaml").exists()
     try:
-        is_begun = (folder / "config.yaml").exists()
-        api.train(sized.config(plan, seed), out=folder, resume=is_begun, is_tested=False, reporter=reporter)
+        if is_begun:
+            check_same(folder, config)
+        engine.train(config, folder, resume=is_begun, is_tested=False, reporter=reporter)
         return open_run(folder, folder.name)
     except InterruptedRunError:
         raise
-    except Exception as error:
+    except Exception as error:  # one contender that fails must not cost the others' hours
         failure = describe_failure(error, folder.name, seed, plan.out)
         reporter.note(f"{contender.name}, seed {seed}, failed: {failure.reason}")
         return failure
-
-
-def _with_model(contender: Planned, model: Settings) -> dict[str, Any]:
-    """The contender's sections with these settings of its model."""
-    whole = {name: part for name, part in contender.config.to_dict().items() if isinstance(part, dict)}
-    for name in ("train", "checkpoint"):
-        del whole[name]
-    return whole | {"model": {"name": contender.config.model_name, **model.to_dict()}}
-
-
-def _build_config(given: dict[str, Any], train: dict[str, Any]) -> RunConfig:
-    return RunConfig.from_dict({**given, "train": train})

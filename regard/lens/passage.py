@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from regard.lens.attention import attention_view
 from regard.lens.cells import cell_view
+from regard.lens.trace import TraceableRun
 from regard.lens.views import PositionPoint, Span, Views
+from regard.models.next_token import NextToken
 from regard.score.blocks import Scoring, TestText, between, score_text
-
-if TYPE_CHECKING:
-    from regard.run import Run
 
 T = TypeVar("T")
 
@@ -26,7 +26,21 @@ MAX_SAMPLE_CHARS = 320
 SAMPLING: dict[str, Any] = {"temperature": 0.8, "top_p": 0.95, "seed": 0}
 
 
-def look_inside(run: Run, test: TestText, passage: str, prompt: str, note: Callable[[str], None]) -> Views:
+class LanguageModelLike(TraceableRun, Protocol):
+    """What is asked of a run of a language model."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def next_token(self) -> NextToken: ...
+
+    def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]: ...
+
+
+def look_inside(
+    run: LanguageModelLike, test: TestText, passage: str, prompt: str, note: Callable[[str], None]
+) -> Views:
     """Sample, loss by position, surprise, attention and cells. One that cannot be made is told and left out."""
 
     def attempt(what: str, make: Callable[[], T], otherwise: T) -> T:
@@ -48,7 +62,7 @@ def look_inside(run: Run, test: TestText, passage: str, prompt: str, note: Calla
     )
 
 
-def by_position(run: Run, scoring: Scoring) -> tuple[PositionPoint, ...]:
+def by_position(run: LanguageModelLike, scoring: Scoring) -> tuple[PositionPoint, ...]:
     """Bits per byte where only the last 0-4, 4-8, ... bytes are known, because reading began there.
 
     Some stretches of a text are harder than others, which would hide what the past is worth. So what a stretch costs
@@ -78,7 +92,7 @@ def by_position(run: Run, scoring: Scoring) -> tuple[PositionPoint, ...]:
     )
 
 
-def surprise(run: Run, passage: str) -> tuple[Span, ...]:
+def surprise(run: LanguageModelLike, passage: str) -> tuple[Span, ...]:
     """Every token of the passage with its characters and its bits; tokens inside one character are added up."""
     ids, offsets = run.tokenizer.encode_with_offsets(passage)
     nats = run.next_token.nats(ids)
@@ -95,7 +109,7 @@ def surprise(run: Run, passage: str) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def sample(run: Run, prompt: str) -> str:
+def sample(run: LanguageModelLike, prompt: str) -> str:
     """What the model goes on with, cut to a readable length at the end of a word."""
     text = run.generate(prompt, max_tokens=MAX_SAMPLE_CHARS // 2, **SAMPLING)
     assert isinstance(text, str)
