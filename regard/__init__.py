@@ -21,11 +21,10 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard import api
-    from regard.api import compare, load, plan, study, trace, train
-    from regard.comparison.result import Comparison
+    from regard.api import compare, compare_runs, load, plan, study, trace, train
+    from regard.compare.result import Comparison
     from regard.lens.trace import Trace
     from regard.score.scored import Scored
-    from regard.systems.comparing import compare_runs
     from regard.tasks.captions import CaptionRun
     from regard.tasks.language_model import LanguageModelRun
     from regard.tasks.parsing import ParsingRun
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
     from regard.tasks.translation import TranslationRun
 
 _HOMES = {
-    "regard.api": ("compare", "load", "plan", "study", "trace", "train"),
-    "regard.comparison.result": ("Comparison",),
-    "regard.systems.comparing": ("compare_runs",),
+    "regard.api": ("compare", "compare_runs", "load", "plan", "study", "trace", "train"),
+    "regard.compare.result": ("Comparison",),
     "regard.lens.trace": ("Trace",),
     "regard.score.scored": ("Scored",),
     "regard.tasks.captions": ("CaptionRun",),

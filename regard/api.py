@@ -21,14 +21,14 @@ from regard.text.learning import Progress
 from regard.training.progress import Reporter, Silent
 
 if TYPE_CHECKING:
-    from regard.comparison.result import Comparison
+    from regard.compare.result import Comparison
     from regard.studies.finding import Study
 
 Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 """A path to YAML, a mapping of the same form, a complete config, or None for every default."""
 Kind = TypeVar("Kind")
 
-__all__ = ["compare", "export", "import_run", "load", "plan", "report", "study", "trace", "train"]
+__all__ = ["compare", "compare_runs", "export", "import_run", "load", "plan", "report", "study", "trace", "train"]
 
 
 def resolve(
@@ -186,35 +186,61 @@ def plan(
 
 
 def compare(
-    contenders: Sequence[str] | str | Path | Mapping[str, Any],
+    contenders: Sequence[str | Path] | str | Path | Mapping[str, Any],
     *,
     data: str | Sequence[str] | None = None,
     budget: str | None = None,
-    params: str | None = None,
+    params: str | int | None = None,
     seeds: int | Sequence[int] | None = None,
     tokenizer: str | None = None,
     prompt: str | None = None,
+    split: str | None = None,
+    beam: int | None = None,
+    max_tokens: int | None = None,
+    device: str | None = None,
+    levels: Sequence[float] = (),
+    is_each: bool | None = None,
+    skips_bad: bool | None = None,
     out: str | Path | None = None,
     progress: ProgressBar | None = None,
     reporter: Reporter | None = None,
 ) -> Comparison:
-    """Train every contender under one budget and rank them; see `regard compare --help`."""
-    from regard.comparison.plan import comparison_plan
-    from regard.comparison.runner import run_comparison
+    """Compare finished runs, given by their folders, or train models under one budget and compare these.
 
-    given = comparison_plan(
-        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
-    )
+    Models are given by their names, or by a recipe (a YAML file, or a mapping of the same form) that describes the
+    whole comparison; `data` is what they are trained on, `budget` (2min, 5Mtokens, 1e14flops) what each may cost. Runs
+    are tested on the `split` of their own data, or on `data`; those that differ by their seed alone are one contender,
+    unless `is_each`. `levels` are validation scores whose cost is told.
+
+        regard.compare(["ngram", "lstm"], data="my.txt", budget="2min", out="compare/mine").ranking
+        regard.compare(["runs/lstm", "runs/transformer"], out="compare/runs").to_frame()
+    """
+    from regard.compare.comparing import Options, run_comparison
+    from regard.report.comparison import draw_comparison
+
+    reporter = reporter or Silent()
+    options = Options(
+        data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, split=split,
+        beam=beam, max_tokens=max_tokens, device=device, levels=levels, each=is_each or None,
+        skip_bad=skips_bad or None, out=out,
+    )  # fmt: skip
     recipe = contenders if isinstance(contenders, str | Path) else None
     with naming_recipe(recipe if data is None else None):
-        return run_comparison(given, progress=progress or nullcontext, reporter=reporter or Silent())
+        comparison = run_comparison(contenders, options, progress or nullcontext, reporter)
+    assert comparison.folder is not None
+    draw_comparison(comparison, comparison.folder, reporter.note)
+    return comparison
+
+
+compare_runs = compare
 
 
 def report(folder: str | Path) -> Path:
     """Draw a comparison's report.html and overview.png again from its compare.json."""
-    from regard.comparison.runner import draw_again
+    from regard.compare.result import Comparison
+    from regard.report.comparison import draw_comparison
 
-    return draw_again(Path(folder))
+    return draw_comparison(Comparison.load(Path(folder)), Path(folder))
 
 
 def study(

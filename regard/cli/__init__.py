@@ -12,7 +12,7 @@ import typer
 from regard.cli import (
     caption,
     catalog,
-    comparing,
+    compare,
     exchange,
     grammar,
     judge,
@@ -35,7 +35,7 @@ app = typer.Typer(
 )
 
 _TRAIN, _USE, _SEE = "Train", "Use a trained run", "What there is"
-app.command("compare", rich_help_panel=_TRAIN)(comparing.compare)
+app.command("compare", rich_help_panel=_TRAIN)(compare.compare)
 app.command("train", rich_help_panel=_TRAIN)(train.train)
 app.command("study", rich_help_panel=_TRAIN)(study.study)
 app.command("generate", rich_help_panel=_USE)(use.generate)
@@ -46,7 +46,7 @@ app.command("score", rich_help_panel=_USE)(use.score)
 app.command("eval", rich_help_panel=_USE)(use.evaluate)
 app.command("bleu", rich_help_panel=_USE)(judge.bleu)
 app.command("align", rich_help_panel=_USE)(judge.align)
-app.command("report", rich_help_panel=_USE)(comparing.report)
+app.command("report", rich_help_panel=_USE)(compare.report)
 app.command("export", rich_help_panel=_USE)(exchange.export_run)
 app.command("import", rich_help_panel=_USE)(exchange.import_run)
 app.command("models", rich_help_panel=_SEE)(catalog.models)

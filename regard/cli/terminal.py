@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -24,9 +25,7 @@ from regard.training.progress import Reporter, Silent
 from regard.training.progress import reporter as training_reporter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from regard.comparison.result import Comparison
+    from regard.compare.result import Comparison
     from regard.data.config import DataConfig
     from regard.score.scored import Scored
     from regard.studies.finding import Study
@@ -206,11 +205,15 @@ def _legend() -> str:
     return "  ".join(parts)
 
 
-def print_comparison(comparison: Comparison, folder: Path) -> None:
-    """The ranking, and where the pictures are."""
-    from regard.comparison.table import comparison_table
+def print_comparison(comparison: Comparison) -> None:
+    """The ranking, and where the pictures are; on standard error where nothing finished."""
+    from regard.report.comparison_table import ComparisonTable
 
-    console.print(comparison_table(comparison))
+    if not comparison.ranking:
+        errors.print(ComparisonTable(comparison))
+        return
+    folder = comparison.folder or Path()
+    console.print(ComparisonTable(comparison))
     console.print(
         Text(f"\nThe report: {folder / 'report.html'}  (a picture: {folder / 'overview.png'})"), soft_wrap=True
     )

@@ -31,3 +31,31 @@ class CellView:
     tap: str
     tokens: tuple[str, ...]
     traces: tuple[CellTrace, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionPoint:
+    """Loss where `n_bytes_before` bytes of the text have been seen (the middle of a bin)."""
+
+    n_bytes_before: float
+    bits_per_byte: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """One token of the passage: its characters `[start, end)` and its surprise."""
+
+    start: int
+    end: int
+    bits: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Views:
+    """What one run shows of itself; empty where there is nothing to show."""
+
+    sample: str = ""
+    positions: tuple[PositionPoint, ...] = ()
+    surprise: tuple[Span, ...] = ()
+    attention: AttentionView | None = None
+    cells: CellView | None = None

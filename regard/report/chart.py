@@ -10,6 +10,7 @@ from html import escape
 from statistics import fmean
 
 from regard.report.palette import Look
+from regard.score.figures import linear_ticks
 
 Point = tuple[float, float]
 
@@ -163,19 +164,6 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
         if len(ticks) <= most:
             return ticks
     return ticks[:: math.ceil(len(ticks) / most)]
-
-
-def linear_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round, evenly spaced values inside [low, high], at most `most` + 1 of them.
-
-    >>> linear_ticks(1.62, 2.55, 5)
-    [1.8, 2.0, 2.2, 2.4]
-    """
-    raw = (high - low) / most
-    scale = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * scale for m in (1, 2, 2.5, 5, 10) if m * scale >= raw * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def decimals(ticks: Sequence[float]) -> int:

@@ -1,118 +1,167 @@
 """One self-contained page from one comparison: no network, nothing but what compare.json holds.
 
-`render_report` is a pure function, so that a page can be drawn again from the file, later or by a newer version.
+`render_comparison` is a pure function, so that a page can be drawn again from the file, later or by a newer version.
 Everything that comes from data, models or the user is escaped before it goes into the page.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from statistics import fmean
 
-from regard.comparison.budget import count_text, duration_text
-from regard.comparison.result import Comparison, ContenderResult, Neighbours
-from regard.comparison.words import p_text, why_unsettled
+from regard.compare.headline import explain_seeds, explain_unsettled, find_disagreement
+from regard.compare.result import Comparison, Contender, Example, PairResult
 from regard.files import write_atomically
+from regard.report.comparison_picture import write_overview
 from regard.report.curves import context_chart, learning_curves
 from regard.report.inside import attention_figure, cells_figure
 from regard.report.palette import Look, looks_of
-from regard.report.ranking import Gap, Ranked, disagreement, ranking_figure
-from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, text_of
+from regard.report.ranking import Gap, Ranked, ranking_figure
+from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
 from regard.report.surprise import surprise_figure
+from regard.score.figures import cost_text, count_text, duration_text, flops_text, p_text
 
-COSTS = ("perplexity\nper token", "parameters", "training\ntokens", "FLOPs", "time")
 
+def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], None] | None = None) -> Path:
+    """Draw report.html, whose path is returned, and overview.png.
 
-def write_report(folder: Path) -> Path:
-    """Draw `report.html` from the `compare.json` in a comparison's folder."""
+    A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
+    """
     path = folder / "report.html"
-    write_atomically(path, render_report(Comparison.load(folder)).encode("utf-8"))
+    write_atomically(path, render_comparison(comparison).encode("utf-8"))
+    try:
+        write_atomically(folder / "overview.png", lambda aside: write_overview(comparison, aside))
+    except ImportError as error:
+        if note is not None:
+            note(f"No overview.png: {error}. Install matplotlib, then: regard report {folder}")
     return path
 
 
-def render_report(comparison: Comparison) -> str:
+def render_comparison(comparison: Comparison) -> str:
     """The whole page as text."""
-    looks = looks_of(c.name for c in comparison.contenders)
+    looks, setup = looks_of(c.name for c in comparison.contenders), comparison.setup
     surprise, surprise_data = surprise_figure(comparison, looks)
     attention, attention_data = attention_figure(comparison, looks)
     cells, cells_data = cells_figure(comparison, looks)
     first, *rest = comparison.headline
-    setup = comparison.setup
-    seeds = f"{len(setup.seeds)} seed{'s' * (len(setup.seeds) != 1)}"
+    measure, watched = setup.measure, setup.watched_measure
+    learning = f"{watched.name[:1].upper() + watched.name[1:]} on the validation data, {watched.direction}. {LEARNING}"
     return report_page(
         title=f"Regard: {', '.join(c.name for c in comparison.contenders)}",
-        kicker=f"Regard · {len(comparison.contenders)} language models, one budget: {setup.budget} each, {seeds}",
+        kicker=_kicker(comparison),
         headline=first,
         lede=" ".join(rest),
-        notes=[note for note in (_disagreement(comparison),) if note],
+        notes=[note for note in (find_disagreement(comparison),) if note],
         sections=[
-            section("Ranking", RANKING, _ranking(comparison, looks) + _failure_list(comparison), "ranking"),
-            section("Learning", LEARNING, learning_curves(comparison, looks), "curves"),
+            section("Ranking", f"{measure.name[:1].upper() + measure.name[1:]} on the test data; {measure.direction}. "
+                    f"{RANKING}", _ranking(comparison, looks) + _failure_list(comparison), "ranking"),
+            section("Better, or lucky with the test data?", PAIRS, _pairs(comparison), "pairs"),
+            section("Learning", learning, learning_curves(comparison, looks), "curves"),
+            section("What a score costs", COSTS, _costs(comparison), "costs"),
             section("Who uses long context?", CONTEXT, context_chart(comparison, looks), "context"),
             section("Surprise, token by token", SURPRISE, surprise, "surprise-section"),
             section("In their own words", SAMPLES, _samples(comparison, looks), "samples"),
+            section("Side by side", EXAMPLES.format(items=setup.items), _examples(comparison, looks), "examples"),
             section("Where attention looks", ATTENTION, attention, "attention"),
             section("A cell that means something", CELLS, cells, "cells"),
             section("How it was measured", "", _method(comparison, looks), "method"),
         ],
-        made="Made by Regard from compare.json.",
+        made="Made by Regard from compare.json; all answers are in the folder outputs beside it.",
+        own_css=text_of("comparison.css"),
         own_js=text_of("inside.js"),
         data={"surprise": surprise_data, "attention": attention_data, "cells": cells_data},
-    )
-
-
-def _disagreement(comparison: Comparison) -> str:
-    rows = []
-    for c in comparison.ranked:
-        curves = [s.curve for s in c.seeds if s.curve]
-        best = fmean(min(p.bits_per_byte for p in curve) for curve in curves) if curves else None
-        assert c.score is not None
-        rows.append((c.name, best, c.score.bits_per_byte))
-    return disagreement(rows, is_lower_better=True, digits=3)
-
-
-def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
-    gaps = {n.better: _gap(n, comparison) for n in comparison.neighbours}
-    rows = [_rank_row(c, looks[c.name], gaps.get(c.name)) for c in comparison.ranked]
-    return ranking_figure(rows, "bits per byte", COSTS, digits=3, least_margin=0.05) if rows else ""
-
-
-def _rank_row(contender: ContenderResult, look: Look, gap: Gap | None) -> Ranked:
-    score = contender.score
-    assert score is not None
-    size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
-    costs = (
-        ("perplexity", f"{score.perplexity_per_token:.4g}"),
-        ("parameters", size + ("*" if contender.parameters_note else "")),
-        ("tokens", count_text(score.train_tokens)),
-        ("FLOPs", f"{score.flops:.2g}".replace("e+", "e") if score.flops else "none"),
-        ("time", duration_text(score.seconds)),
-    )
-    return Ranked(
-        name=contender.name, look=look, about=_about(contender), score=score.bits_per_byte, low=score.low,
-        high=score.high, costs=costs, gap=gap,
-        mark=None if contender.is_comparable else ("†", "lossy tokenizer: not comparable"),
     )  # fmt: skip
 
 
-def _about(contender: ContenderResult) -> str:
-    model = "" if contender.model == contender.name else f"{contender.model}, "
-    width = next((f"{v} wide, " for k, v in contender.config.items() if k == "d_model"), "")
-    layers = contender.config.get("n_layers")
-    depth = "" if layers is None else f"{layers} layer{'s' * (layers != 1)}, "
-    order = contender.config.get("order")
-    tokenizer = contender.tokenizer
-    tokens = "" if tokenizer is None else f"{tokenizer.kind} {tokenizer.vocab_size}"
-    return model + (f"order {order}, " if order else "") + depth + width + tokens
+def _kicker(comparison: Comparison) -> str:
+    setup, n = comparison.setup, len(comparison.contenders)
+    if (training := setup.training) is None:
+        n_runs = sum(len(c.runs) for c in comparison.contenders)
+        return f"Regard · {setup.task}: {n_runs} finished runs, {setup.n_tested:,} test {setup.items}"
+    seeds = f"{len(training.seeds)} seed{'s' * (len(training.seeds) != 1)}"
+    return f"Regard · {setup.task}: {n} models, one budget: {training.budget} each, {seeds}"
 
 
-def _gap(n: Neighbours, comparison: Comparison) -> Gap:
-    note = "" if n.is_clear else " · not settled" + ("" if n.p >= 0.05 else f", {why_unsettled(n, comparison.ranked)}")
-    tip = f"{n.better} over {n.worse}: {n.difference:.4f} bits per byte, 95% interval {n.low:.4f} to {n.high:.4f}"
-    return Gap(f"{n.difference:.3f} ahead, {p_text(n.p)}{note}", tip, n.is_clear)
+def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    gaps = {pair.better: _gap(pair, comparison) for pair in comparison.neighbours}
+    if not comparison.ranked:
+        return ""
+    columns = [_columns(comparison, c) for c in comparison.ranked]
+    rows = [
+        _ranked(c, looks[c.name], costs, gaps.get(c.name)) for c, costs in zip(comparison.ranked, columns, strict=True)
+    ]
+    return ranking_figure(rows, comparison.setup.measure, [HEADS.get(name, name) for name, _ in columns[0]])
+
+
+HEADS = {"perplexity": "perplexity\nper token", "valid": "validation\nscore", "tokens": "training\ntokens"}
+
+
+def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, str]]:
+    """What stands at the right of a row: second opinions, and what it cost."""
+    score, watched = contender.score, comparison.setup.watched_measure
+    assert score is not None
+    size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
+    valid = "–" if contender.valid is None else watched.value(contender.valid)
+    return [
+        *((name, f"{value:.4g}") for name, value in score.others.items()),
+        *([("valid", valid)] if any(c.valid is not None for c in comparison.ranked) else []),
+        ("parameters", size + ("*" if contender.size_note else "")),
+        ("tokens", count_text(contender.tokens)),
+        ("FLOPs", flops_text(contender.flops)),
+        ("time", duration_text(contender.seconds)),
+    ]
+
+
+def _ranked(contender: Contender, look: Look, costs: list[tuple[str, str]], gap: Gap | None) -> Ranked:
+    score = contender.score
+    assert score is not None
+    mark = None if contender.is_comparable else ("†", "lossy tokenizer: not comparable")
+    return Ranked(
+        name=contender.name, look=look, about=contender.about, score=score.value, low=score.low, high=score.high,
+        costs=costs, gap=gap, mark=mark,
+    )  # fmt: skip
+
+
+def _gap(pair: PairResult, comparison: Comparison) -> Gap:
+    measure, note = comparison.setup.measure, ""
+    if not pair.is_clear:
+        why = explain_unsettled(pair, comparison.ranked, comparison.setup)
+        note = " · not settled" + ("" if pair.p >= 0.05 else f", {why}")
+    difference, low, high = (measure.exact(value) for value in (pair.difference, pair.low, pair.high))
+    tip = f"{pair.better} over {pair.worse}: {difference} {measure.name}, 95% interval {low} to {high}"
+    return Gap(f"{measure.value(pair.difference)} ahead, {p_text(pair.p)}{note}", tip, pair.is_clear)
+
+
+def _pairs(comparison: Comparison) -> str:
+    """Every test between two contenders, where there are more than the ranking shows."""
+    pairs, measure = comparison.pairs, comparison.setup.measure
+    if len(pairs) < 2:
+        return ""
+    rows = [
+        (
+            f"{pair.better} over {pair.worse}",
+            f"{pair.difference if measure.is_higher_better else -pair.difference:+.{3 - measure.is_higher_better}f}",
+            f"{measure.value(pair.low)} to {measure.value(pair.high)} ahead",
+            p_text(pair.p).removeprefix("p = ").removeprefix("p "),
+            "–" if pair.wins is None else f"{100 * pair.wins:.1f}%",
+            "yes" if pair.is_clear else "not settled",
+        )
+        for pair in pairs
+    ]
+    unclear = [i for i, pair in enumerate(pairs) if not pair.is_clear]
+    return table(("", measure.name, "95% interval", "p", "draws won", "clear"), rows, unclear)
+
+
+def _costs(comparison: Comparison) -> str:
+    levels = [comparison.setup.watched_measure.level(row.level) for row in comparison.costs]
+    order = [c.name for c in comparison.contenders]
+    rows = []
+    for name in comparison.ranking:
+        i = order.index(name)
+        rows.append((name, *(cost_text(row.flops[i], row.seconds[i], " · ") for row in comparison.costs)))
+    return table(("validation score", *levels), rows) if levels else ""
 
 
 def _failure_list(comparison: Comparison) -> str:
@@ -129,8 +178,8 @@ def _samples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     prompt = f'<span class="prompt">{escape(comparison.setup.prompt)}</span>'
     cards = []
     for c in comparison.ranked:
-        if c.sample:
-            sample = escape(re.sub(r"\n\s*\n", "\n", c.sample))
+        if c.views.sample:
+            sample = escape(re.sub(r"\n\s*\n", "\n", c.views.sample))
             cards.append(
                 f'<article class="card" style="--c:{looks[c.name].colour}"><h3>{escape(c.name)}</h3>'
                 f'<p class="sample">{prompt}{sample}</p></article>'
@@ -138,58 +187,110 @@ def _samples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
 
 
+def _examples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    if not comparison.examples:
+        return ""
+    kind = "trees" if comparison.examples[0].source and _is_tree(comparison.examples[0].references[0]) else ""
+    return f'<div class="{kind}">{"".join(_example(comparison, e, looks) for e in comparison.examples)}</div>'
+
+
+def _is_tree(text: str) -> bool:
+    return text.startswith("(") and text.endswith(")")
+
+
+def _example(comparison: Comparison, example: Example, looks: Mapping[str, Look]) -> str:
+    rows = []
+    if example.picture is None:
+        rows.append(f'<span>source {example.number:,}</span><p class="source">{escape(example.source)}</p>')
+    else:
+        shown = f'<img src="{escape(example.picture, quote=True)}" alt="">'
+        rows.append(f"<span>{escape(example.source)}</span>{shown}")
+    for reference in example.references:
+        rows.append(f'<span>reference</span><p class="reference">{escape(reference)}</p>')
+    outputs = {c.name: output for c, output in zip(comparison.contenders, example.outputs, strict=True)}
+    for c in comparison.ranked:
+        output = outputs[c.name]
+        body = escape(output) if _is_tree(example.references[0]) else mark_misses(output, example.references)
+        rows.append(f'<b style="color:{looks[c.name].colour}">{escape(c.name)}</b><p>{body or "(nothing)"}</p>')
+    return f'<div class="example">{"".join(rows)}</div>'
+
+
+def mark_misses(output: str, references: Sequence[str]) -> str:
+    """Escaped, with the words marked that no reference has, in any case.
+
+    >>> mark_misses("ein Hund & Katze", ["Ein Hund"])
+    'ein Hund &amp; <span class="miss">Katze</span>'
+    """
+    known = {word.lower() for reference in references for word in re.findall(r"\w+", reference)}
+    parts = re.split(r"(\w+)", output)  # what lies between words stands at the even places
+    return "".join(
+        f'<span class="miss">{escape(part)}</span>' if i % 2 and part.lower() not in known else escape(part)
+        for i, part in enumerate(parts)
+    )
+
+
 def _method(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     """Enough to judge the comparison, and to repeat it."""
     s = comparison.setup
-    source = s.data.get("train")
-    name = ", ".join(source) if isinstance(source, list | tuple) else str(source)
-    notes = [f"* {c.name}: {c.parameters_note}." for c in comparison.contenders if c.parameters_note]
-    notes += [f"† {c.name}: its tokenizer loses text." for c in comparison.ranked if not c.is_comparable]
-    size = f"{count_text(s.n_parameters)} parameters within 2%: widths are solved for. {' '.join(notes)}"
-    text = (
-        f"{name}: {count_text(s.n_train_bytes)}B to train on, {count_text(s.n_valid_bytes)}B to watch, "
-        f"{count_text(sum(s.block_bytes))}B of {count_text(s.n_test_bytes)}B to test on; SHA-256 {s.data_hash[:16]}"
-    )
-    seeds = (
-        f" and the variance over {len(s.seeds)} seeds with Student's t"
-        if len(s.seeds) > 1
-        else "; one seed: other seeds were not tried, so luck of the seed is not in it"
-    )
-    rows = [
-        ("Text", text),
-        ("Budget", f"{s.budget}, for each contender and seed"),
-        ("Size", size),
-        ("Order", f"the same text in the same order, {s.n_batch} lanes of {s.n_context} tokens a step, for each"),
-        ("Tuning", "one trial each, with the default learning rate and schedule unless the settings below differ"),
-        ("Seeds", ", ".join(map(str, s.seeds))),
-        ("Samples", s.sampling),
-        ("Score", SCORE),
-        ("Interval", f"95%, from a bootstrap over {len(s.block_bytes)} blocks of the test text{seeds}"),
-        ("p", P),
-        ("FLOPs", "2 × multiply-adds of the matrix products, three times the forward pass; counting has none"),
-        ("Machine", s.hardware),
+    rows = [*_describe_training(comparison)]
+    rows.append(("Test data", f"{s.data}; {s.n_tested:,} {s.items}; fingerprint {s.data_hash[:16]}"))
+    optional = (("Decoding", s.decoding), ("Samples", s.sampling), (s.metric.capitalize(), s.signature),
+                *s.other_signatures.items(), ("Interval", f"{s.interval}. {explain_seeds(comparison)}"),
+                ("p", s.test))  # fmt: skip
+    rows += [(name, text) for name, text in optional if text]
+    if s.n_left_out:
+        rows.append(("Left out", f"{s.n_left_out:,} test items are longer than one of the models reads"))
+    rows += [("Note", note) for note in s.notes]
+    trained = "" if s.training is not None else " (where this was tested, not trained)"
+    total = "" if s.training is None else f", {duration_text(s.training.seconds)} in all"
+    rows += [
+        ("FLOPs, time", FLOPS),
+        ("Machine", f"{s.hardware}{trained}"),
         ("Versions", ", ".join(f"{k} {v}" for k, v in s.versions.items())),
-        ("When", f"{s.date}, {duration_text(s.seconds)} in all"),
+        ("When", f"{s.date}{total}"),
     ]
-    settings = "".join(_settings(c, looks[c.name]) for c in comparison.contenders)
+    settings = "".join(_settings(c, looks[c.name], comparison) for c in comparison.contenders)
     return facts(rows) + how_to_repeat(s.command) + fold("Every contender's settings", settings)
 
 
-def _settings(contender: ContenderResult, look: Look) -> str:
-    rates = [s.highest_lr for s in contender.seeds if s.highest_lr is not None]
-    sections = {"model": {"name": contender.model, **contender.config}}
-    if rates or contender.score is None:  # counting has no optimizer
-        optimizer = {**contender.training.get("optimizer", {}), **({"lr": f"{rates[0]:.3g}"} if rates else {})}
-        sections |= {"optimizer": optimizer, "schedule": contender.training.get("schedule", {})}
-    lines = ((name, ", ".join(f"{k} {setting_text(v)}" for k, v in keys.items())) for name, keys in sections.items())
-    return f'<h3 style="color:{look.colour}">{escape(contender.name)}</h3>{facts(lines)}'
+def _describe_training(comparison: Comparison) -> list[tuple[str, str]]:
+    training = comparison.setup.training
+    if training is None:
+        return []
+    notes = [f"* {c.name}: {c.size_note}." for c in comparison.contenders if c.size_note]
+    notes += [f"† {c.name}: its tokenizer loses text." for c in comparison.ranked if not c.is_comparable]
+    size = "as configured"
+    if training.n_parameters is not None:
+        size = f"{count_text(training.n_parameters)} parameters within 2%: widths are solved for"
+    return [
+        ("Training data", training.data),
+        ("Budget", f"{training.budget}, for each contender and seed"),
+        ("Size", f"{size}. {' '.join(notes)}"),
+        ("Order", training.batch),
+        ("Tuning", "one trial each, with the default learning rate and schedule unless the settings below differ"),
+        ("Seeds", ", ".join(map(str, training.seeds))),
+    ]
+
+
+def _settings(contender: Contender, look: Look, comparison: Comparison) -> str:
+    measure = comparison.setup.measure
+    runs = ", ".join(f"{run.run} ({measure.value(run.score)})" for run in contender.runs)
+    lines = (
+        (name, ", ".join(f"{k} {setting_text(v)}" for k, v in values.items()))
+        for name, values in contender.config.items()
+        if contender.has_seeds or name not in ("optimizer", "schedule")  # counting has none
+    )
+    title = f"{escape(contender.name)} <small>{escape(runs)}</small>"
+    return f'<h3 style="color:{look.colour}">{title}</h3>{facts(lines)}'
 
 
 RANKING = (
-    "Bits per byte on text none of them has seen; lower is better. Bars are 95% intervals. They may overlap where the "
-    "order is sure: hard text is hard for all, and the test between neighbours compares them on the same blocks."
+    "Bars are 95% intervals. They may overlap where the order is sure: what is hard is hard for all, and two "
+    "contenders are compared on the same test items."
 )
-LEARNING = "What each learned from what it was given. Point at a name or a line to see it alone."
+PAIRS = "Each contender against the next better one and against the best, on the same test items."
+LEARNING = "Point at a name or a line to see it alone."
+COSTS = "Training FLOPs and training time at the first evaluation whose validation score was as good; – means never."
 CONTEXT = (
     "Fresh stretches of the test text, from their first byte on. A model that remembers keeps getting better as it has "
     "seen more; a line that goes flat has reached the end of its memory."
@@ -200,6 +301,10 @@ SURPRISE = (
     "all numbers."
 )
 SAMPLES = "The same prompt, continued by every model, best first."
+EXAMPLES = (
+    "Test {items} that not all answer alike, evenly over the test data. Words that no reference has are marked, but in "
+    "trees."
+)
 ATTENTION = (
     "Each row is a token that looks back, each column a token it looks at; a stronger colour is more weight. From what "
     "it gathers there it predicts the next token. Choose a head; point at a row."
@@ -208,11 +313,7 @@ CELLS = (
     "The value of one unit, out of all, at every token: blue is negative, orange positive. These were picked because "
     "they track a feature of the text; r is the correlation on text beyond this passage."
 )
-SCORE = (
-    "bits per byte: nats of all test tokens / (bytes of the test text × ln 2), the mean over seeds. It does not depend "
-    "on how the text is cut into tokens"
-)
-P = (
-    "sign-flip test on the blocks' differences between neighbours; settled means p < 0.05 and an interval of the "
-    "difference, over blocks and seeds, that leaves out zero; one seed of a trained model settles nothing"
+FLOPS = (
+    "of training alone: 2 × multiply-adds of the matrix products, three times the forward pass; counting has none. "
+    "Time is that of the machine each was trained on, without evaluation and saving"
 )

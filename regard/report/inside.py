@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from regard.comparison.result import Comparison
+from regard.compare.result import Comparison
 from regard.lens.views import AttentionView, CellTrace, CellView
 from regard.report.palette import Look, diverging
 from regard.report.shell import Tab, tabs
@@ -20,7 +20,7 @@ def attention_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple
     panels: list[Tab] = []
     data: Data = []
     for contender in comparison.ranked:
-        view, colour = contender.attention, looks[contender.name].colour
+        view, colour = contender.views.attention, looks[contender.name].colour
         if view is None:
             continue
         k = len(panels)
@@ -50,7 +50,7 @@ def choose_head(view: AttentionView) -> tuple[int, int]:
 
 def cells_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple[str, Data]:
     """The passage coloured by one cell, with a button for every cell that was found to track something."""
-    shown = [(c, c.cells) for c in comparison.ranked if c.cells is not None and c.cells.traces]
+    shown = [(c, c.views.cells) for c in comparison.ranked if c.views.cells is not None and c.views.cells.traces]
     appeal = [(view.tap == "cell", abs(view.traces[0].score)) for _, view in shown]
     panels = [
         Tab(f"cells-{k}", c.name, _coloured_text(view, k), looks[c.name].colour) for k, (c, view) in enumerate(shown)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from regard.comparison.result import Comparison, Span
+from regard.compare.result import Comparison
+from regard.lens.views import Span
 from regard.report.palette import Look, shade
 
 Piece = tuple[int, int]
@@ -21,22 +22,22 @@ def surprise_figure(comparison: Comparison, looks: Mapping[str, Look]) -> tuple[
     Tokenizers may differ, so contenders are aligned by characters. The passage is cut into words that stay whole when
     lines wrap; each carries one strip for each of the best contenders, cut where that contender's tokens are cut.
     """
-    shown = [(c, looks[c.name].colour) for c in comparison.ranked if c.surprise]
+    shown = [(c, looks[c.name].colour) for c in comparison.ranked if c.views.surprise]
     if not shown:
         return "", {}
     passage = comparison.setup.passage
-    top = strongest([c.surprise for c, _ in shown])
+    top = strongest([c.views.surprise for c, _ in shown])
     chips = "".join(
         f'<button data-colour-by="{k}"{" class=on" if k == 0 else ""} style="--c:{colour}">{escape(c.name)}</button>'
         for k, (c, colour) in enumerate(shown)
     )
-    strips = [(c.surprise, colour) for c, colour in shown[:MAX_STRIPS]]
+    strips = [(c.views.surprise, colour) for c, colour in shown[:MAX_STRIPS]]
     words = [_word(passage, piece, strips, top) for piece in pieces(passage)]
     data = {
         "passage": passage,
         "top": top,
         "contenders": [
-            {"name": c.name, "colour": colour, "spans": [[s.start, s.end, round(s.bits, 2)] for s in c.surprise]}
+            {"name": c.name, "colour": colour, "spans": [[s.start, s.end, round(s.bits, 2)] for s in c.views.surprise]}
             for c, colour in shown
         ],
     }

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from regard.comparison.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
@@ -27,6 +26,7 @@ from regard.studies.fits import join_words
 from regard.studies.table import STUDIES, study_config, study_entry
 from regard.tasks.language_model import LanguageModelRun
 from regard.tasks.translation import TranslationRun
+from regard.training.machine import hardware, versions
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress

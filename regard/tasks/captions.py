@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.config import RunConfig
+from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
 from regard.data.caption_pairs import CaptionSet, load_captions, told_skipped
 from regard.data.pair_encoding import encoded_text
@@ -24,6 +25,7 @@ from regard.data.prepared_captions import (
     n_bytes,
     n_captions,
     prepare_captions,
+    square,
     texts_of,
 )
 from regard.decode.caption import MAX_LENGTH, Caption, measure_attention, write_captions
@@ -35,6 +37,7 @@ from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.outline import outline_model
 from regard.models.picture_encoder import EfficientNetPictures
+from regard.score.judges import Bleu
 from regard.score.measured import Figure, Measured
 from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore
@@ -59,9 +62,11 @@ from regard.tasks.task import (
     RunFacts,
     Usage,
     check_split,
+    name_split,
     read_test_result,
     reopen_data,
 )
+from regard.tasks.test_set import Comparing, Decoding, TestSet, answer_in_batches
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 from regard.text.word_pieces import words_of_ids
@@ -300,6 +305,7 @@ class CaptionTask:
     folders = ("decoder_from",)
     example = "--data photos --data captions.txt"
     run_type = CaptionRun
+    comparing = Comparing(items="pictures")
 
     def recognises(self, given: Mapping[str, Any]) -> bool:
         return True
@@ -421,6 +427,40 @@ class CaptionTask:
             files="`model.safetensors` holds all weights, those of the picture encoder too, `tokenizer.json` loads in "
             "Hugging Face `tokenizers`",
         )
+
+    def load_test_set(self, run: CaptionRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        prepared, pictures = run.pictures_of(data, split, skips_bad)
+        about, watched = ", ".join(data or ()), None
+        if data is None:
+            watched = key_of(prepared.data.valid.captions)
+            about = name_split(run.config, split, self.describe_sources(run.config))
+        return TestSet(
+            about=about,
+            sources=pictures.names,
+            references=pictures.captions,
+            fits=np.ones(len(pictures), dtype=bool),
+            fingerprint=key_of(pictures.captions),
+            watched=watched,
+            skipped={} if data is None else prepared.data.skipped,
+            own=(prepared, pictures),
+            picture=lambda i: prepared.data.centre([pictures.numbers[i]])[0],
+        )
+
+    def answer(
+        self, run: CaptionRun, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
+    ) -> list[Any]:
+        prepared, pictures = test_set.own
+        beam = BeamConfig(beam=decoding.beam, max_length=MAX_LENGTH)
+
+        def decode(numbers: Sequence[int]) -> list[str]:
+            seen = torch.from_numpy(square(prepared.data, [pictures.numbers[i] for i in numbers]))
+            return [best[0].text for best in write_captions(run.model, run.tokenizer, seen, beam)]
+
+        batches = [chosen[i : i + N_PICTURES] for i in range(0, len(chosen), N_PICTURES)]
+        return answer_in_batches(batches, decode, chosen, tell)
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Bleu:
+        return Bleu([test_set.references[i] for i in chosen], "BLEU-4", is_lowercase=True)
 
     def export(self, run: CaptionRun, to: Path) -> None:
         raise RegardError(f"'{run.folder}' describes pictures, and there is no form of other programs to export it to.")

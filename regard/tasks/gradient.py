@@ -72,6 +72,7 @@ def rehearse(
         config=config,
         n_parameters=sum(p.numel() for p in model.parameters()),
         flops_per_token=objective.flops_per_token,
+        tokens_per_step=objective.n_rows * objective.n_target,
         memory=needed,
         n_tokens=n_tokens,
         vocab_size=task.tokenizers(data)[-1].vocab_size,

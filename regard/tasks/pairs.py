@@ -9,17 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from regard.config import RunConfig
+from regard.data.cache import key_of
 from regard.data.pair_grammar import is_grammar, of_split
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
+from regard.decode.lines import batches_by_tokens
 from regard.errors import RegardError, nearest
 from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
+from regard.score.judges import Judge
+from regard.score.translation import MANY_ENDS
 from regard.tasks import gradient
 from regard.tasks.decoder_start import begin_decoder, check_decoder
 from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
@@ -34,8 +39,10 @@ from regard.tasks.task import (
     Usage,
     check_split,
     join_names,
+    name_split,
     reopen_data,
 )
+from regard.tasks.test_set import Comparing, Decoding, TestSet, answer_in_batches
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
@@ -46,6 +53,8 @@ MAX_TOKENS = 8192
 """Tokens of a batch that is decoded or scored."""
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
+
+SPLIT_ALREADY = "The references are split into words already: this BLEU compares with no published score."
 
 UNUSED = {
     "train.n_batch": "a batch has as many pairs as make teaching.max_tokens tokens",
@@ -69,8 +78,14 @@ class PairTask:
     evaluate_pairs: Callable[[Any, Pairs], Evaluation]
     greedy_scores: Callable[[PairsConfig], Mapping[str, GreedyScore]]
     """What weights can be selected by beside the loss."""
+    read_target: Callable[[Any, Pairs, int], str]
+    """The target of a pair as answers are compared with it."""
+    decoder: Callable[[Any, Pairs, int], Callable[[Sequence[int]], list[str]]]
+    """What answers pairs by their numbers: of a run, the pairs, and the width of the beam."""
+    make_judge: Callable[[Sequence[str], PairsConfig], Judge]
     check_sections: Callable[[RunConfig], RunConfig] = lambda config: config
 
+    comparing = Comparing(items="sentences")
     sections = {"data": PairsConfig, "target_tokenizer": TokenizerConfig, "teaching": TeachingConfig}  # noqa: RUF012
     optional = ("target_tokenizer",)
     folders = ("decoder_from",)
@@ -189,6 +204,37 @@ class PairTask:
             files="`tokenizer.json` loads in Hugging Face `tokenizers` (with two vocabularies it is the source's, and "
             "`target_tokenizer.json` the target's)",
         )
+
+    def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        pairs, skipped = run.reader.select(data, split, skips_bad, None)
+        about, watched = "", None
+        if data is None:
+            valid = reopen_data(self, run.reader.opened).valid
+            watched = key_of([valid.target_text(i) for i in range(len(valid))])
+            about = name_split(run.config, split, self.describe_sources(run.config))
+        targets = [self.read_target(run, pairs, i) for i in range(len(pairs))]
+        is_split = not self.has_trees and sum(target.rstrip().endswith(" .") for target in targets) >= MANY_ENDS
+        return TestSet(
+            about=about or join_names(data),
+            sources=tuple(pairs.source_text(i) for i in range(len(pairs))),
+            references=tuple((target,) for target in targets),
+            fits=np.isin(pairs.rows, readable_pairs(run.model, pairs).rows),
+            fingerprint=key_of(targets),
+            watched=watched,
+            skipped=skipped,
+            notes=(SPLIT_ALREADY,) if is_split else (),
+            own=(pairs, run.reader.config),
+        )
+
+    def answer(
+        self, run: Any, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
+    ) -> list[Any]:
+        pairs, _ = test_set.own
+        batches = batches_by_tokens(list(chosen), pairs.source_lengths.tolist(), decoding.max_tokens)
+        return answer_in_batches(batches, self.decoder(run, pairs, decoding.beam), chosen, tell)
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
+        return self.make_judge([test_set.references[i][0] for i in chosen], test_set.own[1])
 
     def export(self, run: Any, to: Path) -> None:
         tags, where = list(run.reader.tags), f"'{run.folder}'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,13 +10,15 @@ from typing import Any
 from regard.config import RunConfig
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.tree_pairs import gold_tree
+from regard.data.tree_lines import bracketed
+from regard.data.tree_pairs import FORMS, gold_tree
 from regard.decode.config import BeamConfig
 from regard.decode.parse import Parse, Parser
 from regard.errors import RegardError
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
 from regard.score.bracket_f1 import BracketScore, bracket_f1
+from regard.score.judges import BracketF1
 from regard.score.measured import Figure, Measured
 from regard.score.target_loss import TargetLoss
 from regard.tasks.pair_objective import GreedyScore, sum_nats
@@ -196,6 +198,24 @@ def _with_tokenizer_of_trees(config: RunConfig) -> RunConfig:
     return config
 
 
+def _read_target(run: ParsingRun, pairs: Pairs, i: int) -> str:
+    return bracketed(gold_tree(pairs, i, run.reader.config.tree_words))
+
+
+def _decoder(run: ParsingRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
+    parser = run.parser(BeamConfig(beam=beam))
+
+    def decode(numbers: Sequence[int]) -> list[str]:
+        parses = parser.all([pairs.source_text(i) for i in numbers], [pairs.tag(i) for i in numbers])
+        return ["" if parse.tree is None else bracketed(parse.tree) for parse in parses]
+
+    return decode
+
+
+def _make_judge(references: Sequence[str], config: PairsConfig) -> BracketF1:
+    return BracketF1(references, FORMS[config.tree_words].has_tags)
+
+
 PARSING = PairTask(
     name="parsing",
     verb="parse",
@@ -205,5 +225,8 @@ PARSING = PairTask(
     run_type=ParsingRun,
     evaluate_pairs=ParsingRun.evaluate_pairs,
     greedy_scores=_greedy_scores,
+    read_target=_read_target,
+    decoder=_decoder,
+    make_judge=_make_judge,
     check_sections=_with_tokenizer_of_trees,
 )

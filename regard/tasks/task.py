@@ -17,8 +17,10 @@ import torch
 
 from regard.config import RunConfig
 from regard.errors import RegardError
+from regard.score.judges import Judge
 from regard.score.measured import Measured
 from regard.settings import Settings
+from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
@@ -108,6 +110,8 @@ class Rehearsal:
     notes: tuple[str, ...] = ()
     start: str | None = None
     """What the run, or its decoder, begins as."""
+    tokens_per_step: int = 0
+    """About how many tokens an update learns from; 0: it is counted."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What run.json is to say beside what it says of every run."""
     check_memory: Callable[[], None] = lambda: None
@@ -275,6 +279,21 @@ class Task(Protocol):
     def export(self, run: Any, to: Path) -> None:
         """Write a run for another program; RegardError where there is none that could read it."""
 
+    @property
+    def comparing(self) -> Comparing:
+        """How its runs are compared where nothing else is asked for."""
+
+    def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        """The split of a run's own data, or other data, as items that runs are compared on."""
+
+    def answer(
+        self, run: Any, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
+    ) -> list[Any]:
+        """What a run makes of each chosen item, as one JSON value; `tell` is told how many are done."""
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
+        """What scores answers to the chosen items."""
+
 
 def reopen_data(task: Task, opened: OpenRun, progress: Progress | None = None, option: str = "--data") -> Any:
     """The data a run was begun with: from the cache, or read again, which must give the same.
@@ -329,3 +348,9 @@ def join_names(names: Any) -> str:
     'a.en, b.en, b.de'
     """
     return names if isinstance(names, str) else ", ".join(join_names(name) for name in names)
+
+
+def name_split(config: RunConfig, split: str, source: str) -> str:
+    """What a split of a run's own data is called; `source` is where its training data come from."""
+    named = config.data.to_dict().get(split)
+    return f"the {split} split of {source}" if named is None else join_names(named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from regard.layers.record import Record
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
 from regard.score.alignment import Alignment, hard_alignment, word_weights
+from regard.score.judges import Bleu
 from regard.score.measured import Figure, Measured
 from regard.score.scored import Scored
 from regard.score.target_loss import TargetLoss
@@ -260,6 +261,24 @@ def _greedy_scores(config: PairsConfig) -> Mapping[str, GreedyScore]:
     return {"bleu": greedy_bleu}
 
 
+def _read_target(run: TranslationRun, pairs: Pairs, i: int) -> str:
+    return pairs.target_text(i)
+
+
+def _decoder(run: TranslationRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
+    translator = run.translator(BeamConfig(beam=beam, max_ratio=MAX_RATIO))
+
+    def decode(numbers: Sequence[int]) -> list[str]:
+        sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers]
+        return [best[0].text for best in translator.all(sentences)]
+
+    return decode
+
+
+def _make_judge(references: Sequence[str], config: PairsConfig) -> Bleu:
+    return Bleu([(reference,) for reference in references])
+
+
 TRANSLATION = PairTask(
     name="translation",
     verb="translate",
@@ -269,4 +288,7 @@ TRANSLATION = PairTask(
     run_type=TranslationRun,
     evaluate_pairs=TranslationRun.evaluate_pairs,
     greedy_scores=_greedy_scores,
+    read_target=_read_target,
+    decoder=_decoder,
+    make_judge=_make_judge,
 )

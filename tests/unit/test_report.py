@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from made_up_comparison import SIXTEEN, made_up_comparison
-from rich.console import Console
-
 from regard.comparison.result import Span, to_json
 from regard.comparison.table import comparison_table
+from rich.console import Console
+
 from regard.models.table import MODELS
 from regard.report.chart import Plot, Series, curve_range, line_chart, x_range
 from regard.report.comparison import render_report, write_report

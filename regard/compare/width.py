@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from regard.comparison.budget import count_text
 from regard.errors import RegardError
 from regard.models.table import model_config, model_entry
+from regard.score.figures import count_text
 from regard.settings import Settings
 
 TOLERANCE = 0.02
 MAX_WIDTH = 2**13
+
+Count = Callable[[Settings], int]
+"""How many parameters a model with these settings has."""
 
 
 @dataclass(frozen=True)
@@ -30,36 +33,37 @@ class Matched:
     note: str
 
 
-def matched(name: str, given: Mapping[str, Any], vocab_size: int, target: int) -> Matched:
+def match_width(name: str, given: Mapping[str, Any], target: int, count: Count) -> Matched:
     """The model called `name` with the settings `given`, and every width left open chosen so that it has `target`."""
     if model_entry(name).is_counted:
         note = "as many n-grams as the text holds; cannot be matched"
         return Matched(model_config(name, given), None, note)
     default = model_config(name, {key: given[key] for key in given if key == "size"}).filled().to_dict()
-    has_free_width = "d_model" not in given
     # A recurrent stack whose d_hidden is null keeps one width, and with it the one call of the fused kernel.
     open_widths = [f for f in ("d_ff", "d_hidden") if f in default and f not in given]
     inner = next((f for f in open_widths if f == "d_ff" or default[f] is not None), None)
-    if not has_free_width and inner is None:
+    if inner is not None and count(model_config(name, {**given, inner: 8})) == count(
+        model_config(name, {**given, inner: 16})
+    ):
+        inner = None  # the parts that are chosen have no such layer
+    if "d_model" in given and inner is None:
         config = model_config(name, given)
-        return _noted(config, n_parameters(name, config, vocab_size), target, "its widths were set by hand")
+        return _note_gap(config, count(config), target, "its widths were set by hand")
     best: Matched | None = None
-    for n_heads in _heads(default, given):
-        settings = dict(given) if n_heads is None else {**given, "n_heads": n_heads}
-        found = _solved(name, settings, vocab_size, target, default, inner, n_heads or 1)
+    for n_heads in _heads_to_try(default, given):
+        settings = dict(given) if n_heads in (None, default.get("n_heads")) else {**given, "n_heads": n_heads}
+        try:
+            found = _solve(name, settings, target, count, default, inner, n_heads or 1)
+        except RegardError:
+            if best is None:
+                raise
+            break  # a width that the model does not take, such as an odd one
         if best is None or _distance(found, target) < _distance(best, target):
             best = found
         if _distance(best, target) <= TOLERANCE:
             break
     assert best is not None
     return best
-
-
-def n_parameters(name: str, config: Settings, vocab_size: int) -> int:
-    """Counted on a model that is never filled with numbers."""
-    from regard.models.outline import outline_model
-
-    return int(outline_model(name, config, vocab_size).n_parameters)
 
 
 def largest(is_small_enough: Callable[[int], bool], low: int, high: int) -> int:
@@ -74,8 +78,8 @@ def largest(is_small_enough: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def _heads(default: Mapping[str, Any], given: Mapping[str, Any]) -> list[int | None]:
-    """Head numbers to try: the one given; else the default, then halves of it, which allow finer widths."""
+def _heads_to_try(default: Mapping[str, Any], given: Mapping[str, Any]) -> list[int | None]:
+    """The number of heads given; else the default, then halves of it, which allow finer widths."""
     if "n_heads" not in default:
         return [None]
     if "n_heads" in given:
@@ -84,11 +88,11 @@ def _heads(default: Mapping[str, Any], given: Mapping[str, Any]) -> list[int | N
     return [heads >> k for k in range(heads.bit_length()) if heads >> k]
 
 
-def _solved(
+def _solve(
     name: str,
     given: Mapping[str, Any],
-    vocab_size: int,
     target: int,
+    count: Count,
     default: Mapping[str, Any],
     inner: str | None,
     step: int,
@@ -105,7 +109,7 @@ def _solved(
 
     @cache
     def size(width: int | None, inside: int | None = None) -> int:
-        return n_parameters(name, config(width, inside), vocab_size)
+        return count(config(width, inside))
 
     width: int | None = None
     if "d_model" not in given:
@@ -113,18 +117,18 @@ def _solved(
         width = min((k * step, (k + 1) * step), key=lambda w: abs(size(w) - target))
         if size(step, 1 if inner else None) > target * (1 + TOLERANCE):
             raise RegardError(
-                f"'{name}' cannot have {count_text(target)} parameters with a vocabulary of {vocab_size:,}: at width "
-                f"{step} it has {size(step):,}. Raise the number of parameters, or use a smaller vocabulary."
+                f"'{name}' cannot have {count_text(target)} parameters with this vocabulary: at width {step} it has "
+                f"{size(step):,}. Raise the number of parameters, or use a smaller vocabulary."
             )
     if inner is None:
-        return _noted(config(width), size(width), target, "no width comes closer")
+        return _note_gap(config(width), size(width), target, "no width comes closer")
     m = largest(lambda m: size(width, m) <= target, 1, MAX_WIDTH)
     inside = min((m, m + 1), key=lambda w: abs(size(width, w) - target))
     reason = "no width comes closer" if width is not None else "d_model was set by hand"
-    return _noted(config(width, inside), size(width, inside), target, reason)
+    return _note_gap(config(width, inside), size(width, inside), target, reason)
 
 
-def _noted(config: Settings, n: int, target: int, reason: str) -> Matched:
+def _note_gap(config: Settings, n: int, target: int, reason: str) -> Matched:
     gap = n / target - 1
     return Matched(config, n, "" if abs(gap) <= TOLERANCE else f"{gap:+.0%} off the target; {reason}")
 

@@ -9,8 +9,9 @@ import typer
 
 COMPARE_EXAMPLES = (
     """
-One budget for all: every contender gets the same number of parameters (widths are solved for, within 2%) and """
-    """stops at the same number of seconds, tokens or FLOPs. Scores are bits per byte on text that none has seen.
+One budget for all: every contender stops at the same number of seconds, tokens or FLOPs. Language models get the """
+    """same number of parameters (widths are solved for, within 2%) and are scored in bits per byte on text that """
+    """none has seen; other models do where --params is given.
 
 Writes a table, compare.json, overview.png and report.html. After an interruption, the same command goes on.
 
@@ -23,13 +24,13 @@ Writes a table, compare.json, overview.png and report.html. After an interruptio
   [dim]contenders, data and budget from a file:[/dim]
   regard compare recipes/demo.yaml
 
-[bold]Finished runs[/bold] of models that translate, parse or describe pictures are given by their folders; nothing """
-    """is trained. All are tested on the same data: intervals, paired bootstraps, what each cost, their outputs side """
-    """by side. Outputs are kept in --out, so that a second call is quick.
+[bold]Finished runs[/bold] of one task are given by their folders; nothing is trained. All are tested on the same """
+    """data: intervals, a test for each pair, what each cost, their answers side by side. Answers are kept in --out, """
+    """so that a second call is quick.
 
   regard compare runs/lstm-plain runs/lstm runs/transformer --out compare/multi30k
 
-  regard compare runs/lstm-s* runs/transformer-s*    (runs that differ by their seed alone count as one system)
+  regard compare runs/lstm-s* runs/transformer-s*    (runs that differ by their seed alone count as one contender)
 
   regard compare runs/lstm runs/transformer --data test.en --data test.de --beam 5 --reach 30
 """
@@ -46,7 +47,7 @@ def compare(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            "--data", "-d", help="The text, as for `regard train` (repeatable); of runs: other test data than theirs."
+            "--data", "-d", help="The data, as for `regard train` (repeatable); of runs: other test data than theirs."
         ),
     ] = None,
     budget: Annotated[
@@ -65,52 +66,38 @@ def compare(
         str | None, typer.Option("--split", help="Runs: train, valid or test of their own data (default: test).")
     ] = None,
     beam: Annotated[
-        int | None, typer.Option("--beam", min=1, help="Runs: width of the beam search; 1 is greedy (default: 5).")
+        int | None, typer.Option("--beam", min=1, help="Width of the beam search; 1 is greedy (default: 5).")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Runs: tokens of a batch (default: 4096).")
+        int | None, typer.Option("--max-tokens", min=1, help="Tokens of a batch that is decoded (default: 4096).")
     ] = None,
     device: Annotated[
         str | None, typer.Option("--device", help="Runs: auto, cpu, cuda or cuda:N (default: auto).")
     ] = None,
     reach: Annotated[
         list[float] | None,
-        typer.Option("--reach", help="Runs: tell what this validation score costs (repeatable; default: round ones)."),
+        typer.Option("--reach", help="Tell what this validation score costs (repeatable; default: round ones)."),
     ] = None,
     skip_bad: Annotated[
         bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
     ] = None,
     each: Annotated[
-        bool | None, typer.Option("--each", help="Runs: compare seeds one by one, too, not as one system.")
+        bool | None, typer.Option("--each", help="Runs: compare seeds one by one, not as one contender.")
     ] = None,
 ) -> None:
-    """Train models of every generation under one budget and show which is better, by how much, at what cost."""
+    """Compare models, trained under one budget or finished: which is better, by how much, at what cost."""
+    from regard import api
     from regard.cli import terminal
-    from regard.cli.comparing_runs import compare_finished, given_runs, refuse_options
-    from regard.comparison.plan import comparison_plan
-    from regard.comparison.runner import run_comparison
-    from regard.comparison.table import comparison_table
-    from regard.errors import naming_recipe
     from regard.training.progress import reporter
 
-    training = {"budget": budget, "params": params, "seeds": seeds, "tokenizer": tokenizer, "prompt": prompt}
-    testing = {"split": split, "beam": beam, "max-tokens": max_tokens, "device": device, "reach": reach}
-    testing |= {"each": each, "skip-bad": skip_bad}
-    if given_runs(contenders):
-        refuse_options(training, "is for models that are trained to be compared, and these runs are finished")
-        compare_finished(contenders, data, out, testing)
-        return
-    refuse_options(testing, "is for finished runs, and these are to be trained")
-    plan = comparison_plan(
-        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
-    )
-    is_recipe = data is None and contenders[0].endswith((".yaml", ".yml"))
-    with naming_recipe(contenders[0] if is_recipe else None):
-        comparison = run_comparison(plan, progress=terminal.draw_progress, reporter=reporter())
+    comparison = api.compare(
+        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out,
+        split=split, beam=beam, max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
+        is_each=each, progress=terminal.draw_progress, reporter=reporter(),
+    )  # fmt: skip
+    terminal.print_comparison(comparison)
     if not comparison.ranking:
-        terminal.errors.print(comparison_table(comparison))
         raise typer.Exit(1)
-    terminal.print_comparison(comparison, plan.out)
 
 
 compare.__doc__ = f"{compare.__doc__}\n{COMPARE_EXAMPLES}"

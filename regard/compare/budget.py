@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 
 from regard.errors import RegardError
+from regard.score.figures import count_text, duration_text
 
 TOKENS_PER_PARAMETER = 20  # where only parameters are given: the ratio of Hoffmann et al. 2022
 
@@ -109,26 +110,3 @@ def _parse_part(part: str, whole: str) -> tuple[str, float]:
             return kind, value
     what = f"the unit '{word}' is unknown" if word else "it has no unit"
     raise RegardError(f"The budget '{whole}' could not be read: {what}. {_ALLOWED}")
-
-
-def count_text(n: float) -> str:
-    """A count to three digits.
-
-    >>> [count_text(n) for n in (950, 1000, 20_500_000, 3e9)]
-    ['950', '1k', '20.5M', '3G']
-    """
-    for scale, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if n >= scale * 0.9995:
-            return f"{n / scale:.3g}{letter}"
-    return f"{n:.3g}"
-
-
-def duration_text(seconds: float) -> str:
-    """Seconds as a reader says them.
-
-    >>> [duration_text(s) for s in (0.5, 45, 120, 5400)]
-    ['0.5 s', '45 s', '2 min', '1.5 h']
-    """
-    if seconds < 60:
-        return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds:.2g} s"
-    return f"{seconds / 60:.3g} min" if seconds < 3600 else f"{seconds / 3600:.3g} h"
