@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from regard import __version__
 from regard.cli import (
     caption,
     catalog,
@@ -23,6 +24,7 @@ from regard.cli import (
     translate,
     use,
 )
+from regard.errors import InterruptedRunError, RegardError
 
 app = typer.Typer(
     name="regard",
@@ -56,8 +58,6 @@ app.add_typer(grammar.data, name="data", rich_help_panel=_SEE)
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        from regard import __version__
-
         typer.echo(f"regard {__version__}")
         raise typer.Exit
 
@@ -73,8 +73,6 @@ def _root(
 
 def main() -> None:
     """Run the command line; a mistake of the user's becomes one sentence on stderr and exit code 2."""
-    from regard.errors import InterruptedRunError, RegardError
-
     try:
         app()
     except RegardError as error:

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+import regard
+from regard.cli import terminal
+from regard.cli.options import Quiet
+
 COMPARE_EXAMPLES = (
     """
 One budget for all: every contender stops at the same number of seconds, tokens or FLOPs. Language models get the """
@@ -37,63 +41,69 @@ Writes a table, compare.json, overview.png and report.html. After an interruptio
 )
 
 
+Contenders = Annotated[
+    list[str],
+    typer.Argument(help="Model names (`regard models`), one YAML file that describes the comparison, or run folders."),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data", "-d", help="The data, as for `regard train` (repeatable); of runs: other test data than theirs."
+    ),
+]
+Budget = Annotated[
+    str | None, typer.Option("--budget", "-b", help="For each contender and seed: 2min, 5Mtokens, 1e14flops.")
+]
+Params = Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")]
+Tokenizer = Annotated[
+    str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
+]
+Prompt = Annotated[str | None, typer.Option("--prompt", help="What every model continues in the report.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA, or compare/RUNS).")
+]
+Split = Annotated[
+    str | None, typer.Option("--split", help="Runs: train, valid or test of their own data (default: test).")
+]
+Beam = Annotated[int | None, typer.Option("--beam", min=1, help="Width of the beam search; 1 is greedy (default: 5).")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Tokens of a batch that is decoded (default: 4096).")
+]
+Device = Annotated[str | None, typer.Option("--device", help="Runs: auto, cpu, cuda or cuda:N (default: auto).")]
+Reach = Annotated[
+    list[float] | None,
+    typer.Option("--reach", help="Tell what this validation score costs (repeatable; default: round ones)."),
+]
+SkipBad = Annotated[
+    bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
+]
+Each = Annotated[bool | None, typer.Option("--each", help="Runs: compare seeds one by one, not as one contender.")]
+
+
 def compare(
-    contenders: Annotated[
-        list[str],
-        typer.Argument(
-            help="Model names (`regard models`), one YAML file that describes the comparison, or run folders."
-        ),
-    ],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data", "-d", help="The data, as for `regard train` (repeatable); of runs: other test data than theirs."
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", "-b", help="For each contender and seed: 2min, 5Mtokens, 1e14flops.")
-    ] = None,
-    params: Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
-    ] = None,
-    prompt: Annotated[str | None, typer.Option("--prompt", help="What every model continues in the report.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA, or compare/RUNS).")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option("--split", help="Runs: train, valid or test of their own data (default: test).")
-    ] = None,
-    beam: Annotated[
-        int | None, typer.Option("--beam", min=1, help="Width of the beam search; 1 is greedy (default: 5).")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Tokens of a batch that is decoded (default: 4096).")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Runs: auto, cpu, cuda or cuda:N (default: auto).")
-    ] = None,
-    reach: Annotated[
-        list[float] | None,
-        typer.Option("--reach", help="Tell what this validation score costs (repeatable; default: round ones)."),
-    ] = None,
-    skip_bad: Annotated[
-        bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
-    ] = None,
-    each: Annotated[
-        bool | None, typer.Option("--each", help="Runs: compare seeds one by one, not as one contender.")
-    ] = None,
+    contenders: Contenders,
+    data: Data = None,
+    budget: Budget = None,
+    params: Params = None,
+    seeds: Seeds = None,
+    tokenizer: Tokenizer = None,
+    prompt: Prompt = None,
+    out: Out = None,
+    split: Split = None,
+    beam: Beam = None,
+    max_tokens: MaxTokens = None,
+    device: Device = None,
+    reach: Reach = None,
+    skip_bad: SkipBad = None,
+    each: Each = None,
+    quiet: Quiet = False,
 ) -> None:
     """Compare models, trained under one budget or finished: which is better, by how much, at what cost."""
-    from regard import api
-    from regard.cli import terminal
-    from regard.training.progress import reporter
-
-    comparison = api.compare(
+    comparison = regard.compare(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out,
         split=split, beam=beam, max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
-        is_each=each, progress=terminal.draw_progress, reporter=reporter(),
+        is_each=each, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip
     terminal.print_comparison(comparison)
     if not comparison.ranking:
@@ -112,6 +122,4 @@ def report(
 
       regard report compare/python-docs
     """
-    from regard import api
-
-    typer.echo(f"Wrote {api.report(folder)}")
+    typer.echo(f"Wrote {regard.api.report(folder)}")

@@ -6,39 +6,12 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from regard.cli.terminal import console, draw_progress, errors, on_one_line, plain_table
+from regard.cli.terminal import errors, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from regard.data.pairs_config import PairsConfig
     from regard.score.scored import Scored
-
-
-def print_pairs(config: PairsConfig) -> None:
-    """How many pairs there are, what was left out, and the first few of each split."""
-    from regard.data.preview import preview_pairs
-
-    with draw_progress() as progress:
-        found = preview_pairs(config, progress=progress)
-    table = plain_table("split", "pairs", right=("pairs",))
-    for split, n_pairs, _ in found.splits:
-        table.add_row(split, f"{n_pairs:,}")
-    console.print(table)
-    if found.summary:
-        console.print(f"[dim]{found.summary}.[/dim]", soft_wrap=True)
-    for split, _, first in found.splits:
-        if first:
-            console.print(f"[dim]{split} begins:[/dim]")
-        for source, target in first:
-            console.print(Text(source), soft_wrap=True)
-            console.print(Text(f"  {target}", "bold"), soft_wrap=True)
-    if len(found.splits) > 1:
-        names = [config.train] if isinstance(config.train, str) else config.train
-        data = " ".join(f"--data {name}" for name in names)
-        console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)
 
 
 def print_scored_pairs(

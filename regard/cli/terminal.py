@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import MISSING
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,16 +16,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from regard.data.builtin import BUILTIN
-from regard.data.pairs_config import PairsConfig
-from regard.models.table import MODELS, model_entry
-from regard.text.config import TokenizerConfig
 from regard.training.progress import Reporter, Silent
 from regard.training.progress import reporter as training_reporter
 
 if TYPE_CHECKING:
     from regard.compare.result import Comparison
-    from regard.data.config import DataConfig
     from regard.score.scored import Scored
     from regard.studies.finding import Study
     from regard.tasks.table import AnyRun
@@ -40,86 +34,6 @@ MAX_ROWS = 12  # of a batch that are shown
 # From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
 # dark backgrounds and by colour-blind readers (lightness alone tells the order).
 SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange3"), (float("inf"), "bold red"))
-
-
-def print_models(name: str | None) -> None:
-    """The table of models, or everything that can be set for one."""
-    if name is None:
-        table = plain_table("model", "what it is", "paper")
-        for key, entry in MODELS.items():
-            table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
-        console.print(table)
-        console.print("[dim]`regard models NAME` lists everything that can be set for one of them.[/dim]")
-        return
-    entry = model_entry(name)
-    console.print(f"[bold]{name}[/bold]  {entry.summary}  [dim]({entry.paper})[/dim]")
-    _print_settings(name)
-
-
-def _print_settings(name: str) -> None:
-    """Every setting of a model's recipe, but for those that do nothing for it."""
-    from regard.tasks.table import example_config, list_settings, task_of  # with torch, which takes long to start
-
-    config = example_config(name)
-    task = task_of(config)
-    for section, lines in list_settings(config).items():
-        table = plain_table(f"{section}.", "default", "kind", "meaning")
-        for line in lines:
-            default = "required" if line.default is MISSING else _yaml(line.default)
-            table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
-        console.print(table)
-    for key in task.folders:
-        console.print(f"[bold]{key}[/bold]  null  [dim]a run or a GPT-2 folder to begin as[/dim]")
-    console.print(f"[dim]Example: regard train --model {name} {task.example} --set data.p_valid=0.1[/dim]")
-
-
-def print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """The built-in texts and the forms of a source, or what the named sources hold."""
-    from regard.data.preview import choose_config  # with numpy, which takes long to start
-
-    if sources:
-        config = choose_config(sources, settings)
-        if isinstance(config, PairsConfig):
-            from regard.cli.pair_terminal import print_pairs
-
-            print_pairs(config)
-        else:
-            _print_text(config)
-        return
-    table = plain_table("built-in", "what it is")
-    for name, builtin in BUILTIN.items():
-        table.add_row(f"[bold]{name}[/bold]", builtin.description)
-    pairs = "pairs to translate, of any two of en, de and fr; en-trees to parse; dates, numbers, reversal, copying"
-    table.add_row("[bold]grammar:en-de[/bold]", pairs)
-    console.print(table)
-    table = plain_table("your own", "what --data takes")
-    for form, meaning in (
-        ("my.txt", "a text file, UTF-8; also .gz, .xz, .zst"),
-        ("notes/", "every file of a folder"),
-        ("'notes/*.md'", "a glob; quote it"),
-        ("posts.jsonl", "one JSON object a line; data.field names the text (default: text)"),
-        ("posts.csv", "a table with a header, also .tsv; data.field names the column"),
-        ("a.en a.de", "pairs: two files aligned line by line; also one .tsv, .csv or .jsonl"),
-        ("-", "standard input"),
-        ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
-    ):
-        table.add_row(f"[bold]{form}[/bold]", escape(meaning))
-    console.print(table)
-    console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
-
-
-def _print_text(config: DataConfig) -> None:
-    from regard.data.prepared_text import prepare_text  # with numpy and tokenizers, which take long to start
-
-    with draw_progress() as progress:
-        prepared = prepare_text(config, TokenizerConfig(kind="byte"), progress=progress)
-    table = plain_table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
-    for name in ("train", "valid", "test"):
-        stream = getattr(prepared, name)
-        table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
-    console.print(table)
-    console.print("[dim]It begins:[/dim]")
-    console.print(Text(prepared.train.text_sample(400)))
 
 
 def print_plan(plan: Rehearsal) -> None:
@@ -230,7 +144,7 @@ def print_studies() -> None:
     for key, entry in STUDIES.items():
         table = plain_table(f"{key}: --set", "default", "meaning")
         for line in entry.config.help():
-            table.add_row(f"[bold]{line.name}[/bold]", escape(_yaml(line.default)), escape(line.doc))
+            table.add_row(f"[bold]{line.name}[/bold]", escape(to_yaml(line.default)), escape(line.doc))
         console.print()
         console.print(table)
 
@@ -316,9 +230,10 @@ def plain_table(*columns: str, right: tuple[str, ...] = (), show_header: bool = 
     return table
 
 
-def _yaml(value: Any) -> str:
+def to_yaml(value: Any) -> str:
+    """A default as one would write it in a recipe."""
     if isinstance(value, tuple):
-        return "[" + ", ".join(_yaml(v) for v in value) + "]"
+        return "[" + ", ".join(to_yaml(v) for v in value) + "]"
     if isinstance(value, bool):  # asked first: 1 == True
         return "true" if value else "false"
     return "null" if value is None else str(value)
