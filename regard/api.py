@@ -18,7 +18,7 @@ from regard.run.initial_weights import apply_start
 from regard.tasks.table import AnyRun, build_config, choose_task, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.text.learning import Progress
-from regard.training.progress import Reporter, Silent
+from regard.training.progress import Reporter, python_reporter
 
 if TYPE_CHECKING:
     from regard.compare.result import Comparison
@@ -105,7 +105,12 @@ def train(
     folder, config = _place(recipe, asked, out=out, resume=resume)
     with naming_recipe(recipe if data is None else None):
         return engine.train(
-            config, folder, resume=resume, is_tested=is_tested, progress=progress or nullcontext, reporter=reporter
+            config,
+            folder,
+            resume=resume,
+            is_tested=is_tested,
+            progress=progress or nullcontext,
+            reporter=reporter or python_reporter(),
         )
 
 
@@ -218,7 +223,7 @@ def compare(
     from regard.compare.comparing import Options, run_comparison
     from regard.report.comparison import draw_comparison
 
-    reporter = reporter or Silent()
+    reporter = reporter or python_reporter()
     options = Options(
         data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, split=split,
         beam=beam, max_tokens=max_tokens, device=device, levels=levels, each=is_each or None,

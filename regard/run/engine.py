@@ -18,7 +18,7 @@ from regard.run.card import write_card
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import read_initial_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
-from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, reopen_data
+from regard.tasks.task import Ending, Fitting, InitialWeights, ProgressBar, Rehearsal, reopen_data
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
 
@@ -55,6 +55,8 @@ def train(
     for note in ([start.note] if start is not None and start.note else []) + list(rehearsal.notes):
         reporter.note(note)
     rehearsal.check_memory()
+    if start is not None:
+        start = _read_now(start)
     with run_folder.lock_folder(folder):
         if not is_begun:
             tokenizers = task.tokenizers(data)
@@ -65,6 +67,12 @@ def train(
             run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)
+
+
+def _read_now(start: InitialWeights) -> InitialWeights:
+    """The same start with its weights in memory: what is wrong with them is told before a run folder is written."""
+    weights = start.read()
+    return replace(start, read=lambda: weights)
 
 
 def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:

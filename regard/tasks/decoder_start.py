@@ -36,7 +36,9 @@ def begin_decoder(model: Seq2Seq | Captioner, start: InitialWeights | None) -> N
     if start is None:
         return
     language_model = start.outline().to_empty(device="cpu")
-    load_weights(language_model, start.read())
+    weights = start.read()
+    load_weights(language_model, weights)
+    weights.clear()  # so much memory is not needed twice
     _initialise(model, language_model)
 
 

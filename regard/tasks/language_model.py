@@ -273,7 +273,9 @@ class LanguageModelTask:
 
     def initialise(self, config: RunConfig, model: GradientModel, fitting: Fitting) -> None:
         if fitting.start is not None:
-            load_weights(model, fitting.start.read())
+            weights = fitting.start.read()
+            load_weights(model, weights)
+            weights.clear()  # so much memory is not needed twice
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
         tokenizer = data.tokenizer

@@ -151,6 +151,11 @@ def reporter(out: TextIO | None = None) -> Reporter:
     return Lines(out, every_seconds=0.25, width=100) if _is_in_notebook() else Lines(out)
 
 
+def python_reporter() -> Reporter:
+    """Who is told where Python calls and names nobody: one updating line in a notebook, nobody elsewhere."""
+    return reporter() if _is_in_notebook() else Silent()
+
+
 def _is_in_notebook() -> bool:
     """Whether this process is the kernel of a notebook (Jupyter, Colab, VS Code), whose output is no terminal."""
     ipython = sys.modules.get("IPython")
