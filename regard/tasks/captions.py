@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -62,6 +62,7 @@ from regard.tasks.task import (
     RunFacts,
     Usage,
     check_split,
+    explain_old_name,
     name_split,
     read_test_result,
     reopen_data,
@@ -118,6 +119,9 @@ class CaptionEvaluation(TargetLoss):
         )
 
 
+OLD_NAMES = {"looked": "attend", "described": "describe"}
+
+
 class CaptionRun:
     """A trained captioner: caption, evaluate, see where each word looked."""
 
@@ -128,6 +132,11 @@ class CaptionRun:
 
     def __repr__(self) -> str:
         return f"<CaptionRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    if not TYPE_CHECKING:  # or every attribute would have a type: any
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_old_name(self, name, OLD_NAMES)
 
     def test_result(self) -> dict[str, Any] | None:
         """The test scores that were written when training ended."""

@@ -334,6 +334,13 @@ def read_test_result(folder: Path) -> dict[str, Any] | None:
     return found
 
 
+def explain_old_name(run: object, name: str, renamed: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that a run does not have: what it is called now, where it had another name."""
+    kind = type(run).__name__
+    hint = f"; it is called '{renamed[name]}' now" if name in renamed else ""
+    return AttributeError(f"'{kind}' has no '{name}'{hint}")
+
+
 def check_split(split: str) -> str:
     """The name of a split, or an error that says which there are."""
     if split not in ("train", "valid", "test"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.tasks.pair_objective import GreedyScore, sum_nats
 from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
-from regard.tasks.task import Ending, OpenRun, read_test_result
+from regard.tasks.task import Ending, OpenRun, explain_old_name, read_test_result
 from regard.text.word_pieces import words_of_tokens
 
 
@@ -85,6 +85,9 @@ class ForcedTranslation:
     """Weights (T + 1, S) on the source's tokens, a row for each target token and the end; None: it does not attend."""
 
 
+OLD_NAMES = {"looked": "force", "aligned": "align", "pairs_of": "reader.pairs_of", "wanted_tag": "reader.choose_tag"}
+
+
 class TranslationRun:
     """A trained translator: translate, score, evaluate, align words."""
 
@@ -97,6 +100,11 @@ class TranslationRun:
 
     def __repr__(self) -> str:
         return f"<TranslationRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    if not TYPE_CHECKING:  # or every attribute would have a type: any
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_old_name(self, name, OLD_NAMES)
 
     def test_result(self) -> dict[str, Any] | None:
         """The test scores that were written when training ended."""
