@@ -203,7 +203,7 @@ def _example(comparison: Comparison, example: Example, looks: Mapping[str, Look]
     if example.picture is None:
         rows.append(f'<span>source {example.number:,}</span><p class="source">{escape(example.source)}</p>')
     else:
-        shown = f'<img src="{escape(example.picture, quote=True)}" alt="">'
+        shown = f'<img class="photo" src="{escape(example.picture, quote=True)}" alt="">'
         rows.append(f"<span>{escape(example.source)}</span>{shown}")
     for reference in example.references:
         rows.append(f'<span>reference</span><p class="reference">{escape(reference)}</p>')
