@@ -12,12 +12,14 @@ import pytest
 from tiny_parsing import LINES, TREES
 
 from regard import api
+from regard.data.pairs_config import PairsConfig
 from regard.data.tree_lines import bracketed
 from regard.data.trees import Tree, trees_of
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.folder import load_config
 from regard.tasks.translation import TranslationRun
+from regard.text.config import TokenizerConfig
 
 Regard = Callable[..., Any]
 SENTENCES = [" ".join(tree.words) for tree in TREES]
@@ -244,9 +246,8 @@ def test_the_run_says_how_good_it_is_and_how_to_parse_with_it(bank: Path, tmp_pa
     assert "| labelled F1 | precision | recall |" in card
     assert 'run.parse("' in card
     config = load_config(tmp_path / "run" / "config.yaml")
-    assert config.pairs.tree_words == "slot"
-    assert config.target_tokenizer is not None
-    assert config.target_tokenizer.kind == "word"
+    assert config.section("data", PairsConfig).tree_words == "slot"
+    assert config.section("target_tokenizer", TokenizerConfig).kind == "word"
     run = api.load(tmp_path / "run")
     tree = run.parse("the dog barks .")
     assert isinstance(tree, Tree)

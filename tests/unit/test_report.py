@@ -16,7 +16,7 @@ from rich.console import Console
 
 from regard.comparison.result import Span, to_json
 from regard.comparison.table import comparison_table
-from regard.models.table import MODELS, PAIR_MODELS, PICTURE_MODELS
+from regard.models.table import MODELS
 from regard.report.chart import Plot, Series, curve_range, line_chart, x_range
 from regard.report.comparison import render_report, write_report
 from regard.report.comparison_picture import draw_overview, write_overview
@@ -118,7 +118,7 @@ def test_a_contender_has_one_colour_in_every_figure(html: str) -> None:
 
 
 def test_every_model_of_the_table_has_a_colour_of_its_own() -> None:
-    assert set(PLACES) == {*MODELS, *PAIR_MODELS, *PICTURE_MODELS}
+    assert set(PLACES) == set(MODELS)
     assert len(set(PLACES.values())) == len(PLACES)
 
 

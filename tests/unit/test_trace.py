@@ -17,7 +17,7 @@ from regard.layers.record import Record
 from regard.lens.trace import Trace, trace
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 IDS = np.array([3, 1, 4, 1, 5])
 
@@ -29,7 +29,7 @@ def model(request: pytest.FixtureRequest) -> Any:
         "lstm": LSTMConfig(d_model=8, n_layers=1),
         "transformer": TransformerConfig(d_model=8, n_layers=1, n_heads=2, max_context=8),
     }[request.param]
-    return build_language_model(request.param, config, V).double()
+    return build_model(request.param, config, V).double()
 
 
 def recorded(model: torch.nn.Module, *inputs: Any) -> dict[str, torch.Tensor]:
