@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from regard.tasks.task import (
     check_split,
     join_names,
     reopen_data,
+    tell_part,
 )
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
@@ -65,7 +66,8 @@ class PairTask:
     example: str
     has_trees: bool
     run_type: type[Any]
-    evaluate_pairs: Callable[[Any, Pairs], Evaluation]
+    evaluate_pairs: Callable[[Any, Pairs], Any]
+    """The Evaluation of a run on some pairs."""
     greedy_scores: Callable[[PairsConfig], Mapping[str, GreedyScore]]
     """What weights can be selected by beside the loss."""
     check_sections: Callable[[RunConfig], RunConfig] = lambda config: config
@@ -166,7 +168,11 @@ class PairTask:
 
     def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
         some = data.test.some(MAX_TEST_PAIRS)
-        return self.evaluate_pairs(run, some) if len(readable_pairs(run.model, some)) else None
+        if not len(readable_pairs(run.model, some)):
+            return None
+        notes = tell_part(len(some), len(data.test), "pairs", "evenly from all")
+        found: Evaluation = replace(self.evaluate_pairs(run, some), notes=notes)
+        return found
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
         return [("training pairs", f"{len(data.train):,}")]
