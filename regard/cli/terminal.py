@@ -55,19 +55,19 @@ def print_trained(run: AnyRun) -> None:
     """The test score, and what to type next."""
     assert run.ending is not None, "it was trained just now"
     if run.ending.test is not None:
-        print_evaluation(run.ending.test, as_json=False)
+        print_evaluation(run.ending.test, as_json=False, title="test score")
     console.print(Text(f"The run is in {run.folder}; its README.md says what it is. Next:"))
     for line in run.ending.usage.shell:
         console.print(Text(f"  {line}"), soft_wrap=True)
 
 
-def print_evaluation(result: Evaluation, as_json: bool) -> None:
+def print_evaluation(result: Evaluation, as_json: bool, title: str = "measure") -> None:
     """Named figures, the headline in bold, how much was scored, and what has to be known to read them."""
     if as_json:
         print(json.dumps(result.to_dict()))
         return
     found = result.measured()
-    table = plain_table("measure", "value", right=("value",))
+    table = plain_table(title, "value", right=("value",))
     for figure in found.figures:
         style = "bold" if figure.name == found.headline else "not bold"
         table.add_row(Text(figure.name, style), Text(figure.text, style))

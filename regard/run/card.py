@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,12 +51,15 @@ def _model_rows(opened: OpenRun) -> Rows:
         rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
     rows.append(("n-grams" if entry.is_counted else "parameters", f"{facts.n_parameters:,}"))
     flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"
-    return [*rows, ("FLOPs a token", flops), ("vocabulary", _describe_vocabulary(opened.tokenizers))]
+    unit = "target token" if "target_tokenizer" in config.sections else "token"
+    return [*rows, (f"FLOPs a {unit}", flops), ("vocabulary", _describe_vocabulary(opened))]
 
 
-def _describe_vocabulary(tokenizers: Sequence[Any]) -> str:
-    each = [f"{t.kind}, {t.vocab_size:,} tokens, sha256 {t.hash[:16]}" for t in tokenizers]
-    return each[0] if len(each) == 1 else f"source {each[0]}; target {each[1]}"
+def _describe_vocabulary(opened: OpenRun) -> str:
+    each = [f"{t.kind}, {t.vocab_size:,} tokens, sha256 {t.hash[:16]}" for t in opened.tokenizers]
+    if len(each) == 2:
+        return f"source {each[0]}; target {each[1]}"
+    return f"{each[0]}, shared by both sides" if "target_tokenizer" in opened.config.sections else each[0]
 
 
 def _score_lines(test: Measured | None) -> list[str]:

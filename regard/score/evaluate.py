@@ -41,8 +41,6 @@ class Evaluation:
     n_tokens: int
     n_bytes: int
     n_words: int
-    n_available: int | None = None
-    """Tokens that there are, where not all were scored."""
     notes: tuple[str, ...] = ()
     """What has to be known to read the scores."""
 
@@ -78,7 +76,6 @@ class Evaluation:
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
     def measured(self) -> Measured:
-        part = f"Scored on the first {self.n_tokens:,} of {self.n_available or 0:,} tokens; `regard eval` scores all."
         return Measured(
             figures=(
                 Figure("loss, nats a token", self.nats_per_token, 4),
@@ -89,7 +86,7 @@ class Evaluation:
             headline="bits per byte",
             is_higher_better=False,
             counts={"tokens": self.n_tokens, "words": self.n_words, "bytes": self.n_bytes},
-            notes=(*((part,) if (self.n_available or 0) > self.n_tokens else ()), *self.notes),
+            notes=self.notes,
         )
 
 

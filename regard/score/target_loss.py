@@ -17,6 +17,8 @@ class TargetLoss:
     nats: float
     n_tokens: int
     n_bytes: int
+    notes: tuple[str, ...] = ()
+    """What has to be known to read the scores."""
 
     @property
     def nats_per_token(self) -> float:

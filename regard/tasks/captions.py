@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,7 @@ from regard.tasks.task import (
     name_split,
     read_test_result,
     reopen_data,
+    tell_part,
 )
 from regard.tasks.test_set import Comparing, Decoding, TestSet, answer_in_batches
 from regard.text.learning import Progress
@@ -115,7 +117,7 @@ class CaptionEvaluation(TargetLoss):
             is_higher_better=True,
             counts={"pictures": self.n_pictures, "captions": self.n_captions, "tokens": self.n_tokens},
             signature=f"sacreBLEU {self.bleu.signature}",
-            notes=(f"Left out: {told_skipped(self.skipped)}.",) if self.skipped else (),
+            notes=(*self.notes, *((f"Left out: {told_skipped(self.skipped)}.",) if self.skipped else ())),
         )
 
 
@@ -416,7 +418,8 @@ class CaptionTask:
             return None
         some = first_pictures(data.data.test, MAX_TEST_PICTURES)
         features = features_of(run.config, run.model, data) if keeps_features(run.config) else None
-        return evaluate_captions(run.model, data, some, features=features)
+        found = evaluate_captions(run.model, data, some, features=features)
+        return replace(found, notes=tell_part(len(some), len(data.data.test), "pictures"))
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedCaptions) -> list[tuple[str, str]]:
         given = config.section("data", CaptionConfig)
@@ -432,7 +435,7 @@ class CaptionTask:
                 f"regard caption {path} photos/ --draw attention",
                 f"regard eval {path}",
             ),
-            python=(f'run.caption("{example}")',),
+            python=(f"run.caption({json.dumps(example, ensure_ascii=False)})",),
             files="`model.safetensors` holds all weights, those of the picture encoder too, `tokenizer.json` loads in "
             "Hugging Face `tokenizers`",
         )

@@ -55,6 +55,7 @@ from regard.tasks.task import (
     name_split,
     read_test_result,
     reopen_data,
+    tell_part,
 )
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.text_objective import TextObjective, first_tokens
@@ -322,8 +323,8 @@ class LanguageModelTask:
     def test(self, run: LanguageModelRun, data: PreparedText) -> Evaluation | None:
         if not len(data.test):
             return None
-        found = evaluate(run.next_token, first_tokens(data.test, MAX_TEST_TOKENS))
-        return replace(found, n_available=len(data.test))
+        some = first_tokens(data.test, MAX_TEST_TOKENS)
+        return replace(evaluate(run.next_token, some), notes=tell_part(len(some), len(data.test), "tokens"))
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedText) -> list[tuple[str, str]]:
         rows = [("training text", f"{len(data.train):,} tokens, {data.train.n_bytes:,} bytes")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from regard.tasks.task import (
     join_names,
     name_split,
     reopen_data,
+    tell_part,
 )
 from regard.tasks.test_set import Comparing, Decoding, TestSet, answer_in_batches
 from regard.text.config import TokenizerConfig
@@ -75,7 +76,8 @@ class PairTask:
     example: str
     has_trees: bool
     run_type: type[Any]
-    evaluate_pairs: Callable[[Any, Pairs], Evaluation]
+    evaluate_pairs: Callable[[Any, Pairs], Any]
+    """The Evaluation of a run on some pairs."""
     greedy_scores: Callable[[PairsConfig], Mapping[str, GreedyScore]]
     """What weights can be selected by beside the loss."""
     read_target: Callable[[Any, Pairs, int], str]
@@ -189,7 +191,11 @@ class PairTask:
 
     def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
         some = data.test.some(MAX_TEST_PAIRS)
-        return self.evaluate_pairs(run, some) if len(readable_pairs(run.model, some)) else None
+        if not len(readable_pairs(run.model, some)):
+            return None
+        notes = tell_part(len(some), len(data.test), "pairs", "evenly from all")
+        found: Evaluation = replace(self.evaluate_pairs(run, some), notes=notes)
+        return found
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
         return [("training pairs", f"{len(data.train):,}")]

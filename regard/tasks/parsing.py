@@ -55,7 +55,8 @@ class ParsingEvaluation(TargetLoss):
         return found | ({} if self.parses is None else {"parses": self.parses.to_dict()})
 
     def measured(self) -> Measured:
-        figures, notes = [*self.figures()], list(tell_left_out(self.n_pairs, self.n_left_out, self.skipped))
+        figures = [*self.figures()]
+        notes = [*self.notes, *tell_left_out(self.n_pairs, self.n_left_out, self.skipped)]
         if self.parses is not None:
             found = self.parses.brackets
             figures += [

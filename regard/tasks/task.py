@@ -341,6 +341,16 @@ def explain_old_name(run: object, name: str, renamed: Mapping[str, str]) -> Attr
     return AttributeError(f"'{kind}' has no '{name}'{hint}")
 
 
+def tell_part(n_scored: int, n_available: int, unit: str, which: str = "the first of them") -> tuple[str, ...]:
+    """A sentence that says how much of the test split a score is of; none where it is of all.
+
+    >>> tell_part(1000, 2500, "pictures")
+    ('Scored on 1,000 of 2,500 test pictures, the first of them; `regard eval` scores all.',)
+    """
+    part = f"Scored on {n_scored:,} of {n_available:,} test {unit}, {which}; `regard eval` scores all."
+    return (part,) if n_scored < n_available else ()
+
+
 def check_split(split: str) -> str:
     """The name of a split, or an error that says which there are."""
     if split not in ("train", "valid", "test"):

@@ -58,7 +58,7 @@ class TranslationEvaluation(TargetLoss):
             is_higher_better=self.bleu is not None,
             counts={"pairs": self.n_pairs, "target tokens": self.n_tokens},
             signature="" if self.bleu is None else f"sacreBLEU {self.bleu.signature}",
-            notes=tell_left_out(self.n_pairs, self.n_left_out, self.skipped),
+            notes=(*self.notes, *tell_left_out(self.n_pairs, self.n_left_out, self.skipped)),
         )
 
 

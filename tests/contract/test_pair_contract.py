@@ -58,12 +58,12 @@ def test_a_config_round_trips_through_yaml(variant: str) -> None:
 @pytest.mark.parametrize("is_shared", [True, False], ids=["one vocabulary", "two"])
 @VARIANTS
 def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(variant: str, is_shared: bool) -> None:
-    """Through the lesson, and in free running too, where what is read has no gradient but what is written has."""
+    """Through the objective, and in free running too, where what is read has no gradient but what is written has."""
     tying = {} if is_shared else {"tying": "none"}
     for mode in ("teacher", "free"):
         model, prepared = built(variant, is_shared, **tying)
-        lesson = tiny_task(model, prepared, mode=mode, max_tokens=1000).lesson
-        loss = lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0)
+        objective = tiny_task(model, prepared, mode=mode, max_tokens=1000)
+        loss = objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0)
         loss.goal.backward()
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, (mode, name)
@@ -79,11 +79,11 @@ def test_eight_pairs_can_be_memorised_and_are_translated_back(variant: str, is_s
     chosen = TEXTS[1::3]
     assert len(chosen) == 8
     some = tiny_prepared(chosen, chosen, is_shared=is_shared)
-    lesson = tiny_task(model, some, max_tokens=1000, smoothing=0.0).lesson
-    tensors, n_tokens, _ = lesson.at(0)
+    objective = tiny_task(model, some, max_tokens=1000, smoothing=0.0)
+    tensors, n_tokens, _ = objective.at(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(300):
-        loss = lesson.loss(model, lesson.body(model), tensors, None, 0)
+        loss = objective.loss(model, objective.body(model), tensors, None, 0)
         optimizer.zero_grad()
         (loss.goal / n_tokens).backward()
         optimizer.step()

@@ -84,7 +84,7 @@ def test_a_run_is_trained_and_captions_in_processes_of_their_own(
 def test_help_has_an_example_and_the_table_says_what_can_be_set(regard: Callable[..., Any]) -> None:
     assert "regard caption runs/flickr8k photo.jpg" in regard("caption", "--help").out
     told = " ".join(re.sub("[│\n]", " ", regard("train", "--help").out).split())
-    assert "Leave out pairs, trees, pictures and captions that cannot be used" in told
+    assert "Leave out what cannot be used, and count it" in told
     manual = regard("models", "captioner").out
     for key in ("encoder", "is_frozen", "captions", "smoothing", "n_batch", "min_count"):
         assert key in manual
@@ -170,7 +170,9 @@ def test_a_card_says_how_to_use_it(run: CaptionRun) -> None:
     card = (run.folder / "README.md").read_text()
     assert card.startswith("# captions: says what is in a picture")
     assert "| BLEU-1 | BLEU-2 | BLEU-3 | BLEU-4 |" in card
-    assert 'run.caption("photo.jpg")' in card
+    example = next(iter(re.findall(r'run\.caption\("(.*)"\)', card)))
+    assert run.caption(example)  # a picture that is there
+    assert f"regard caption {run.folder} {example}" in card
     assert repr(run).startswith("<CaptionRun ")
 
 
@@ -191,7 +193,7 @@ def test_changed_captions_are_not_resumed(pictures: tuple[Path, Path], tmp_path:
     captions.write_text(pictures[1].read_text())
     api.train(recipe(pictures[0], captions), out=tmp_path / "run", is_tested=False)
     captions.write_text(captions.read_text().replace("a red square", "a red thing"))
-    with pytest.raises(RegardError, match=r"or their captions are not those that '.*run' was begun with"):
+    with pytest.raises(RegardError, match=r"captions.txt are not those that '.*run' was begun with"):
         api.train(out=tmp_path / "run", resume=True)
 
 
@@ -204,12 +206,16 @@ def test_what_is_wrong_is_said_in_one_sentence(
         (("caption", run.folder, tmp_path / "no.jpg"), "no.jpg' cannot be used: it is no picture that Pillow can read"),
         (("caption", run.folder, tmp_path / "gone.jpg"), "There is no picture"),
         (("caption", run.folder, pictures[0] / "red-top-lefd.png"), "Did you mean 'red-top-left.png'?"),
-        (("caption", lstm_run, picture), "reads text (lstm) and sees no pictures. Give a run of a captioner"),
+        (
+            ("caption", lstm_run, picture),
+            "is a run of lstm that predicts the next token of a text, and one that describes",
+        ),
         (
             ("translate", run.folder, pictures[1]),
-            "describes pictures (captioner) and reads no pairs of texts. Use regard caption",
+            "is a run of captioner that describes pictures, and one that translates is needed here. Use this one with: "
+            "regard caption",
         ),
-        (("generate", run.folder), "describes pictures (captioner) and is no language model"),
+        (("generate", run.folder), "a run of captioner that describes pictures, and one that predicts the next token"),
         (("train", "--model", "captioner", "--data", pictures[0]), "names two things, their folder and the file"),
     ):
         done = regard(*words)

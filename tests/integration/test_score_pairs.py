@@ -46,7 +46,7 @@ def test_a_line_a_pair_and_the_sum_at_the_end(regard: Regard, run: TranslationRu
     files = write_pairs(tmp_path, TEXTS[:5])
     done = regard("score", run.folder, *files)
     rows = [line.split("\t") for line in done.out.splitlines()]
-    expected = [run.looked(*pair).nats for pair in TEXTS[:5]]
+    expected = [run.force(*pair).nats for pair in TEXTS[:5]]
     assert [tuple(row[3:]) for row in rows] == TEXTS[:5]
     assert [float(row[0]) for row in rows] == pytest.approx([-nats.sum() for nats in expected], rel=0, abs=2e-4)
     assert [int(row[1]) for row in rows] == [4] * 5

@@ -206,10 +206,10 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
     model = tiny_captioner(prepared, "convolution to lstm")
     some = first_pictures(prepared.data.valid, 2)
     from regard.decode.caption import Caption
-    from regard.training import caption_task
+    from regard.tasks import caption_objective
 
     texts = iter([Caption(f"{some.captions[i][1].upper()}", (), 0.0, 0.0)] for i in range(2))
-    monkeypatch.setattr(caption_task, "write_captions", lambda *_: [next(texts), next(texts)])
+    monkeypatch.setattr(caption_objective, "write_captions", lambda *_: [next(texts), next(texts)])
     found = caption_bleu(model, prepared, some, BeamConfig())
     assert found.up_to == pytest.approx((100.0,) * 4)
     assert "nrefs:2" in found.signature

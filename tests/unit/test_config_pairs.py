@@ -44,13 +44,13 @@ def test_every_default_is_written_out_and_no_second_vocabulary_is_said_to_be_non
 
 def test_an_empty_section_is_a_second_vocabulary_with_every_default() -> None:
     assert build_config(GIVEN | {"target_tokenizer": {}}).sections["target_tokenizer"] is not None
-    assert build_config(GIVEN | {"target_tokenizer": None}).target_tokenizer is None
+    assert build_config(GIVEN | {"target_tokenizer": None}).sections["target_tokenizer"] is None
 
 
 def test_parts_with_tags_can_be_given_on_the_command_line() -> None:
     given = with_settings(GIVEN, ["data.train=[[a.en, a.de, <2de>], [a.en, a.fr, <2fr>]]", "teaching.n_half=9"])
     config = build_config(given)
-    assert [part.tag for part in config.pairs.parts("train")] == ["<2de>", "<2fr>"]
+    assert [part.tag for part in config.section("data", PairsConfig).parts("train")] == ["<2de>", "<2fr>"]
     assert build_config(config.to_dict()) == config
 
 
@@ -79,7 +79,8 @@ def test_what_is_for_pairs_is_refused_where_text_is_read(key: str) -> None:
     with pytest.raises(RegardError, match=f"'{key}' is for models that read pairs, and lstm reads text: leave it out"):
         build_config(text | {key: {}})
     config = build_config(text | {key: None})
-    assert (config.reads_pairs, config.teaching, config.target_tokenizer) == (False, None, None)
+    assert config.task == "language-model"
+    assert key not in config.sections
     assert key not in config.to_dict()
 
 

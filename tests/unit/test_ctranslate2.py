@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from regard.pair_run import PairRun
 from tiny_exported import tiny_pair_run
 from tiny_pairs import TEXTS
 from typer.testing import CliRunner
@@ -16,6 +15,7 @@ from regard.cli import app
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.exchange import export_run
+from regard.tasks.translation import TranslationRun
 from regard.text.tokenizer import Tokenizer
 from regard.weights.ctranslate2 import spell_vocabulary
 
@@ -97,7 +97,7 @@ class TestWithCTranslate2:
         assert "Every source begins with a tag, one of <2de>" in note
 
 
-def write_letters_only(run: PairRun) -> None:
+def write_letters_only(run: TranslationRun) -> None:
     """Make everything else improbable: bytes that are no text are shown in more than one way."""
     norm, head = run.model.target.decoder.norm, run.model.target.head  # type: ignore[attr-defined]
     assert head is not None
@@ -109,7 +109,7 @@ def write_letters_only(run: PairRun) -> None:
                 head[i] = -3.0
 
 
-def written_by_the_note(run: PairRun, folder: Path, sources: list[str]) -> list[str]:
+def written_by_the_note(run: TranslationRun, folder: Path, sources: list[str]) -> list[str]:
     """What the program in README.md prints; greedy, in which the two searches are the same."""
     export_run(run, folder)
     (code,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
