@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 from regard.errors import RegardError, nearest
 from regard.lens.views import Views
 from regard.score.figures import Measure, count_text, duration_text, flops_text
+from regard.score.frames import import_pandas
 
 SCHEMA = 3
 FILE = "compare.json"
@@ -234,10 +235,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row a contender, best first."""
-        try:
-            import pandas  # optional, and slow to import
-        except ImportError:
-            raise RegardError("to_frame() needs pandas: pip install pandas.") from None
+        pandas = import_pandas()
         rows = []
         for c in self.ranked:
             assert c.score is not None

@@ -30,6 +30,7 @@ from regard.models.captioner import Captioner
 from regard.models.gradient_model import GradientModel
 from regard.models.next_token import as_next_token
 from regard.models.seq2seq import Seq2Seq
+from regard.score.frames import import_pandas
 from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
 
@@ -82,10 +83,7 @@ class Trace:
         With the name of a `tap`, that tap: a row for every token and a column for every unit; of attention, a row for
         every head and token and a column for every token that is looked at.
         """
-        try:
-            import pandas  # an optional dependency: only this method needs it
-        except ImportError:
-            raise RegardError("to_frame needs pandas, which is not installed: pip install pandas") from None
+        pandas = import_pandas()
         tokens = list(self.tokens)
         if tap is None:
             single = {name: values for name, values in self.taps.items() if values.ndim == 1}

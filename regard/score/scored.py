@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from regard.errors import RegardError
+from regard.score.frames import import_pandas
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,21 @@ class Scored:
     @property
     def bits_per_byte(self) -> float:
         return self.total / math.log(2) / max(self.n_bytes, 1)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for every token: its text, nats and bits."""
+        pandas = import_pandas()
+        rows = {"text": [t.text for t in self.tokens], "nats": self.nats, "bits": self.nats / math.log(2)}
+        return pandas.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        """The text, each token the redder the more surprising it was: what a notebook shows."""
+        spans = (
+            f'<span title="{t.nats / math.log(2):.1f} bits" '
+            f'style="background:rgba(214,69,65,{min(t.nats / math.log(2) / 16, 0.8):.2f})">{escape(t.text)}</span>'
+            for t in self.tokens
+        )
+        return f'<pre style="white-space:pre-wrap">{"".join(spans)}</pre>'
 
     def parts(self, by: str) -> Iterator[dict[str, Any]]:
         """The score cut by `token`, `line` or `document`, as plain values.
