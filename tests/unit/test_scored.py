@@ -1,6 +1,7 @@
 """Texts with their surprise: no character and no nat is lost."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -65,3 +66,10 @@ def test_text_and_nats_survive_any_cut(pieces: list[str]) -> None:
     assert "".join(t.text for t in result.tokens) == text
     for by in ("token", "line", "document"):
         assert sum(p["nats"] for p in result.parts(by)) == pytest.approx(result.total, abs=1e-12)
+
+
+def test_a_notebook_shows_surprising_tokens_and_escapes_them() -> None:
+    shown = Scored("<b>a", (ScoredToken("<b>", 0.0), ScoredToken("a", 8 * math.log(2))))._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert 'title="8.0 bits" style="background:rgba(214,69,65,0.50)"' in shown
