@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 
 LAYERS: dict[str, type[Elman] | type[GRU] | type[LSTM]] = {"rnn": Elman, "gru": GRU, "lstm": LSTM}
 
@@ -42,30 +42,30 @@ class Bidirectional(nn.Module):
         self.back = LAYERS[kind](d_model, d_hidden) if is_bidirectional else None
 
     def forward(
-        self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B D"]]:
         """y; and where each direction ended: →h of the last real position beside ←h of the first."""
         opposite = reversal(lengths, x.shape[1])
         last = (lengths - 1).clamp_min(0)[:, None]  # (B, 1)
-        y = self._directed(self.ahead, x, None if record is None else record.scope("ahead"), None)
+        y = self._directed(self.ahead, x, None if taps is None else taps.scope("ahead"), None)
         end = taken(y, last)[:, 0]
         if self.back is not None:
-            scope = None if record is None else record.scope("back")
+            scope = None if taps is None else taps.scope("back")
             from_right = self._directed(self.back, taken(x, opposite), scope, opposite)
             y = torch.cat([y, taken(from_right, opposite)], dim=-1)
             end = torch.cat([end, taken(from_right, last)[:, 0]], dim=-1)
         return y, end * (lengths > 0)[:, None]
 
     def _directed(
-        self, layer: Elman | GRU | LSTM, x: Tensor, record: Record | None, opposite: Tensor | None
+        self, layer: Elman | GRU | LSTM, x: Tensor, taps: Taps | None, opposite: Tensor | None
     ) -> Float[Tensor, "B S H"]:
         """One direction's outputs in the order they were read; its taps in the order of the text."""
-        inner = None if record is None else Record()
+        inner = None if taps is None else Taps()
         y: Tensor
         y, _ = layer(x, layer.start(len(x), x), inner)
-        if record is not None and inner is not None:
+        if taps is not None and inner is not None:
             for name in inner:
-                record.keep(name, inner[name] if opposite is None else taken(inner[name], opposite))
+                taps.keep(name, inner[name] if opposite is None else taken(inner[name], opposite))
         return y
 
     def flops_per_token(self) -> int:

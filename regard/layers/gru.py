@@ -5,9 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.fused_recurrence import LayerWeights, fused_recurrence
-from regard.layers.low_precision import is_lowered
-from regard.layers.record import Record
+from regard.kernels.device import is_lowered
+from regard.kernels.fused_recurrence import LayerWeights, fused_recurrence
+from regard.layers.taps import Taps
 from regard.layers.weight_drop import weight_drop
 
 Hidden = tuple[Float[Tensor, "B H"]]
@@ -49,9 +49,9 @@ class GRU(nn.Module):
         return ((1 - z) * n + z * h,), (r, z, n)
 
     def forward(
-        self, x: Float[Tensor, "B T I"], state: Hidden, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: Hidden, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T H"], Hidden]:
-        if record is None:
+        if taps is None:
             if (self.training and self.p_weight) or is_lowered(x):
                 before = (state[0][None],)
                 y, (h,) = fused_recurrence(self.fused, x, before, [self.weights()], is_training=self.training)
@@ -65,7 +65,7 @@ class GRU(nn.Module):
             steps.append(state[0])
             gates.append(gate)
         for name, values in zip(("reset", "update", "candidate"), zip(*gates, strict=True), strict=True):
-            record.keep(f"gates.{name}", torch.stack(values, dim=1))
+            taps.keep(f"gates.{name}", torch.stack(values, dim=1))
         return torch.stack(steps, dim=1), state
 
     def start(self, B: int, like: Tensor) -> Hidden:

@@ -5,9 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.fused_recurrence import LayerWeights, fused_recurrence
-from regard.layers.low_precision import is_lowered
-from regard.layers.record import Record
+from regard.kernels.device import is_lowered
+from regard.kernels.fused_recurrence import LayerWeights, fused_recurrence
+from regard.layers.taps import Taps
 from regard.layers.weight_drop import weight_drop
 
 HiddenAndCell = tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]
@@ -52,9 +52,9 @@ class LSTM(nn.Module):
         return (o * c.tanh(), c), (i, f, g, o)
 
     def forward(
-        self, x: Float[Tensor, "B T I"], state: HiddenAndCell, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: HiddenAndCell, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T H"], HiddenAndCell]:
-        if record is None:
+        if taps is None:
             before = state[0][None], state[1][None]  # (1, B, H) each
             if (self.training and self.p_weight) or is_lowered(x):
                 y, (h, c) = fused_recurrence(self.fused, x, before, [self.weights()], is_training=self.training)
@@ -69,8 +69,8 @@ class LSTM(nn.Module):
             cells.append(state[1])
             gates.append(gate)
         for name, values in zip(("input", "forget", "candidate", "output"), zip(*gates, strict=True), strict=True):
-            record.keep(f"gates.{name}", torch.stack(values, dim=1))
-        record.keep("cell", torch.stack(cells, dim=1))
+            taps.keep(f"gates.{name}", torch.stack(values, dim=1))
+        taps.keep("cell", torch.stack(cells, dim=1))
         return torch.stack(steps, dim=1), state
 
     def start(self, B: int, like: Tensor) -> HiddenAndCell:

@@ -140,7 +140,7 @@ def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer | Extende
     seen = [tokenizer.eos, *ids.tolist()]
     was_training = model.training
     model.eval()
-    record = Record()
+    record = Taps()
     with torch.no_grad():
         model(torch.tensor([seen], device=model.embedding.device), None, record)
     model.train(was_training)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import BagConfig
 
 SumAndCount = tuple[Float[Tensor, "B D"], int]
@@ -39,7 +39,7 @@ class Bag(nn.Module):
         self.dropout = nn.Dropout(config.p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: SumAndCount | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: SumAndCount | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], SumAndCount | None]:
         total = x.cumsum(dim=1)
         n = 0
@@ -51,8 +51,8 @@ class Bag(nn.Module):
         z = total / counts[:, None]  # a_t: (B, T, D)
         for index, layer in enumerate(self.layers):
             z = self.dropout(functional.relu(layer(z)))  # (B, T, F)
-            if record is not None:
-                record.keep(f"layers.{index}.hidden", z)
+            if taps is not None:
+                taps.keep(f"layers.{index}.hidden", z)
         return self.out(z), state
 
     def start(self, B: int, capacity: int, like: Tensor) -> SumAndCount:

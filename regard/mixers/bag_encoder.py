@@ -3,7 +3,7 @@
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.encoder import Ends
 
 
@@ -18,7 +18,7 @@ class BagEncoder(nn.Module):
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         return self.dropout(x), ()
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.convolution import CausalConvolution
-from regard.layers.record import Record
-from regard.mixers.convolution_config import ConvolutionConfig
+from regard.layers.taps import Taps
+from regard.mixers.config import ConvolutionConfig
 
 Pasts = tuple[Tensor, ...]
 """What every layer saw last: (B, (k-1) s, D) each, where s is the layer's dilation."""
@@ -25,13 +25,13 @@ class ConvolutionBlock(nn.Module):
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], past: Float[Tensor, "B P D"], record: Record | None = None
+        self, x: Float[Tensor, "B T D"], past: Float[Tensor, "B P D"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B P D"]]:
-        both, past = self.convolution(self.norm(x), past, record)  # (B, T, 2 D)
-        if record is None:
+        both, past = self.convolution(self.norm(x), past, taps)  # (B, T, 2 D)
+        if taps is None:
             return x + self.dropout(functional.glu(both, dim=-1)), past
         a, g = both.chunk(2, dim=-1)
-        return x + self.dropout(a * record.keep("gates.output", g.sigmoid())), past
+        return x + self.dropout(a * taps.keep("gates.output", g.sigmoid())), past
 
 
 class Convolution(nn.Module):
@@ -61,12 +61,12 @@ class Convolution(nn.Module):
             nn.init.zeros_(block.convolution.taps.bias)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: Pasts | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: Pasts | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Pasts]:
         pasts = self.start(x.shape[0], x.shape[1], x) if state is None else state
         after = []
         for index, (block, past) in enumerate(zip(self.layers, pasts, strict=True)):
-            scope = None if record is None else record.scope(f"layers.{index}")
+            scope = None if taps is None else taps.scope(f"layers.{index}")
             x, past = block(x, past, scope)
             if scope is not None:
                 scope.keep("hidden", x)

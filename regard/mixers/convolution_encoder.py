@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.convolution import CausalConvolution
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.encoder import Ends
 
 N_WINDOW = 3
@@ -27,18 +27,18 @@ class SpanBlock(nn.Module):
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> Float[Tensor, "B S D"]:
         n_after = (N_WINDOW // 2) * self.convolution.dilation
         n_past = (N_WINDOW - 1) * self.convolution.dilation
         around = functional.pad(self.norm(x) * mask[..., None], (0, 0, n_past - n_after, n_after))
         # The convolution looks at its past alone: read n_after positions late, its past lies on both sides.
-        both, _ = self.convolution(around[:, n_past:], around[:, :n_past], record)  # (B, S, 2 D)
-        if record is None:
+        both, _ = self.convolution(around[:, n_past:], around[:, :n_past], taps)  # (B, S, 2 D)
+        if taps is None:
             gated = functional.glu(both, dim=-1)
         else:
             a, g = both.chunk(2, dim=-1)
-            gated = a * record.keep("gates.output", g.sigmoid())
+            gated = a * taps.keep("gates.output", g.sigmoid())
         y: Tensor = x + self.dropout(gated)
         return y
 
@@ -63,11 +63,11 @@ class ConvolutionEncoder(nn.Module):
             nn.init.zeros_(block.convolution.taps.bias)
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         x = self.dropout(x)
         for index, block in enumerate(self.layers):
-            scope = None if record is None else record.scope(f"layers.{index}")
+            scope = None if taps is None else taps.scope(f"layers.{index}")
             x = block(x, mask, scope)
             if scope is not None:
                 scope.keep("hidden", x)

@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.mixer import State
 
 Weights = Float[Tensor, "B T S"]
@@ -19,11 +19,11 @@ class Decoder(Protocol):
     """The longest target it can write; None: no limit."""
 
     def __call__(
-        self, x: Float[Tensor, "B T D"], state: State, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: State, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Weights | None, State]:
         """Mix T more vectors; the weights with which each looked at the source, where they are known; the state after.
 
-        A state is used up by the call that takes it. With a `record` the plain path is taken and its taps are kept.
+        A state is used up by the call that takes it. With `taps` the plain path is taken and kept in them.
         """
 
     def start(

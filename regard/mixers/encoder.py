@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 
 Ends = tuple[Tensor, ...]
 """The output (B, D) of every layer at its last step, lowest layer first; () where there is no last step."""
@@ -21,7 +21,7 @@ class Encoder(Protocol):
     """How many ends it gives."""
 
     def __call__(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         """Mix S vectors, of which those with mask True are real and stand first; the others change nothing."""
 

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.kernels.fused_recurrence import fused_recurrence
 from regard.layers.elman import Elman
-from regard.layers.fused_recurrence import fused_recurrence
 from regard.layers.gru import GRU
 from regard.layers.locked_dropout import sequence_dropout
 from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import GRUConfig, LSTMConfig, RNNConfig
 
 LayerStates = tuple[Any, ...]
@@ -29,6 +29,7 @@ class Recurrent(nn.Module):
     """
 
     carries_state = True
+    has_static_step = True
     max_context: int | None = None
 
     def __init__(
@@ -49,24 +50,24 @@ class Recurrent(nn.Module):
         self.fits_one_call = len(layers) > 1 and len(widths) == 1 and has_plain_dropout and has_plain_weights
 
     def forward(
-        self, x: Float[Tensor, "B T I"], state: LayerStates | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: LayerStates | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         if state is None:
             state = self.start(x.shape[0], x.shape[1], x)
-        with full_precision(x, is_fused=record is None):
-            if record is None and self._gains_by_one_call(x):
+        with full_precision(x, is_fused=taps is None):
+            if taps is None and self._gains_by_one_call(x):
                 y, after = self.at_once(x, state)
             else:
-                y, after = self.layer_by_layer(x, state, record)
+                y, after = self.layer_by_layer(x, state, taps)
         return self.dropout(y), after
 
     def layer_by_layer(
-        self, x: Float[Tensor, "B T I"], state: LayerStates, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: LayerStates, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         """All layers, the plain way; nothing is dropped from the last one's output."""
         after = []
         for index, layer in enumerate(self.layers):
-            scope = None if record is None else record.scope(f"layers.{index}")
+            scope = None if taps is None else taps.scope(f"layers.{index}")
             x, layer_state = layer(x if index == 0 else self.between(x), state[index], scope)
             if scope is not None:
                 scope.keep("hidden", x)
@@ -92,6 +93,9 @@ class Recurrent(nn.Module):
         is_random = self.training and self.p_hidden > 0
         is_allowed = not (is_random and torch.are_deterministic_algorithms_enabled())
         return x.is_cuda and x.shape[1] > 1 and self.fits_one_call and is_allowed
+
+    def step(self, x: Float[Tensor, "B 1 D"], state: LayerStates) -> tuple[Float[Tensor, "B 1 D"], LayerStates]:
+        return self(x, state)  # type: ignore[no-any-return]
 
     def start(self, B: int, capacity: int, like: Tensor) -> LayerStates:
         return tuple(layer.start(B, like) for layer in self.layers)

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.layers.bidirectional import Bidirectional
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.encoder import Ends
 from regard.mixers.recurrent import full_precision
 
@@ -24,12 +24,12 @@ class RecurrentEncoder(nn.Module):
         self.n_ends = n_layers
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         lengths, ends = mask.sum(dim=1), []
-        with full_precision(x, is_fused=record is None):
+        with full_precision(x, is_fused=taps is None):
             for index, layer in enumerate(self.layers):
-                scope = None if record is None else record.scope(f"layers.{index}")
+                scope = None if taps is None else taps.scope(f"layers.{index}")
                 x, end = layer(self.dropout(x), lengths, scope)
                 ends.append(end)
                 if scope is not None:

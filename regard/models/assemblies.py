@@ -9,20 +9,19 @@ from regard.mixers.bag import Bag
 from regard.mixers.config import (
     AttentionConfig,
     BagConfig,
+    ConvolutionConfig,
     GRUConfig,
     LSTMConfig,
+    RestrictedConfig,
     RNNConfig,
     TransformerConfig,
     WindowConfig,
 )
 from regard.mixers.convolution import Convolution
-from regard.mixers.convolution_config import ConvolutionConfig
 from regard.mixers.mixer import Mixer
 from regard.mixers.recurrent import gru as gru_mixer
 from regard.mixers.recurrent import lstm as lstm_mixer
 from regard.mixers.recurrent import rnn as rnn_mixer
-from regard.mixers.restricted import restricted as restricted_mixer
-from regard.mixers.restricted_config import RestrictedConfig
 from regard.mixers.transformer import transformer as transformer_mixer
 from regard.mixers.window import Window
 from regard.models.language_model import LanguageModel, Regularization
@@ -56,7 +55,7 @@ def convolution(config: ConvolutionConfig, vocab_size: int) -> LanguageModel:
 
 
 def restricted(config: RestrictedConfig, vocab_size: int) -> LanguageModel:
-    return _attending(config, restricted_mixer(config), vocab_size)
+    return _attending(config, self_attention(config), vocab_size)
 
 
 def attention(config: AttentionConfig, vocab_size: int) -> LanguageModel:

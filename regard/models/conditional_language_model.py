@@ -6,11 +6,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
+from regard.kernels.cross_entropy import chunked_cross_entropy, chunked_log_probs
 from regard.layers.copying import log_copied, log_mixed
-from regard.layers.cross_entropy import chunked_cross_entropy
 from regard.layers.label_smoothing import above_mean_logit
-from regard.layers.record import Record
-from regard.layers.target_log_prob import chunked_log_probs
+from regard.layers.taps import Taps
 from regard.mixers.decoder import Decoder
 from regard.mixers.mixer import State
 from regard.models.language_model import MAX_LOGITS, at_least_float32
@@ -83,7 +82,7 @@ class ConditionalLanguageModel(nn.Module):
         inputs: Int[Tensor, "B T"],
         source: Source,
         state: State | None = None,
-        record: Record | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Hidden, State | None]:
         """What every position's probabilities are made of; and the state after the last, where one was given.
 
@@ -94,15 +93,15 @@ class ConditionalLanguageModel(nn.Module):
             check_length(inputs.shape[1], self.max_context, "target")
             state = self.decoder.start(source.states, source.mask, source.start, None)
         x = self.dropout(functional.embedding(inputs.where(inputs < self.vocab_size, UNK), self.embedding))
-        if record is not None:
-            record.keep("embedding", x)
-        h, a, state = self.decoder(x, state, record)
-        if record is not None:
-            record.keep("hidden", h)
+        if taps is not None:
+            taps.keep("embedding", x)
+        h, a, state = self.decoder(x, state, taps)
+        if taps is not None:
+            taps.keep("hidden", h)
         after = None if is_whole else state
-        return (h if self.gate is None else self._pointed(h, a, source, self.gate, record)), after
+        return (h if self.gate is None else self._pointed(h, a, source, self.gate, taps)), after
 
-    def _pointed(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, record: Record | None) -> Pointed:
+    def _pointed(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, taps: Taps | None) -> Pointed:
         if source.words is None:
             raise RegardError(
                 "The model copies words and was given a source without them. Encode the source with its words as ids "
@@ -117,17 +116,15 @@ class ConditionalLanguageModel(nn.Module):
         log_g = torch.logaddexp(log_g, log_rest + elsewhere.clamp_min(tiny).log())
         log_g = log_g.where(is_word.any(dim=-1, keepdim=True), 0.0)  # where there are no words nothing is copied
         log_a = log_rest[..., None] + a.clamp_min(tiny).log()
-        if record is not None:
-            record.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
+        if taps is not None:
+            taps.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
         return Pointed(h, log_g, log_a, source.words[:, None].expand(log_a.shape))
 
-    def forward(
-        self, inputs: Int[Tensor, "B T"], source: Source, record: Record | None = None
-    ) -> Float[Tensor, "B T W"]:
+    def forward(self, inputs: Int[Tensor, "B T"], source: Source, taps: Taps | None = None) -> Float[Tensor, "B T W"]:
         """log P of every word at every position: for looking, since (B, T, V) numbers are many."""
-        log_probs = self._log_probs(self.hidden(inputs, source, None, record)[0])
-        if record is not None:
-            record.keep("logits", log_probs)
+        log_probs = self._log_probs(self.hidden(inputs, source, None, taps)[0])
+        if taps is not None:
+            taps.keep("logits", log_probs)
         return log_probs
 
     def nats_of(

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
+from regard.kernels.cross_entropy import chunked_cross_entropy
+from regard.kernels.step_linear import step_linear
 from regard.layers.activation_penalty import Activations, activation_penalty
-from regard.layers.cross_entropy import chunked_cross_entropy
 from regard.layers.embedding_dropout import embed_dropping_words
 from regard.layers.locked_dropout import sequence_dropout
-from regard.layers.record import Record
-from regard.layers.step_linear import step_linear
-from regard.mixers.mixer import Mixer, State
+from regard.layers.taps import Taps
+from regard.mixers.mixer import Mixer, State, StaticMixer
 
 MAX_LOGITS = 2**23  # logits held at once while scoring: 32 MB in float32
 
@@ -76,7 +76,7 @@ class LanguageModel(nn.Module):
                 nn.init.normal_(weight, std=d_model**-0.5 if std is None else std)
 
     def hidden(
-        self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
+        self, ids: Int[Tensor, "B T"], state: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"] | Activations, State | None]:
         """What the head reads at every position, and the state after the last.
 
@@ -90,12 +90,12 @@ class LanguageModel(nn.Module):
             )
         embedded = embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training)
         x = self.dropout(embedded)
-        if record is not None:
-            record.keep("embedding", x)
-        raw, state = self.mixer(x, state, record)
+        if taps is not None:
+            taps.keep("embedding", x)
+        raw, state = self.mixer(x, state, taps)
         h = self.output_dropout(raw)
-        if record is not None:
-            record.keep("hidden", h)
+        if taps is not None:
+            taps.keep("hidden", h)
         return Activations(h, raw) if self.training and self.regularization.has_penalty else h, state
 
     def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch R"]:
@@ -108,12 +108,12 @@ class LanguageModel(nn.Module):
         return W if len(W) == self.vocab_size else W[: self.vocab_size]
 
     def forward(
-        self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
+        self, ids: Int[Tensor, "B T"], state: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T R"], State | None]:
-        h, state = self.hidden(ids, state, record)
+        h, state = self.hidden(ids, state, taps)
         logits = self.logits(read_by_head(h))
-        if record is not None:
-            record.keep("logits", logits)
+        if taps is not None:
+            taps.keep("logits", logits)
         return logits, state
 
     def loss(
@@ -174,6 +174,11 @@ class LanguageModel(nn.Module):
             return functional.linear(h[:, 0], weight, self.bias)
         logits = step_linear(h[:, 0], weight)[:, : self.vocab_size]
         return logits if self.bias is None else logits + self.bias
+
+    def step(self, ids: Int[Tensor, "B 1"], state: State) -> tuple[Float[Tensor, "B 1 D"], State]:
+        """What the head reads after one more token, of a mixer whose state stays where it is; nothing is dropped."""
+        assert isinstance(self.mixer, StaticMixer), "only what has a static step is captured"
+        return self.mixer.step(functional.embedding(ids, self.embedding), state)
 
     def start(self, B: int, capacity: int) -> State:
         """The state before the first token of B texts, with room for `capacity` tokens."""

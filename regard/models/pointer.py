@@ -7,11 +7,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from regard.kernels.cross_entropy import chunked_log_probs
 from regard.layers.copy_attention import CopyAttention
 from regard.layers.copying import log_copied, log_mixed
 from regard.layers.past_attention import off_band, past_windows
-from regard.layers.record import Record
-from regard.layers.target_log_prob import chunked_log_probs
+from regard.layers.taps import Taps
 from regard.mixers.mixer import Mixer
 from regard.models.language_model import LanguageModel, at_least_float32, read_by_head
 
@@ -58,13 +58,13 @@ class PointerModel(nn.Module):
         self.output_dropout, language_model.output_dropout = language_model.output_dropout, nn.Identity()
 
     def hidden(
-        self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, record: Record | None = None
+        self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Pointed, LanguageModelAndMemory]:
         """What every position's probabilities are made of, and the state after the last."""
         T, M = ids.shape[1], self.copy.max_memory
         is_start = state is None
         before, memory, words = self.start(len(ids), T) if state is None else state
-        found, after = self.language_model.hidden(ids.where(ids < self.n_vocab, UNK), before, record)
+        found, after = self.language_model.hidden(ids.where(ids < self.n_vocab, UNK), before, taps)
         h = read_by_head(found)
         keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
         words = torch.cat([words, ids], dim=1)  # (B, M+T)
@@ -72,21 +72,21 @@ class PointerModel(nn.Module):
         shares = self.copy(h, keys, is_there)
         copied = past_windows(words, M) if self.copies == "word" else words.unfold(1, M, 1)[:, 1:]
         copied = copied.where(is_there, -1)  # the word after a state that is not there is no copy
-        if record is not None:
-            n_layers = sum(name.startswith("layers.") and name.endswith(".hidden") for name in record)
-            scope = record.scope(f"layers.{n_layers}")
+        if taps is not None:
+            n_layers = sum(name.startswith("layers.") and name.endswith(".hidden") for name in taps)
+            scope = taps.scope(f"layers.{n_layers}")
             scope.keep("attention", off_band(shares.log_a.exp())[:, None, :, M if is_start else 0 :])  # (B, 1, T, S)
             scope.keep("gates.vocabulary", shares.log_g.exp()[..., None])  # (B, T, 1)
         return Pointed(self.output_dropout(h), shares.log_g, shares.log_a, copied), (after, keys[:, T:], words[:, T:])
 
     def forward(
-        self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, record: Record | None = None
+        self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T W"], LanguageModelAndMemory]:
         """log P of every word of the vocabulary, and of those beyond it that are in memory."""
-        pointed, state = self.hidden(ids, state, record)
+        pointed, state = self.hidden(ids, state, taps)
         log_probs = self._log_mixture(pointed, self.output_weight)
-        if record is not None:
-            record.keep("logits", log_probs)
+        if taps is not None:
+            taps.keep("logits", log_probs)
         return log_probs, state
 
     def loss(

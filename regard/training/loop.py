@@ -19,8 +19,7 @@ from typing import Any
 from torch import nn
 
 from regard.errors import RegardError
-from regard.layers.any_shape import attention_of_any_shape
-from regard.layers.on_device import on_device
+from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
 from regard.training import checkpoint as checkpoints
 from regard.training.averaging import use_average
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig

@@ -24,7 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.layers.cross_entropy import rows_at_once
+from regard.kernels.cross_entropy import rows_at_once
+from regard.kernels.state import tensors_of
 from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM

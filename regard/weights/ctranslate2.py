@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
-    from regard.mixers.transformer_decoder import DecoderBlock
-    from regard.mixers.transformer_encoder import EncoderBlock
+    from regard.mixers.transformer import TransformerBlock
     from regard.models.seq2seq import Seq2Seq
 
 NOTE = """\

@@ -12,7 +12,7 @@ from tiny_training import tiny_text
 from regard.count.ngram import NgramModel
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.lens.trace import trace_text
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token
@@ -143,7 +143,7 @@ def test_saved_and_loaded_it_counts_the_same_bits(tiny_config: TinyConfig, name:
 
 @pytest.mark.parametrize("name", GRADIENT)
 def test_it_is_traced_layer_by_layer(tiny_model: Tiny, name: str) -> None:
-    record = Record()
+    record = Taps()
     tiny_model(name)(torch.from_numpy(STREAM[None, :5]), None, record)
     assert {"embedding", "hidden", "logits", "layers.0.hidden"} <= set(record)
     assert all(tap.isfinite().all() for tap in map(record.__getitem__, record))

@@ -8,7 +8,7 @@ import torch
 
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import TransformerConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
@@ -65,12 +65,12 @@ def their_loss(theirs: Any, ids: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("is_plain", [False, True], ids=["fused", "plain"])
 def test_logits_equal_gpt_2s(ours: LanguageModel, theirs: Any, is_plain: bool) -> None:
     ids = torch.randint(V, (4, M))
-    logits, _ = ours(ids, None, Record() if is_plain else None)
+    logits, _ = ours(ids, None, Taps() if is_plain else None)
     torch.testing.assert_close(logits, theirs(ids).logits, **EXACT)
 
 
 def test_attention_weights_equal_gpt_2s(ours: LanguageModel, theirs: Any) -> None:
-    ids, record = torch.randint(V, (2, M)), Record()
+    ids, record = torch.randint(V, (2, M)), Taps()
     ours(ids, None, record)
     for layer, weights in enumerate(theirs(ids, output_attentions=True).attentions):
         torch.testing.assert_close(record[f"layers.{layer}.attention"], weights, **EXACT)

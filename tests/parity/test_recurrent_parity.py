@@ -7,7 +7,7 @@ from torch import nn
 from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import LSTMConfig
 from regard.mixers.recurrent import Recurrent, lstm
 from regard.models.table import build_model
@@ -32,7 +32,7 @@ def test_a_layer_equals_torchs_cell_step_by_step(kind: str, is_plain: bool) -> N
     ours.kernel.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
     x = torch.randn(B, T, D, dtype=torch.float64)
     state = tuple(torch.randn(B, H, dtype=torch.float64) for _ in range(2 if kind == "lstm" else 1))
-    y, after = ours(x, state, Record() if is_plain else None)
+    y, after = ours(x, state, Taps() if is_plain else None)
 
     expected = state if kind == "lstm" else state[0]
     for t in range(T):
@@ -58,7 +58,7 @@ def test_a_stack_equals_torchs_stacked_module_and_its_gradients(kind: str, is_pl
             }
         )
     x = torch.randn(B, T, D, dtype=torch.float64)
-    y, state = ours(x, None, Record() if is_plain else None)
+    y, state = ours(x, None, Taps() if is_plain else None)
     expected, last = module(x)
     torch.testing.assert_close(y, expected, **EXACT)
     for index, layer_state in enumerate(state):
@@ -127,7 +127,7 @@ def test_a_stack_of_wide_inner_layers_equals_torchs_lstms_one_above_the_other(is
     for layer, module in zip(ours.layers, theirs, strict=True):
         layer.kernel.load_state_dict(module.state_dict())
     x = torch.randn(B, T, D, dtype=torch.float64)
-    y, state = ours(x, None, Record() if is_plain else None)
+    y, state = ours(x, None, Taps() if is_plain else None)
     expected = x
     for (h, c), module in zip(state, theirs, strict=True):
         expected, (h_last, c_last) = module(expected)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.layers.record import Record
-from regard.mixers.mixer import reorder
+from regard.kernels.state import reorder
+from regard.layers.taps import Taps
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token, context_length
 from regard.models.table import MODELS
@@ -83,7 +83,7 @@ def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
 ) -> None:
     model, ids = tiny_model(name, seed, **changes), texts(seed, 3, T)
     gradients = []
-    for record in (None, Record()):
+    for record in (None, Taps()):
         model.zero_grad()
         logits, _ = model(ids, None, record)
         logits.log_softmax(-1)[..., 0].sum().backward()
@@ -101,7 +101,7 @@ def test_a_text_in_pieces_equals_the_text_in_one(
     model = tiny_model(name, seed, **changes)
     T = min(sum(cuts), model.mixer.max_context or 99)
     ids = texts(seed, 2, T)
-    for record in (None, Record()):
+    for record in (None, Taps()):
         state, pieces = model.start(2, T), []
         for piece in ids.split(cuts_within(cuts, T), dim=1):
             logits, state = model(piece, state, record)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import BagConfig
 from regard.models.language_model import LanguageModel
 from regard.models.table import build_model
@@ -61,7 +61,7 @@ def test_an_untied_head_is_what_predicts(tiny_model: Tiny) -> None:
 
 
 def test_taps_are_there_only_when_a_record_is(tiny_model: Tiny) -> None:
-    model, record, ids = tiny_model("lstm"), Record(), torch.tensor([[1, 2, 3]])
+    model, record, ids = tiny_model("lstm"), Taps(), torch.tensor([[1, 2, 3]])
     logits, _ = model(ids, None, record)
     assert record["embedding"].shape == record["hidden"].shape == (1, 3, 8)
     assert torch.equal(record["logits"], logits)
@@ -70,8 +70,8 @@ def test_taps_are_there_only_when_a_record_is(tiny_model: Tiny) -> None:
     assert list(attended) == ["layers.0.attention", "layers.1.attention"]
 
 
-def tiny_record(model: LanguageModel) -> Record:
-    record = Record()
+def tiny_record(model: LanguageModel) -> Taps:
+    record = Taps()
     model(torch.tensor([[1, 2, 3]]), None, record)
     return record
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 
-PATHS = pytest.mark.parametrize("record", [None, Record], ids=["fused", "plain"])
-Path = Callable[[], Record] | None
+PATHS = pytest.mark.parametrize("record", [None, Taps], ids=["fused", "plain"])
+Path = Callable[[], Taps] | None
 
 
 def with_weights(layer: Elman | GRU | LSTM, from_x: list[float], from_h: list[float], b: list[float]) -> None:
@@ -83,7 +83,7 @@ def test_a_young_lstm_remembers() -> None:
 
 
 def test_taps_are_the_gates_of_the_equations() -> None:
-    lstm, gru = Record(), Record()
+    lstm, gru = Taps(), Taps()
     x = torch.randn(2, 3, 4)
     layer = LSTM(4, 5)
     y, _ = layer(x, layer.start(2, x), lstm)

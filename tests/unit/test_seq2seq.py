@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard.errors import RegardError
 from regard.layers.label_smoothing import above_mean_logit
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.models.pointer import UNK, Pointed
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_assemblies import conditional_language_model, seq2seq, vaswani
@@ -100,7 +100,7 @@ def test_copying_shares_probability_between_vocabulary_and_source() -> None:
     model = tiny_seq2seq(encoder="gru", decoder="gru", attention="dot", copies=True)
     source, mask = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[True, True, True, False]])
     words = torch.tensor([[5, 12, 5, -1]])
-    record = Record()
+    record = Taps()
     log_probs = model(source, mask, torch.tensor([[0, 12]]), words, record)
     assert log_probs.shape == (1, 2, 13)
     a = record["layers.1.cross_attention"][0, 0]
@@ -118,7 +118,7 @@ def test_what_looks_at_no_word_such_as_a_tag_is_made_from_the_vocabulary() -> No
     """g p(w) and a share a_0 of the rest, which nothing can be copied from: probabilities still sum to one."""
     model = tiny_seq2seq(encoder="gru", decoder="gru", attention="dot", copies=True)
     source, mask, inputs = torch.tensor([[1, 2, 3]]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([[0, 4]])
-    all_words, tagged = Record(), Record()
+    all_words, tagged = Taps(), Taps()
     model(source, mask, inputs, torch.tensor([[6, 5, 12]]), all_words)
     log_probs = model(source, mask, inputs, torch.tensor([[-1, 5, 12]]), tagged)
     torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(1, 2, dtype=torch.float64), **EXACT)
@@ -161,7 +161,7 @@ def test_a_bag_cannot_tell_the_order_of_the_source_and_others_can(decoder: str) 
 
 
 def test_taps_have_public_names_and_the_shapes_of_their_layers() -> None:
-    batch, record = pairs(0, [4, 2], [3, 3]), Record()
+    batch, record = pairs(0, [4, 2], [3, 3]), Taps()
     tiny_seq2seq()(batch.source, batch.mask, batch.inputs, None, record)
     shapes = {name: tuple(record[name].shape) for name in record}
     for layer in (0, 1):
@@ -169,7 +169,7 @@ def test_taps_have_public_names_and_the_shapes_of_their_layers() -> None:
         assert shapes[f"layers.{layer}.attention"] == (2, 2, 3, 3)
         assert shapes[f"layers.{layer}.cross_attention"] == (2, 2, 3, 4)
         assert (record[f"layers.{layer}.cross_attention"][1, :, :, 2:] == 0).all()
-    record = Record()
+    record = Taps()
     tiny_seq2seq(encoder="lstm", decoder="lstm", input_feeding=True)(
         batch.source, batch.mask, batch.inputs, None, record
     )
@@ -198,7 +198,7 @@ def test_flops_are_those_of_the_products_counted() -> None:
             continue  # torch counts nothing inside its CPU kernels
         model, batch = tiny_seq2seq(**changes), pairs(0, [5], [5], bool(changes.get("copies")))
         with FlopCounterMode(display=False) as counter:
-            model(batch.source, batch.mask, batch.inputs, batch.words, Record())
+            model(batch.source, batch.mask, batch.inputs, batch.words, Taps())
         assert counter.get_total_flops() == model.flops_per_pair(5, 5)
 
 
@@ -208,7 +208,7 @@ def test_flops_of_recurrent_models_are_counted_step_by_step(score: str, feeding:
     changes = {"encoder": "gru", "decoder": "lstm", "attention": score, "input_feeding": feeding}
     model, batch = tiny_seq2seq(**changes), pairs(0, [5], [4])
     with FlopCounterMode(display=False) as counter:
-        model(batch.source, batch.mask, batch.inputs, batch.words, Record())
+        model(batch.source, batch.mask, batch.inputs, batch.words, Taps())
     assert counter.get_total_flops() == model.flops_per_pair(5, 4)
 
 

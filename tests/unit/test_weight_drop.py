@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from regard.kernels.fused_recurrence import in_one_buffer
 from regard.layers.elman import Elman
-from regard.layers.fused_recurrence import in_one_buffer
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 
 KINDS = pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
 B, T, D, H = 3, 6, 4, 5
@@ -39,7 +39,7 @@ def test_both_paths_draw_one_mask_a_pass_and_agree(kind: Any) -> None:
     """Two draws a pass would leave the random numbers elsewhere; a mask a step would give another result."""
     layer, x, state = made(kind, 0.4)
     results = []
-    for record in (None, Record()):
+    for record in (None, Taps()):
         torch.manual_seed(5)
         y, after = layer(x, state, record)
         results.append((y, *after, torch.rand(1)))
@@ -75,7 +75,7 @@ def test_dropped_weights_get_no_gradient(kind: Any) -> None:
 def test_nothing_is_dropped_in_evaluation(kind: Any) -> None:
     layer, x, state = made(kind, 0.4)
     plain, _, _ = made(kind, 0.0)
-    for record in (None, Record()):
+    for record in (None, Taps()):
         assert torch.equal(layer.eval()(x, state, record)[0], plain.eval()(x, state, record)[0])
 
 
