@@ -18,11 +18,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
+from regard.kernels.device import at_least_float32
+
 # Logits held at once: 16 MB on a CPU. 2,048 x 8,192 logits took 0.38 s forward and backward in chunks of 256 to 1,024
 # rows, 0.42 s in chunks of 128; a GPU wants larger multiplications.
 MAX_LOGITS = {"cpu": 2**22, "cuda": 2**28}
 # A GPU multiplies matrices fastest where every row begins at a multiple of 16 bytes: GPT-2's 50,257 words do not.
 ROWS_MULTIPLE = 128
+MAX_SCORED_LOGITS = 2**23  # held at once while scoring: 32 MB in float32
 
 
 def chunked_cross_entropy(
@@ -48,13 +51,9 @@ def rows_at_once(device_type: str, vocab_size: int) -> int:
 
 
 def plain_cross_entropy(
-    hidden: Float[Tensor, "N D"],
-    weight: Float[Tensor, "V D"],
-    bias: Float[Tensor, " V"] | None,
-    targets: Int[Tensor, " N"],
-    mask: Bool[Tensor, " N"],
-) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-    """The same numbers with all logits held: what the chunked version is tested against."""
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`chunked_cross_entropy` with all logits held: what it is tested against."""
     logits = linear(hidden, weight, bias)  # (N, V)
     nats = cross_entropy(logits, targets, reduction="none")  # (N,)
     return (nats * mask).sum(), mask.sum()
@@ -128,7 +127,7 @@ def _on_gpu(
     is_training: bool,
     low: torch.dtype,
 ) -> tuple[Tensor, tuple[Tensor | None, Tensor | None, Tensor | None]]:
-    """The same sums and gradients: the softmax of a chunk is one kernel, and W has rows of zeros up to a multiple.
+    """The sums and gradients, where the softmax of a chunk is one kernel and W has rows of zeros up to a multiple.
 
     Logits of the added rows are zero and no part of the softmax; their gradients meet zeros, or are cut off.
     """
@@ -176,6 +175,19 @@ def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
         total += a.t() @ b
 
 
+def nats_each(
+    hidden: Float[Tensor, "B T D"], weight: Float[Tensor, "V D"], bias: Float[Tensor, " V"] | None, targets: Tensor
+) -> Float[Tensor, "B T"]:
+    """-log P(targets[b, t] | hidden[b, t]) in float32 at least, with few logits held at a time. For scoring."""
+    n_rows = max(1, MAX_SCORED_LOGITS // len(weight))
+    rows, answers = torch.split(hidden.flatten(0, 1), n_rows), torch.split(targets.flatten(), n_rows)
+    parts = [
+        cross_entropy(at_least_float32(linear(part, weight, bias)), answer, reduction="none")
+        for part, answer in zip(rows, answers, strict=True)
+    ]
+    return torch.cat(parts).view(targets.shape)
+
+
 def chunked_log_probs(
     hidden: Float[Tensor, "N D"],
     weight: Float[Tensor, "V D"],
@@ -183,17 +195,21 @@ def chunked_log_probs(
     targets: Int[Tensor, " N"],
     chunk: int | None = None,
 ) -> Float[Tensor, " N"]:
-    """log P(targets[n] | hidden[n]), `chunk` rows of logits at a time."""
+    """l_n = z_{n, y_n} - log Σ_v exp z_nv,  z_n = W h_n + b: log P of one target a row, `chunk` rows at a time.
+
+    A mixture of distributions needs log P of each target on its own, so its loss cannot be summed up as in
+    `chunked_cross_entropy`: the gradient of each row arrives only in the backward pass. Logits are computed there once
+    more, chunk by chunk, dl_n/dz_n = onehot - softmax: a third product of V x D a token buys (chunk, V) instead of
+    (N, V) numbers.
+    """
     if chunk is None:
         chunk = rows_at_once(hidden.device.type, weight.shape[0])
     log_probs: Tensor = _ChunkedLogProbs.apply(hidden, weight, bias, targets, chunk)  # type: ignore[no-untyped-call]
     return log_probs
 
 
-def plain_log_probs(
-    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], bias: Float[Tensor, " V"] | None, targets: Tensor
-) -> Float[Tensor, " N"]:
-    """The same numbers with all logits held: what the chunked version is tested against."""
+def plain_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    """`chunked_log_probs` with all logits held: what it is tested against."""
     return linear(hidden, weight, bias).log_softmax(dim=-1).gather(1, targets[:, None])[:, 0]
 
 

@@ -42,6 +42,11 @@ def lower_precision(x: Tensor) -> Tensor:
     return x.to(torch.get_autocast_dtype("cuda")) if is_lowered(x) else x
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """Convert low precision to float32: sums over a vocabulary need more digits than such logits have."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 _blocks_lock = Lock()
 _n_blocks, _was_enabled = 0, True
 

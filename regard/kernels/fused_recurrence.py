@@ -1,16 +1,34 @@
 """The fused recurrent kernels as functions: for several layers at once, and for weights that are no parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.kernels.device import is_lowered
 
 LayerWeights = tuple[Tensor, Tensor, Tensor, Tensor]
 """W (G, I), U (G, H), b (G,), b' (G,), with G = 4 H for an LSTM, 3 H for a GRU, H for an Elman layer."""
+
+
+def run_layer(
+    kind: str,
+    module: nn.RNN | nn.GRU | nn.LSTM,
+    x: Float[Tensor, "B T I"],
+    state: tuple[Float[Tensor, "B H"], ...],
+    weights: Callable[[], LayerWeights],
+    has_mask: bool,
+) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "B H"], ...]]:
+    """All steps of one layer at once; with a mask on its weights, and under autocast on a GPU, with `weights`."""
+    before = tuple(part[None] for part in state)  # (1, B, H) each
+    if has_mask or is_lowered(x):
+        y, after = fused_recurrence(kind, x, before, [weights()], is_training=module.training)
+    else:
+        y, last = module(x, before if len(before) > 1 else before[0])
+        after = last if isinstance(last, tuple) else (last,)
+    return y, tuple(part[0] for part in after)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch.compile would unroll the loop over the steps
@@ -46,7 +64,7 @@ def fused_recurrence(
 
 
 def in_one_buffer(layers: Sequence[LayerWeights], dtype: torch.dtype) -> list[LayerWeights]:
-    """The same weights as views of one new piece of memory: the matrices of all layers, then all biases.
+    """Lay the weights side by side in one new piece of memory: the matrices of all layers, then all biases.
 
     This is the order in which cuDNN reads them. Given any other it warns and puts them so itself, at each call. The
     copy is differentiable; 27 MB for two layers of 650, which a GPU moves in well under a hundredth of a step's time.

@@ -37,14 +37,8 @@ def step_attention(
 
 
 def plain_step_attention(
-    q: Float[Tensor, "B N 1 K"],
-    k: Float[Tensor, "B N 1 K"],
-    v: Float[Tensor, "B N 1 K"],
-    keys: Float[Tensor, "B N C K"],
-    values: Float[Tensor, "B N C K"],
-    n: Int[Tensor, " one"],
-    where: Int[Tensor, "B C"] | None = None,
-) -> Float[Tensor, "B N 1 K"]:
+    q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, n: Tensor, where: Tensor | None = None
+) -> Tensor:
     """`step_attention` by torch's own operations."""
     keys.index_copy_(2, n, k)
     values.index_copy_(2, n, v)
@@ -76,13 +70,7 @@ def step_cross_attention(
     return plain_step_cross_attention(q, k, v, is_there, of)
 
 
-def plain_step_cross_attention(
-    q: Float[Tensor, "R N 1 K"],
-    k: Float[Tensor, "B N S K"],
-    v: Float[Tensor, "B N S K"],
-    is_there: Bool[Tensor, "B S"],
-    of: Int[Tensor, " R"],
-) -> Float[Tensor, "R N 1 K"]:
+def plain_step_cross_attention(q: Tensor, k: Tensor, v: Tensor, is_there: Tensor, of: Tensor) -> Tensor:
     """`step_cross_attention` by torch's own operations."""
     return functional.scaled_dot_product_attention(q, k[of], v[of], is_there[of][:, None, None])
 

@@ -33,13 +33,8 @@ def step_linear(
 
 
 def plain_step_linear(
-    x: Float[Tensor, "B I"],
-    W: Float[Tensor, "O I"],
-    b: Float[Tensor, " O"] | None,
-    norm: nn.LayerNorm | None,
-    activation: str | None,
-    residual: Float[Tensor, "B O"] | None,
-) -> Float[Tensor, "B O"]:
+    x: Tensor, W: Tensor, b: Tensor | None, norm: nn.LayerNorm | None, activation: str | None, residual: Tensor | None
+) -> Tensor:
     """`step_linear` by torch's own operations."""
     y = functional.linear(x if norm is None else norm(x), W, b)
     y = y if activation is None else ACTIVATIONS[activation](y)
@@ -66,9 +61,7 @@ def step_norm(
     return plain_step_norm(x, norm, y)
 
 
-def plain_step_norm(
-    x: Float[Tensor, "B D"], norm: nn.LayerNorm, y: Float[Tensor, "B D"] | None
-) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]:
+def plain_step_norm(x: Tensor, norm: nn.LayerNorm, y: Tensor | None) -> tuple[Tensor, Tensor]:
     """`step_norm` by torch's own operations."""
     x = x if y is None else x + y
     return x, norm(x)

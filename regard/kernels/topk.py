@@ -41,7 +41,7 @@ def topk(log_probs: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"],
 
 
 def topk_by_key(log_probs: Float[Tensor, "R V"], k: int) -> tuple[Float[Tensor, "R k"], Int[Tensor, "R k"]]:
-    """The same by one number that orders tokens by value and then by id, with no tie left.
+    """`topk` by one number that orders tokens by value and then by id, with no tie left.
 
     The k tokens lie in the k blocks with the highest maxima, of equal ones the first: a token of another block has k
     others before it, one in each of these. So all tokens are read once, for the maxima, and few are sorted. For

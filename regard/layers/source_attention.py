@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.kernels.state import side_by_side
 from regard.layers.attention import masked_weights
-from regard.layers.scores import score_function
+from regard.layers.scores import Score
 
 Looked = tuple[Tensor, Tensor, Any]
 """The source's states (B, S, D), which of them are there (B, S), and what the score needs of them: computed once, ()
@@ -24,7 +24,7 @@ class SourceAttention(nn.Module):
     def __init__(self, d_model: int, score: str) -> None:
         super().__init__()
         self.d_model = d_model
-        self.score = score_function(score, d_model)
+        self.score = Score(score, d_model)
         self.out = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
 
     def start(self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> Looked:

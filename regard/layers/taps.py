@@ -1,6 +1,6 @@
 """Named taps: what a model computed, kept for looking at.
 
-A layer that is handed a Taps writes what it computed under a name that is public vocabulary:
+A layer that is handed Taps writes what it computed under a name that is public vocabulary:
 
     embedding            (B, T, D)     after the embedding and its dropout
     layers.L.attention   (B, N, T, S)  attention weights
@@ -54,3 +54,13 @@ class Taps:
     def named(self, ending: str) -> dict[str, Tensor]:
         """All taps whose name ends so: `named("attention")` is every layer's weights."""
         return {n: self[n] for n in self if n == ending or n.endswith("." + ending)}
+
+
+def keep(taps: Taps | None, name: str, value: Tensor) -> Tensor:
+    """Remember `value` where there are taps, and hand it back."""
+    return value if taps is None else taps.keep(name, value)
+
+
+def scope(taps: Taps | None, name: str) -> Taps | None:
+    """The taps seen from inside the part called `name`, where there are any."""
+    return None if taps is None else taps.scope(name)

@@ -11,7 +11,7 @@ from regard.kernels.device import lower_precision
 from regard.layers.attention import MultiHeadAttention
 from regard.layers.bilinear_heads import BilinearHeads
 from regard.layers.positions import positions
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, keep, scope
 from regard.mixers.config import AttentionConfig, RestrictedConfig
 from regard.mixers.mixer import State
 
@@ -23,17 +23,8 @@ class Caches(NamedTuple):
     layers: tuple[State | None, ...]
 
 
-@runtime_checkable
-class Attention(Protocol):
-    """What a block attends with; its cache is its own affair."""
-
-    def __call__(
-        self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None]: ...
-
-    def start(self, B: int, capacity: int, like: Tensor) -> State: ...
-
-    def flops_per_token(self, n_context: int) -> int: ...
+Attention = MultiHeadAttention | BilinearHeads
+"""What a block attends with; its cache is its own affair."""
 
 
 class AttentionBlock(nn.Module):
@@ -99,10 +90,9 @@ class AttentionStack(nn.Module):
         x = lower_precision(self.dropout(self.positions(x, n_before)))
         after: list[State | None] = []
         for index, block in enumerate(self.layers):
-            scope = None if taps is None else taps.scope(f"layers.{index}")
-            x, cache, _ = block(x, caches[index], scope)
-            if scope is not None:
-                scope.keep("hidden", x)
+            inner = scope(taps, f"layers.{index}")
+            x, cache, _ = block(x, caches[index], inner)
+            keep(inner, "hidden", x)
             after.append(cache)
         n_after = n_before + (0 if state is None else x.shape[1])
         return lower_precision(self.norm(x)), None if state is None else Caches(n_after, tuple(after))

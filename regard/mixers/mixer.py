@@ -1,15 +1,18 @@
-"""What every mixer can do."""
+"""What every mixer can do, and what encoders and decoders, the mixers of two sides, can."""
 
 from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.kernels.state import map_state
 from regard.layers.taps import Taps
 
 State = Any
-"""Nested tuples of tensors with B first, or of what rows share, and whole numbers: what a mixer remembers."""
+"""Nested tuples of tensors with B first, of caches, of what rows share, and whole numbers: what a mixer remembers."""
+Ends = tuple[Tensor, ...]
+"""The output (B, D) of every layer at its last step, lowest layer first; () where there is no last step."""
+Weights = Float[Tensor, "B T S"]
 
 
 @runtime_checkable
@@ -48,6 +51,52 @@ class StaticMixer(Protocol):
 
     def step(self, x: Float[Tensor, "B 1 D"], state: State) -> tuple[Float[Tensor, "B 1 D"], State]:
         """Mix one more vector, with no gradient, over a state whose counts are on the device."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """A sequence of vectors in, a sequence of vectors that know both sides out."""
+
+    max_context: int | None
+    """The longest source it can read; None: no limit."""
+    n_ends: int
+    """How many ends it gives."""
+
+    def __call__(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], Ends]:
+        """Mix S vectors, of which those with mask True are real and stand first; the others change nothing."""
+
+    def flops(self, n_source: int) -> int:
+        """Forward cost of a source: twice the multiply-adds of the matrix products."""
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """A sequence of vectors and a source in, a sequence of vectors that know their past and the source out."""
+
+    max_context: int | None
+    """The longest target it can write; None: no limit."""
+
+    def __call__(
+        self, x: Float[Tensor, "B T D"], state: State, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T D"], Weights | None, State]:
+        """Mix T more vectors; the weights with which each looked at the source, where they are known; the state after.
+
+        A state is used up by the call that takes it. With `taps` the plain path is taken and kept in them.
+        """
+
+    def start(
+        self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], start: Any, capacity: int | None
+    ) -> State:
+        """The state before the first vector. What steps need of the source is computed here, once.
+
+        `start` is the encoder's word on it, () if it has none. `capacity` is the most vectors there will be, None where
+        all of them come in one call.
+        """
+
+    def flops(self, n_source: int, n_target: int) -> int:
+        """Forward cost of a target: twice the multiply-adds of the matrix products."""
 
 
 def select_positions(hidden: Any, which: slice) -> Any:

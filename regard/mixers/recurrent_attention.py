@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.past_attention import block_length, off_band, past_average, past_scores, past_weights, past_windows
-from regard.layers.scores import score_function
+from regard.layers.scores import Score
 from regard.layers.taps import Taps
 from regard.mixers.recurrent import Recurrent
 
@@ -36,7 +36,7 @@ class RecurrentAttention(nn.Module):
     def __init__(self, recurrent: Recurrent, d_model: int, score: str, max_memory: int) -> None:
         super().__init__()
         self.recurrent, self.d_model, self.max_memory = recurrent, d_model, max_memory
-        self.score = score_function(score, d_model)
+        self.score = Score(score, d_model)
         self.out = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
         with torch.no_grad():
             self.out.weight[:, d_model:] = torch.eye(d_model)

@@ -8,11 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.kernels.state import Shared
-from regard.layers.bidirectional import LAYERS
-from regard.layers.elman import Elman
+from regard.layers.recurrent import RecurrentLayer
 from regard.layers.source_attention import Looked, SourceAttention
 from regard.layers.taps import Taps
-from regard.mixers.decoder import Weights
+from regard.mixers.mixer import Weights
 from regard.mixers.recurrent import LayerStates, Recurrent
 
 Writing = tuple[LayerStates, Any, Any]
@@ -40,7 +39,7 @@ class RecurrentDecoder(nn.Module):
         assert not (feeds_input and score == "none"), "only what attention gives is fed"
         super().__init__()
         widths = [2 * d_model if feeds_input else d_model] + [d_model] * (n_layers - 1)
-        self.recurrent = Recurrent([LAYERS[kind](d_in, d_model) for d_in in widths], p_hidden=p_dropout)
+        self.recurrent = Recurrent([RecurrentLayer(kind, d_in, d_model) for d_in in widths], p_hidden=p_dropout)
         self.attention = None if score == "none" else SourceAttention(d_model, score)
         self.feeds_input = feeds_input
         self.dropout = nn.Dropout(p_dropout)
@@ -55,9 +54,9 @@ class RecurrentDecoder(nn.Module):
         looked = shared.gather()
         if self.feeds_input:
             if taps is None:
-                y, a, states, fed = self._fed(x, states, fed, looked, self.attention)
+                y, a, states, fed = self._feed(x, states, fed, looked, self.attention)
             else:
-                y, a, states, fed = self._fed_plainly(x, states, fed, looked, self.attention, taps)
+                y, a, states, fed = self._feed_with_taps(x, states, fed, looked, self.attention, taps)
         else:
             h, states = self.recurrent(x, states, taps)
             y, a = self.attention(h, looked)
@@ -65,10 +64,10 @@ class RecurrentDecoder(nn.Module):
             taps.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
         return self.dropout(y), a, (states, fed, shared)
 
-    def _fed(
+    def _feed(
         self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
-        """Step by step, with as little as can be inside the loop."""
+        """Feed every step what attention gave the one before, with as little as can be inside the loop."""
         layers = self.recurrent.layers
         weights = [layer.weights() for layer in layers]
         W, _, b, _ = weights[0]
@@ -81,8 +80,7 @@ class RecurrentDecoder(nn.Module):
                 if index > 0:
                     lower = self.recurrent.between(after[-1][0])
                     from_input = functional.linear(lower, weights[index][0], weights[index][2])
-                stepped = layer.step(from_input, states[index], weights[index])
-                after.append(stepped if isinstance(layer, Elman) else stepped[0])
+                after.append(layer.step(from_input, states[index], weights[index])[0])
             states = tuple(after)
             y, a = attention(states[-1][0][:, None], looked)
             fed = y[:, 0]
@@ -90,10 +88,10 @@ class RecurrentDecoder(nn.Module):
             looks.append(a)
         return torch.cat(outputs, dim=1), torch.cat(looks, dim=1), states, fed
 
-    def _fed_plainly(
+    def _feed_with_taps(
         self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention, taps: Taps
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
-        """The same as T texts of one step; each step's taps are put behind those of the step before."""
+        """Read T texts of one step each; every step's taps are put behind those of the step before."""
         records, outputs, looks = [], [], []
         for x_t in torch.split(x, 1, dim=1):
             step = Taps()

@@ -6,8 +6,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.layers.bidirectional import Bidirectional
-from regard.layers.taps import Taps
-from regard.mixers.encoder import Ends
+from regard.layers.taps import Taps, keep, scope
+from regard.mixers.mixer import Ends
 from regard.mixers.recurrent import full_precision
 
 
@@ -29,11 +29,10 @@ class RecurrentEncoder(nn.Module):
         lengths, ends = mask.sum(dim=1), []
         with full_precision(x, is_fused=taps is None):
             for index, layer in enumerate(self.layers):
-                scope = None if taps is None else taps.scope(f"layers.{index}")
-                x, end = layer(self.dropout(x), lengths, scope)
+                inner = scope(taps, f"layers.{index}")
+                x, end = layer(self.dropout(x), lengths, inner)
                 ends.append(end)
-                if scope is not None:
-                    scope.keep("hidden", x)
+                keep(inner, "hidden", x)
         return self.dropout(x), tuple(ends)
 
     def flops(self, n_source: int) -> int:

@@ -11,9 +11,9 @@ from regard.kernels.kv_cache import AnyKVCache
 from regard.kernels.state import Pointing, Shared
 from regard.layers.cross_attention import CrossAttention, SourceKeysAndValues
 from regard.layers.positions import positions
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, keep, scope
 from regard.mixers.config import TransformerConfig
-from regard.mixers.decoder import Weights
+from regard.mixers.mixer import Weights
 from regard.mixers.transformer import TransformerBlock
 
 FIRST_CAPACITY = 16
@@ -56,14 +56,13 @@ class TransformerDecoder(nn.Module):
         x = lower_precision(self.dropout(self.positions(x, state.n)))
         after: list[AnyKVCache | None] = []
         for index, (block, before) in enumerate(zip(self.layers, state.layers, strict=True)):
-            scope = None if taps is None else taps.scope(f"layers.{index}")
+            inner = scope(taps, f"layers.{index}")
             cache = None if before is None else before.with_room(T)
             keys, values = sources[index]
             source = SourceKeysAndValues(keys, values, mask, state.source.of)
             wants_weights = self.gives_weights and index == len(self.layers) - 1
-            x, cache, A = block(x, cache, scope, None, source, wants_weights)
-            if scope is not None:
-                scope.keep("hidden", x)
+            x, cache, A = block(x, cache, inner, None, source, wants_weights)
+            keep(inner, "hidden", x)
             after.append(cache)
         weights = A.mean(dim=1) if self.gives_weights and A is not None else None
         return lower_precision(self.norm(x)), weights, Caches(state.n + T, tuple(after), state.source)

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from regard.kernels.device import lower_precision
 from regard.layers.positions import positions
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, keep, scope
 from regard.mixers.config import TransformerConfig
-from regard.mixers.encoder import Ends
+from regard.mixers.mixer import Ends
 from regard.mixers.transformer import TransformerBlock
 
 
@@ -33,10 +33,9 @@ class TransformerEncoder(nn.Module):
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         x = lower_precision(self.dropout(self.positions(x)))
         for index, block in enumerate(self.layers):
-            scope = None if taps is None else taps.scope(f"layers.{index}")
-            x, _, _ = block(x, None, scope, mask)
-            if scope is not None:
-                scope.keep("hidden", x)
+            inner = scope(taps, f"layers.{index}")
+            x, _, _ = block(x, None, inner, mask)
+            keep(inner, "hidden", x)
         return lower_precision(self.norm(x)), ()
 
     def flops(self, n_source: int) -> int:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, keep
 from regard.mixers.config import WindowConfig
 
 
@@ -42,8 +42,7 @@ class Window(nn.Module):
         x = torch.cat([past, x], dim=1)  # (B, n-1+T, D)
         windows = x.unfold(1, self.n_window, 1).transpose(2, 3).reshape(B, T, -1)  # (B, T, n D), oldest first
         h = self.dropout(torch.tanh(self.hidden(windows)))  # (B, T, F)
-        if taps is not None:
-            taps.keep("layers.0.hidden", h)
+        keep(taps, "layers.0.hidden", h)
         return self.out(h), x[:, T:]
 
     def start(self, B: int, capacity: int, like: Tensor) -> Float[Tensor, "B P D"]:

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from regard.layers.bridge import Bridge, mean_state
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, scope
 from regard.mixers.config import CELLS
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.conditional_language_model import ConditionalLanguageModel
@@ -44,12 +44,12 @@ class Captioner(nn.Module):
         self, seen: UInt8[Tensor, "B 3 size size"] | Float[Tensor, "B 320 h w"], taps: Taps | None = None
     ) -> Source:
         """What the decoder may look at: of pictures in bytes, or of what EfficientNet's trunk made of them before."""
-        scope = None if taps is None else taps.scope("encoder")
+        inner = scope(taps, "encoder")
         if seen.dtype == torch.uint8:
-            states = self.encoder(unit_range(seen, self.embedding), scope)
+            states = self.encoder(unit_range(seen, self.embedding), inner)
         else:
             assert isinstance(self.encoder, EfficientNetPictures), "only its trunk is ever computed before"
-            states = self.encoder.states(seen, scope)
+            states = self.encoder.states(seen, inner)
         source = source_of(states)
         start = () if self.bridge is None else self.bridge((mean_state(source.states, source.mask),))
         return source._replace(start=start)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.kernels.cuda_graph import MIN_STEPS, Borrowed, Pool
 from regard.kernels.device import device_guard
@@ -18,7 +19,7 @@ from regard.kernels.state import reorder
 from regard.mixers.mixer import State, StaticMixer, select_positions
 from regard.models.gradient_model import GradientModel
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import EOS, context_length, greedy_steps
+from regard.models.next_token import EOS, CountNextToken, NextToken, context_length, greedy_steps
 
 N_TOKENS_AT_ONCE = 4096
 MAX_GRAPHS = 4  # kept for later texts, each with the memory of its caches
@@ -48,11 +49,11 @@ class GradientNextToken:
         self.model = model.eval()
         self.vocab_size, self.max_context = model.vocab_size, model.mixer.max_context
         self.n_lanes, self.eos = n_lanes, eos
-        self.stride = checked_stride(None, self.max_context)
+        self.stride = check_stride(None, self.max_context)
         self._graphs: Pool[LMGraph] = Pool(lambda: MAX_GRAPHS)
 
     def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
-        stride = checked_stride(stride, self.max_context)
+        stride = check_stride(stride, self.max_context)
         text = torch.from_numpy(np.concatenate([[self.eos], ids]).astype(np.int64))
         if self.max_context is not None or self.n_lanes == 1:
             nats: NDArray[np.float64] = self._nats_of_rows(text[None, :-1], text[None, 1:], stride)[0]
@@ -220,7 +221,7 @@ def windows(B: int, T: int, limit: int, stride: int) -> Iterator[tuple[Tensor, T
             yield batch[:, 0], batch[:, 1], length, skip
 
 
-def checked_stride(stride: int | None, limit: int | None) -> int:
+def check_stride(stride: int | None, limit: int | None) -> int:
     """How far a window of `limit` tokens moves at a time: half of it if nothing is said."""
     if limit is None:
         return 1
@@ -229,3 +230,8 @@ def checked_stride(stride: int | None, limit: int | None) -> int:
     if not 1 <= stride <= limit:
         raise RegardError(f"stride must be between 1 and the model's max_context {limit}, not {stride}.")
     return stride
+
+
+def as_next_token(model: GradientModel | NgramModel, eos: int = EOS) -> NextToken:
+    """Any model as a NextToken, with the adapter's defaults; `eos` is its tokenizer's."""
+    return CountNextToken(model) if isinstance(model, NgramModel) else GradientNextToken(model, eos=eos)

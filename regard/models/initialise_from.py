@@ -83,7 +83,7 @@ def _kind(mixer: object) -> str:
     if isinstance(mixer, RecurrentDecoder):
         mixer = mixer.recurrent
     if isinstance(mixer, Recurrent):
-        return mixer.layers[0].fused
+        return mixer.layers[0].kind
     is_stack = isinstance(mixer, AttentionStack) and isinstance(mixer.layers[0], TransformerBlock)
     return "transformer" if is_stack or isinstance(mixer, TransformerDecoder) else type(mixer).__name__
 

@@ -6,9 +6,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.bridge import Bridge, mean_state
-from regard.layers.taps import Taps
-from regard.mixers.encoder import Encoder
-from regard.mixers.mixer import State, select_positions
+from regard.layers.taps import Taps, keep, scope
+from regard.mixers.mixer import Encoder, State, select_positions
 from regard.models.conditional_language_model import ConditionalLanguageModel, Hidden, check_length
 from regard.models.source import Source
 
@@ -51,12 +50,10 @@ class Seq2Seq(nn.Module):
         check_length(source.shape[1], self.encoder.max_context, "source")
         E = self.embedding if self.source_embedding is None else self.source_embedding
         x = self.dropout(functional.embedding(source, E))
-        scope = None if taps is None else taps.scope("encoder")
-        if scope is not None:
-            scope.keep("embedding", x)
-        states, ends = self.encoder(x, mask, scope)
-        if scope is not None:
-            scope.keep("hidden", states)
+        inner = scope(taps, "encoder")
+        keep(inner, "embedding", x)
+        states, ends = self.encoder(x, mask, inner)
+        keep(inner, "hidden", states)
         start = () if self.bridge is None else self.bridge(ends if ends else (mean_state(states, mask),))
         return Source(states, mask, start, words)
 
@@ -142,25 +139,25 @@ class Seq2Seq(nn.Module):
         return self.encoder.flops(n_source) + bridge + self.target.flops(n_source, n_target)
 
 
-def rolled_out(
+def roll_out(
     model: Seq2Seq | ConditionalLanguageModel,
     source: Source,
     inputs: Int[Tensor, "B T"],
     is_own: Bool[Tensor, "B T"],
 ) -> Hidden:
-    """`hidden` where the model reads words of its own: at t with is_own it is fed its likeliest word after t-1.
+    """`hidden` where the model reads words of its own: at t with is_own it is fed its most probable word after t-1.
 
     None of them own is teacher forcing; all of them is free running; drawn by chance, scheduled sampling (Bengio et al.
     2015). The first token of a target is always the given one.
 
-    Which word is the likeliest has no gradient. So the words are found first, step by step and without one, and what
-    they lead to is then computed for all steps at once.
+    Which word is the most probable has no gradient. So the words are found first, step by step and without one, and
+    what they lead to is then computed for all steps at once.
     """
-    return model.hidden(own_inputs(model, source, inputs, is_own), source)[0]
+    return model.hidden(write_own_inputs(model, source, inputs, is_own), source)[0]
 
 
 @torch.no_grad()
-def own_inputs(
+def write_own_inputs(
     model: Seq2Seq | ConditionalLanguageModel,
     source: Source,
     inputs: Int[Tensor, "B T"],

@@ -79,7 +79,7 @@ class Translating:
 
     @torch.inference_mode()
     def begin_from(self, source: Source, capacity: int) -> tuple[Float[Tensor, "B W"], Written]:
-        """The same from sources that are encoded already."""
+        """Begin from sources that are encoded already: log-probabilities of each first token, and the state."""
         with device_guard(self._device), sdpa_backend_for_any_shape():
             decoder = self.model.start(source, capacity)
             gone = source.states.new_empty(len(source.states), 0, source.states.shape[2])  # a slice would keep them
@@ -89,7 +89,7 @@ class Translating:
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
-        """The same after one more token in each target; one beyond the vocabulary is read as <unk>.
+        """Log-probabilities after one more token in each target; one beyond the vocabulary is read as <unk>.
 
         The state is used up.
         """

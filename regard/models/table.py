@@ -70,12 +70,6 @@ def _captioner() -> ModuleType:
     return captioner
 
 
-def _recurrent_attention() -> ModuleType:
-    from regard.models import recurrent_attention
-
-    return recurrent_attention
-
-
 MODELS: dict[str, ModelEntry] = {
     "ngram": ModelEntry(
         config=NgramConfig,
@@ -115,13 +109,13 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "rnn-attention": ModelEntry(
         config=RecurrentAttentionConfig,
-        build=lambda config, vocab_size: _recurrent_attention().rnn_attention(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().rnn_attention(config, vocab_size),
         summary="a recurrent network that attends to its own past states",
         paper="Bahdanau et al. 2015; Luong et al. 2015; Daniluk et al. 2017",
     ),
     "pointer": ModelEntry(
         config=PointerConfig,
-        build=lambda config, vocab_size: _recurrent_attention().pointer(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().pointer(config, vocab_size),
         summary="a recurrent network that can also copy words from its past",
         paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
     ),

@@ -7,11 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from text_nats import text_nats
 
 from regard.kernels.state import reorder
 from regard.layers.taps import Taps
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token, context_length
+from regard.models.next_token import NextToken, context_length
 from regard.models.table import MODELS
 
 Tiny = Callable[..., LanguageModel]
@@ -69,8 +71,8 @@ def test_right_padding_and_batch_mates_change_nothing(
         torch.testing.assert_close(together[row : row + 1, :T], alone, **EXACT)
     mask = torch.ones_like(padded, dtype=torch.bool)
     mask[:, T:] = False
-    with_padding = model.loss(padded, padded, mask)
-    without = model.loss(ids, ids, torch.ones_like(ids, dtype=torch.bool))
+    with_padding = text_nats(model, padded, padded, mask)
+    without = text_nats(model, ids, ids, torch.ones_like(ids, dtype=torch.bool))
     torch.testing.assert_close(with_padding[0], without[0], **EXACT)
     assert with_padding[1] == without[1]
 

@@ -7,7 +7,7 @@ from regard.layers.attention import MultiHeadAttention, masked_attention, masked
 from regard.layers.bidirectional import Bidirectional
 from regard.layers.bridge import Bridge, mean_state
 from regard.layers.cross_attention import CrossAttention, SourceKeysAndValues
-from regard.layers.scores import score_function
+from regard.layers.scores import Score
 from regard.layers.source_attention import SourceAttention
 from regard.layers.taps import Taps
 
@@ -73,7 +73,7 @@ def test_full_attention_sees_both_sides() -> None:
 
 @pytest.mark.parametrize("name", ["dot", "bilinear", "mlp", "scaled-dot"])
 def test_keys_computed_once_give_the_same_scores(name: str) -> None:
-    score, q, k = score_function(name, 4).double(), numbers(2, 3, 4), numbers(2, 5, 4, seed=1)
+    score, q, k = Score(name, 4).double(), numbers(2, 3, 4), numbers(2, 5, 4, seed=1)
     torch.testing.assert_close(score.against(q, score.keys(k)), score(q, k), **EXACT)
 
 

@@ -8,9 +8,9 @@ from tiny_seq2seq import TINY, V_SOURCE, VARIANTS, V, pairs, tiny_config, tiny_s
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.errors import RegardError
+from regard.layers.copying import UNK, Pointed
 from regard.layers.label_smoothing import above_mean_logit
 from regard.layers.taps import Taps
-from regard.models.pointer import UNK, Pointed
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_assemblies import conditional_language_model, seq2seq, vaswani
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
@@ -80,7 +80,8 @@ def test_smoothed_nats_are_those_of_a_smoothed_target(smoothing: float, copies: 
     batch = pairs(1, [3, 4], [4, 2], copies)
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
     goal, nats = model.goal_of(h, batch.targets, batch.target_mask, smoothing)
-    log_p = model.target._logits(h.h if isinstance(h, Pointed) else h).log_softmax(dim=-1)
+    rows = h.h if isinstance(h, Pointed) else h
+    log_p = torch.nn.functional.linear(rows, model.target.output_weight, model.target.bias).log_softmax(dim=-1)
     expected = (1 - smoothing) * model.nats_each(h, batch.targets) - smoothing * log_p.mean(dim=-1)
     torch.testing.assert_close(goal, expected[batch.target_mask].sum(), **EXACT)
     plain, count = model.nats_of(h, batch.targets, batch.target_mask)
@@ -105,7 +106,8 @@ def test_copying_shares_probability_between_vocabulary_and_source() -> None:
     assert log_probs.shape == (1, 2, 13)
     a = record["layers.1.cross_attention"][0, 0]
     g = record["gates.vocabulary"][0, :, 0]
-    p = model.target._logits(record["hidden"]).softmax(dim=-1)[0]
+    target = model.target
+    p = torch.nn.functional.linear(record["hidden"], target.output_weight, target.bias).softmax(dim=-1)[0]
     for t in range(2):
         for w in range(13):
             copied = sum(float(a[t, i].detach()) for i in range(3) if int(words[0, i]) == w)

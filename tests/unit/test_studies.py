@@ -16,6 +16,7 @@ from regard.errors import RegardError
 from regard.layers.attention import plain_attention
 from regard.layers.taps import Taps
 from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
 from regard.models.table import build_model
