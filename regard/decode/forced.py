@@ -45,9 +45,9 @@ def read_pair(translator: Translator, source: str, target: str) -> ForcedPair:
 
 
 @torch.inference_mode()
-@attention_of_any_shape()
+@sdpa_backend_for_any_shape()
 def force_targets(
-    model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[ForcedPair], record: Record | None = None
+    model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[ForcedPair], record: Taps | None = None
 ) -> list[Nats]:
     """Compute -log P(y_t | y_1 .. y_(t-1), source) of every target's tokens and of its end, in one batch.
 

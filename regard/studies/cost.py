@@ -25,9 +25,8 @@ from torch import Tensor, nn
 from regard.kernels.causal_attention import MAX_T, causal_attention, window_attention
 from regard.layers.attention import MultiHeadAttention, plain_attention
 from regard.layers.convolution import CausalConvolution
-from regard.layers.elman import Elman
-from regard.layers.record import Record
-from regard.layers.restricted_attention import RestrictedAttention, restricted_attention
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps
 from regard.studies.brief import report_batches
 from regard.studies.config import CostConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
@@ -88,7 +87,7 @@ def _make_restricted(d: int, config: CostConfig, device: torch.device) -> tuple[
 
 
 def _make_recurrent(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
-    layer = Elman(d, d).to(device)
+    layer = RecurrentLayer("rnn", d, d).to(device)
     return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
 
 

@@ -32,7 +32,7 @@ from regard.data.pair_batches import in_order
 from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.models.seq2seq import Seq2Seq, own_inputs
+from regard.models.seq2seq import Seq2Seq, write_own_inputs
 from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ExposureConfig

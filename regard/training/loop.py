@@ -74,8 +74,8 @@ def train_by_gradient(
             if note is not None:
                 reporter.note(note)
         runtime = runtime.replace(n_threads=state.n_threads)
-    shapes = nullcontext() if objective.has_one_shape else attention_of_any_shape()
-    with on_device(device), shapes, session(runtime, seed), Interrupt() as interrupt:
+    shapes = nullcontext() if objective.has_one_shape else sdpa_backend_for_any_shape()
+    with device_guard(device), shapes, session(runtime, seed), Interrupt() as interrupt:
         needed = estimate_memory(model, objective, train, optimizer, runtime)
         check_memory(needed, runtime, device, objective.memory_settings)
         checkpoints.clean_run_folder(folder)

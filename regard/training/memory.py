@@ -26,10 +26,7 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.kernels.cross_entropy import rows_at_once
 from regard.kernels.state import tensors_of
-from regard.layers.elman import Elman
-from regard.layers.gru import GRU
-from regard.layers.lstm import LSTM
-from regard.mixers.mixer import tensors_of
+from regard.layers.recurrent import RecurrentLayer
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast, device_type
 from regard.training.objective import Objective

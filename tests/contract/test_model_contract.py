@@ -17,7 +17,7 @@ from regard.layers.taps import Taps
 from regard.lens.trace import trace_text
 from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token
+from regard.models.next_token import NextToken
 from regard.models.table import MODELS, build_model, model_config, models_for
 from regard.settings import Settings
 from regard.tasks.ngram_counts import count_ngrams

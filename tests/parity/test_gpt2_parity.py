@@ -13,7 +13,6 @@ from regard.layers.taps import Taps
 from regard.mixers.config import TransformerConfig
 from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 from regard.models.table import build_model
 
 transformers = pytest.importorskip("transformers")

@@ -9,7 +9,7 @@ from torch import nn
 from regard.layers.recurrent import RecurrentLayer
 from regard.layers.taps import Taps
 from regard.mixers.config import LSTMConfig
-from regard.mixers.recurrent import Recurrent, lstm
+from regard.mixers.recurrent import Recurrent, recurrent
 from regard.models.table import build_model
 
 EXACT = {"rtol": 0, "atol": 1e-12}

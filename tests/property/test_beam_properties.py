@@ -13,8 +13,8 @@ from torch import Tensor
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import LENGTH_PENALTIES, BeamConfig, SamplingConfig
 from regard.decode.generate import sample_texts
-from regard.decode.highest import highest
 from regard.decode.stepper import Ensemble
+from regard.kernels.topk import topk
 
 seeds = st.integers(0, 2**20)
 penalties = st.sampled_from(LENGTH_PENALTIES)

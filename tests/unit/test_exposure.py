@@ -15,7 +15,7 @@ from tiny_seq2seq import VARIANTS, Pair, pairs, tiny_seq2seq
 import regard
 from regard.data.pair_batch import PairBatch
 from regard.errors import RegardError
-from regard.models.seq2seq import Seq2Seq, own_inputs
+from regard.models.seq2seq import Seq2Seq, write_own_inputs
 from regard.studies.exposure import Exposure, by_place, exposure_sentence, losses
 from regard.studies.table import study_config
 from regard.tasks.translation import TranslationRun

@@ -6,14 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from regard.comparison.width import matched
 from text_nats import text_nats
 
-from regard.comparison.width import matched
 from regard.errors import RegardError
 from regard.models.gpt2_config import GPT2Config
 from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 from regard.models.outline import outline_model
 from regard.models.table import build_model, model_config
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from text_nats import text_nats
 from tiny_training import SIZES, VOCAB_SIZE, objective_on, tiny_model, tiny_text
 
 from regard.data.batches import Batch

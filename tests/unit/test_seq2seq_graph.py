@@ -11,10 +11,11 @@ from tiny_seq2seq import VARIANTS, pairs, tiny_seq2seq
 from regard.decode.beam import beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.decode.generate import sample_texts
-from regard.layers.look_attention import plain_look_attention
-from regard.layers.masked_attention import masked_attention
-from regard.layers.step_attention import plain_step_attention
-from regard.models import still_decoding
+from regard.kernels import seq2seq_graph
+from regard.kernels.seq2seq_graph import pool_of, round_up
+from regard.kernels.state import n_bytes
+from regard.kernels.step_attention import plain_step_attention, plain_step_cross_attention
+from regard.layers.attention import masked_attention
 from regard.models.seq2seq_next_token import Translating
 
 STEPS = 20

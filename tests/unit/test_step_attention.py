@@ -9,7 +9,6 @@ from regard.kernels.static_state import count_on_device, count_on_host, move_to
 from regard.kernels.step_attention import fits_kernel
 from regard.layers.attention import MultiHeadAttention
 from regard.mixers.config import LSTMConfig, TransformerConfig
-from regard.models.captured_step import with_counts, with_counts_on_device
 from regard.models.table import build_model
 
 CPU = torch.device("cpu")

@@ -18,7 +18,6 @@ from regard.layers.taps import Taps
 from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 from regard.models.table import build_model
 from regard.report.study import plots_of, render_study, y_limits
 from regard.studies import ab, cost
