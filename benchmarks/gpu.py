@@ -25,7 +25,7 @@ from rivals import copy_gpt2, gpt2, textbook_update, update
 from timing import Figures, describe_machine, options, pick_device, time_best
 from torch import Tensor, nn
 
-from regard.layers import cross_entropy
+from regard.kernels import cross_entropy
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.table import build_model
 from regard.training.config import RuntimeConfig

@@ -20,7 +20,7 @@ from rivals import marian, searching, update
 from timing import Figures, describe_machine, options, pick_device, time_best
 from torch import Tensor
 
-from regard.layers.any_shape import attention_of_any_shape
+from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.tasks.pair_objective import PairObjective
@@ -77,7 +77,7 @@ def train(size: Size, device: torch.device, figures: Figures) -> None:
     runtime = RuntimeConfig(precision="float32" if size.is_tiny else "bf16", is_compiled=not size.is_tiny)
     model, optimizer = seq2seq(size.shape, size.V).to(device), OptimizerConfig(lr=1e-4)
     learner = Learner(model, RandomPairs(size), train=TrainConfig(), optimizer=optimizer, runtime=runtime)
-    step = attention_of_any_shape()(updates(learner))  # as in the training loop; theirs is left to torch's choice
+    step = sdpa_backend_for_any_shape()(updates(learner))  # as in the training loop; theirs is left to torch's choice
     n_tokens = 2 * size.B * size.T
     first, _ = time_best(step, size.n)
     figures.note("update: Regard", first, n_tokens)

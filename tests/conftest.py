@@ -9,21 +9,17 @@ import torch
 # Configs check themselves, in our own words; imported before the hook, they stay out of its reach.
 import regard.decode.config
 import regard.mixers.config
-import regard.mixers.convolution_config
-import regard.mixers.looking_back_config
-import regard.mixers.restricted_config
 import regard.models.captioner_config
 import regard.models.gpt2_config
-import regard.models.picture_config
 import regard.models.seq2seq_config
 
 if torch.cuda.is_available():  # Triton reads the source of its kernels, which the hook would wrap
-    import regard.layers.cross_entropy_cuda
-    import regard.layers.look_attention_cuda
-    import regard.layers.step_attention_cuda
-    import regard.layers.step_linear_cuda  # noqa: F401
+    import regard.kernels.argmax_cuda
+    import regard.kernels.cross_entropy_cuda
+    import regard.kernels.step_attention_cuda
+    import regard.kernels.step_linear_cuda  # noqa: F401
 
-CHECKED = ["regard.layers", "regard.mixers", "regard.models", "regard.decode"]
+CHECKED = ["regard.kernels", "regard.layers", "regard.mixers", "regard.models", "regard.decode"]
 jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 import hypothesis  # noqa: E402

@@ -6,7 +6,6 @@ import math
 import re
 
 import numpy as np
-
 from regard.comparison.rank import ranked_comparison
 from regard.comparison.result import (
     Comparison,
@@ -19,6 +18,7 @@ from regard.comparison.result import (
     Span,
     TokenizerFacts,
 )
+
 from regard.lens.views import AttentionView, CellTrace, CellView
 
 PASSAGE = """If the iterable is empty, return an empty list. The optional key argument specifies

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.decode.beam import beam_search
 from regard.decode.config import BeamConfig
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.models.captioner import Captioner
 from regard.models.seq2seq_next_token import Translating
 from regard.text.tokenizer import Tokenizer
@@ -57,7 +57,7 @@ def measure_attention(
     """
     device = model.embedding.device
     inputs = torch.tensor([[tokenizer.eos, *tokens[:-1]]], device=device)
-    record = Record()
+    record = Taps()
     model.eval().target.hidden(inputs, model.encode(seen.to(device)), None, record)
     layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, the lowest layer first
     assert layers, "this model attends to nothing"

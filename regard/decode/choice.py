@@ -1,12 +1,10 @@
 """The choice of a search: which hypotheses go on, and with which tokens.
 
 Some sixty small kernels for a step, which take a GPU less time than it takes Python to launch them. So they are
-recorded once as a CUDA graph, and replayed.
+captured once as a CUDA graph, and replayed.
 """
 
 import math
-from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,47 +12,19 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.decode.highest import highest
 from regard.decode.rules import IMPOSSIBLE
-from regard.layers.on_device import on_device
-from regard.layers.recording import recorded
-from regard.mixers.still import put
-from regard.models.captured_step import MIN_STEPS
-from regard.models.still_decoding import rounded
+from regard.kernels.cuda_graph import MIN_STEPS, Borrowed, CapturedGraph, Pool
+from regard.kernels.device import device_guard
+from regard.kernels.seq2seq_graph import round_up
+from regard.kernels.static_state import write_corner
+from regard.kernels.topk import topk
 
-MAX_KEPT = 4
-"""Recorded choices kept for later searches, each with room for the log-probabilities of a batch."""
-
-
-class Choice:
-    """`onward` of `continuations`, for the steps of one search; replayed where that is possible and pays."""
-
-    def __init__(self, beam: int, stop: int | None, n_steps: int) -> None:
-        self.beam, self.stop, self.n_steps = beam, stop, n_steps
-        self.still: StillChoice | None = None
-
-    def __call__(
-        self, totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], n_left: Int[Tensor, " b"]
-    ) -> Float[Tensor, "4 b k"]:
-        """Valid until the next one."""
-        b, w = totals.shape
-        can_replay = log_probs.is_cuda and log_probs.dtype == torch.float32  # others are waited for: see `highest`
-        if self.still is None and can_replay and w == self.beam and self.n_steps >= MIN_STEPS:
-            self._key = log_probs.device, rounded(b), log_probs.shape[1], self.beam, self.stop
-            self.still = _KEPT.pop(self._key, None) or StillChoice(*self._key)
-        if self.still is not None and self.still.log_probs.shape[1] == log_probs.shape[1]:
-            return self.still(totals, log_probs, n_left)
-        return onward(continuations(totals, log_probs, self.beam), w, n_left, self.stop)
-
-    def __del__(self) -> None:
-        if self.still is not None:
-            _KEPT[self._key] = self.still
-            while len(_KEPT) > MAX_KEPT:
-                _KEPT.popitem(last=False)
+MAX_GRAPHS = 4
+"""Captured choices kept for later searches, each with room for the log-probabilities of a batch."""
 
 
-class StillChoice:
-    """The same in memory that stays where it is, with room for `n_sources` of `beam` hypotheses each."""
+class ChoiceGraph:
+    """The choice in memory that stays where it is, with room for `n_sources` of `beam` hypotheses each."""
 
     @torch.inference_mode()
     def __init__(self, device: torch.device, n_sources: int, vocab_size: int, beam: int, stop: int | None) -> None:
@@ -62,33 +32,59 @@ class StillChoice:
         self.totals = torch.zeros(n_sources, beam, dtype=torch.float64, device=device)
         self.log_probs = torch.zeros(n_sources * beam, vocab_size, device=device)
         self.n_left = torch.ones(n_sources, dtype=torch.int64, device=device)
-        self._recorded: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+        self._graph: CapturedGraph | None = None
 
     @torch.inference_mode()
     def __call__(
         self, totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], n_left: Int[Tensor, " b"]
     ) -> Float[Tensor, "4 b w"]:
-        """Of the first b sources."""
-        put(self.totals, totals)
-        put(self.log_probs, log_probs)
-        put(self.n_left, n_left)
-        return self._chosen()[:, : len(totals)]
-
-    def _chosen(self) -> Float[Tensor, "4 n w"]:
+        """Choose for the first b sources."""
+        write_corner(self.totals, totals)
+        write_corner(self.log_probs, log_probs)
+        write_corner(self.n_left, n_left)
         if not self.totals.is_cuda:
-            return self._run()
-        with on_device(self.totals.device):
-            if self._recorded is None:
-                self._recorded = recorded(self._run)
-            graph, found = self._recorded
-            graph.replay()
-        return found
+            return self._run()[:, : len(totals)]
+        with device_guard(self.totals.device):
+            self._graph = self._graph or CapturedGraph(self._run)
+            return self._graph.replay()[:, : len(totals)]
 
     def _run(self) -> Float[Tensor, "4 n w"]:
-        return onward(continuations(self.totals, self.log_probs, self.beam), self.beam, self.n_left, self.stop)
+        return choose(self.totals, self.log_probs, self.n_left, self.beam, self.stop)
 
 
-_KEPT: OrderedDict[Any, StillChoice] = OrderedDict()
+_GRAPHS: Pool[ChoiceGraph] = Pool(lambda: MAX_GRAPHS)
+
+
+class Choice:
+    """`choose`, for the steps of one search; replayed where that is possible and pays."""
+
+    def __init__(self, beam: int, stop: int | None, n_steps: int) -> None:
+        self.beam, self.stop, self.n_steps = beam, stop, n_steps
+        self.graph: Borrowed[ChoiceGraph] | None = None
+
+    def __call__(
+        self, totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], n_left: Int[Tensor, " b"]
+    ) -> Float[Tensor, "4 b k"]:
+        """Valid until the next one."""
+        b, w = totals.shape
+        can_replay = log_probs.is_cuda and log_probs.dtype == torch.float32  # others are waited for: see `topk`
+        if self.graph is None and can_replay and w == self.beam and self.n_steps >= MIN_STEPS:
+            key = log_probs.device, round_up(b), log_probs.shape[1], self.beam, self.stop
+            self.graph = _GRAPHS.borrow(key, lambda: ChoiceGraph(*key))
+        if self.graph is not None and self.graph.thing.log_probs.shape[1] == log_probs.shape[1]:
+            return self.graph.thing(totals, log_probs, n_left)
+        return choose(totals, log_probs, n_left, self.beam, self.stop)
+
+
+def choose(
+    totals: Float[Tensor, "b w"],
+    log_probs: Float[Tensor, "R V"],
+    n_left: Int[Tensor, " b"],
+    beam: int,
+    stop: int | None,
+) -> Float[Tensor, "4 b k"]:
+    """Go on with the best continuations of w hypotheses of each source: `onward` of `continuations`."""
+    return onward(continuations(totals, log_probs, beam), totals.shape[1], n_left, stop)
 
 
 def continuations(totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"], beam: int) -> Float[Tensor, "3 b k"]:
@@ -99,7 +95,7 @@ def continuations(totals: Float[Tensor, "b w"], log_probs: Float[Tensor, "R V"],
     hypothesis can be among its source's; so the candidates are few. What cannot be has IMPOSSIBLE as its log P.
     """
     b, w = totals.shape
-    values, ids = highest(log_probs, min(beam, log_probs.shape[1]))  # (b w, n)
+    values, ids = topk(log_probs, min(beam, log_probs.shape[1]))  # (b w, n)
     n = values.shape[1]
     candidates = (totals.view(-1, 1) + values.double()).clamp(min=IMPOSSIBLE)
     candidates = candidates.masked_fill(totals.view(-1, 1) == -math.inf, -math.inf).view(b, w * n)

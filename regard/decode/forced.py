@@ -15,8 +15,8 @@ from regard.data.pair_copying import NOT_COPIED
 from regard.decode.lines import decode_lines
 from regard.decode.translate import Ids, Sentence, Translator, flatten_rows, words_of
 from regard.errors import RegardError
-from regard.layers.any_shape import attention_of_any_shape
-from regard.layers.record import Record
+from regard.kernels.device import sdpa_backend_for_any_shape
+from regard.layers.taps import Taps
 from regard.models.next_token import check_numbers
 from regard.models.seq2seq import Seq2Seq
 from regard.score.scored import Scored, scored
@@ -45,9 +45,9 @@ def read_pair(translator: Translator, source: str, target: str) -> ForcedPair:
 
 
 @torch.inference_mode()
-@attention_of_any_shape()
+@sdpa_backend_for_any_shape()
 def force_targets(
-    model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[ForcedPair], record: Record | None = None
+    model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[ForcedPair], record: Taps | None = None
 ) -> list[Nats]:
     """Compute -log P(y_t | y_1 .. y_(t-1), source) of every target's tokens and of its end, in one batch.
 

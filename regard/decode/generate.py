@@ -11,11 +11,11 @@ from torch import Tensor
 
 from regard.decode.beam import Hypothesis, search
 from regard.decode.config import SamplingConfig
-from regard.decode.highest import highest
 from regard.decode.rules import IMPOSSIBLE, Rules
 from regard.decode.sampling import filter_log_probs, pick
 from regard.decode.stepper import Constraint, Stepper
 from regard.errors import RegardError
+from regard.kernels.topk import topk
 from regard.models.next_token import NextToken, check_numbers
 
 Draws = list[np.random.Generator]
@@ -181,7 +181,7 @@ def sample_texts(
 def choose(log_probs: Float[Tensor, "R V"], config: SamplingConfig, draws: Draws) -> tuple[Tensor, Tensor]:
     """Take a token of each row; returns the row's highest log-probability, NaN if there is one, and it: (R,) each."""
     if config.temperature == 0:
-        best, tokens = highest(log_probs, 1)
+        best, tokens = topk(log_probs, 1)
         return best[:, 0], tokens[:, 0]
     best = log_probs.amax(dim=-1, keepdim=True)
     # Where nothing is possible, something is drawn all the same.

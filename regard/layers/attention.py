@@ -1,35 +1,15 @@
-"""Scaled dot-product attention, one head and many, with a cache of keys and values."""
+"""Scaled dot-product attention, one head and many: to the past, to the last few positions, or to all that are there."""
 
 import math
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.causal_attention import blocked_causal_attention, is_for_blocks
-from regard.layers.record import Record
-from regard.layers.step_attention import step_attention
-
-
-class Followed(NamedTuple):
-    """How much of a cache is filled, and whose row each position lies in: `step_attention` says what for."""
-
-    n: Int[Tensor, " one"]
-    where: Int[Tensor, "R C"]
-
-    def own_rows(self) -> Int[Tensor, "R C"]:
-        """The table of rows that each lie where they are."""
-        R = torch.arange(len(self.where), dtype=self.where.dtype, device=self.where.device)
-        return R[:, None].expand_as(self.where)
-
-
-KeysAndValues = tuple[Tensor, Tensor, int | Tensor | Followed]
-"""Keys (B, N, capacity, K), values likewise, and how many of the positions are filled. Written in place, but where
-gradients are kept: a step uses up the cache it is handed and returns the one to go on with. The number may be a tensor
-(1,) on the device, alone or with a table of rows, for steps of one position that are replayed as a CUDA graph
-(`step_attention`); whoever replays them counts."""
+from regard.kernels.causal_attention import causal_attention, causal_mask, window_attention, window_mask
+from regard.kernels.kv_cache import AnyKVCache, KVCache, RollingKVCache
+from regard.layers.taps import Taps
 
 
 def attention_weights(
@@ -48,90 +28,34 @@ def attention_weights(
     return scores.softmax(dim=-1)
 
 
-def causal_mask(T: int, S: int, device: torch.device) -> Bool[Tensor, "T S"]:
-    """True where a query may look: the T queries are the last of the S positions, each sees itself and its past."""
-    return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
+def masked_weights(
+    scores: Float[Tensor, "*batch T S"], is_there: Bool[Tensor, "*mask S"]
+) -> Float[Tensor, "*batch T S"]:
+    """A = softmax of the scores over the positions that are there; all zero where none is.
 
-
-class MultiHeadAttention(nn.Module):
-    """Causal self-attention with N heads (Vaswani et al. 2017, section 3.2).
-
-    q, k, v = W x + b, each cut into N heads of width K = D/N
-    head_n = softmax(q_n k_nᵀ / √K) v_n
-    y = W_o [head_1; ...; head_N] + b_o
+    `is_there` has the dimensions of the scores, or ones in their places.
     """
-
-    def __init__(self, d_model: int, n_heads: int, p_dropout: float = 0.0) -> None:
-        super().__init__()
-        self.n_heads, self.p_dropout = n_heads, p_dropout
-        self.qkv = nn.Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
-        self.out = nn.Linear(d_model, d_model)  # W_o
-
-    def forward(
-        self, x: Float[Tensor, "B T D"], cache: KeysAndValues | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], KeysAndValues | None]:
-        B, T, D = x.shape
-        qkv = self.qkv(x)  # (B, T, 3 D)
-        if cache is not None and not isinstance(cache[2], int):
-            return self.out(self.step(qkv[:, 0], cache))[:, None], cache
-        q, k, v = self.heads(qkv)
-        if cache is not None:
-            k, v, cache = extend(cache, k, v)  # (B, N, S, K)
-        p_dropout = self.p_dropout if self.training else 0.0
-        y = fused_attention(q, k, v, p_dropout) if record is None else plain_attention(q, k, v, p_dropout, record)
-        return self.out(y.transpose(1, 2).reshape(B, T, D)), cache
-
-    def heads(self, qkv: Float[Tensor, "B T P"]) -> list[Float[Tensor, "B N T K"]]:
-        """q, k and v, head by head."""
-        B, T, _ = qkv.shape
-        return [part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in qkv.chunk(3, dim=-1)]
-
-    def step(self, qkv: Float[Tensor, "B P"], cache: KeysAndValues) -> Float[Tensor, "B D"]:
-        """[head_1; ...; head_N] of one new position, over a cache that counts on the device."""
-        q, k, v = self.heads(qkv[:, None])
-        keys, values, n = cache
-        assert not isinstance(n, int), "a number of Python's goes to `forward`"
-        count, where = n if isinstance(n, Followed) else (n, None)
-        return step_attention(q, k, v, keys, values, count, where).reshape(len(qkv), -1)
-
-    def start(self, B: int, capacity: int, like: Tensor) -> KeysAndValues:
-        """An empty cache for `capacity` positions."""
-        K = self.qkv.in_features // self.n_heads
-        return like.new_zeros(B, self.n_heads, capacity, K), like.new_zeros(B, self.n_heads, capacity, K), 0
-
-    def flops_per_token(self, n_context: int) -> int:
-        """Four D×D products, and for each of the n positions one multiply-add a channel in q kᵀ and one in A v."""
-        D = self.qkv.in_features
-        return 2 * 4 * D * D + 2 * 2 * n_context * D
+    lowest = torch.finfo(scores.dtype).min  # and not -inf, which makes NaN of a source with nothing in it
+    return scores.masked_fill(~is_there, lowest).softmax(dim=-1).masked_fill(~is_there, 0.0)
 
 
-def extend(cache: KeysAndValues, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, KeysAndValues]:
-    """Write the new keys and values behind those there are; return all that are filled, and the cache."""
-    keys, values, n = cache
-    assert isinstance(n, int), "a number on the device goes to step_attention"
-    S, capacity = n + k.shape[2], keys.shape[2]
-    assert capacity >= S, f"{S} positions in a cache with room for {capacity}"
-    if k.requires_grad:  # what the backward pass will read must not be written over
-        keys = torch.cat([keys[:, :, :n], k, keys[:, :, S:]], dim=2)
-        values = torch.cat([values[:, :, :n], v, values[:, :, S:]], dim=2)
-    else:
-        keys[:, :, n:S] = k
-        values[:, :, n:S] = v
-    return keys[:, :, :S], values[:, :, :S], (keys, values, S)
+def masked_attention(
+    q: Float[Tensor, "B N T K"],
+    k: Float[Tensor, "B N S K"],
+    v: Float[Tensor, "B N S K"],
+    is_there: Bool[Tensor, "B S"],
+    p_dropout: float = 0.0,
+    wants_weights: bool = False,
+) -> tuple[Float[Tensor, "B N T K"], Float[Tensor, "B N T S"] | None]:
+    """A v,  A = softmax(q kᵀ/√K) over the positions that are there; and A where it is wanted.
 
-
-def with_room(cache: KeysAndValues, n_more: int) -> KeysAndValues:
-    """The cache with room for `n_more` positions: itself, or one twice as long where it is full.
-
-    One that grows is never much longer than what is in it, and so cheap to reorder, which copies all of it.
+    The fused kernel hides A, so wanting it takes the plain path.
     """
-    keys, values, n = cache
-    assert isinstance(n, int), "what is replayed as a graph cannot grow"
-    capacity = keys.shape[2]
-    if n + n_more <= capacity:
-        return cache
-    n_new = max(capacity, n + n_more - capacity)
-    return functional.pad(keys, (0, 0, 0, n_new)), functional.pad(values, (0, 0, 0, n_new)), n
+    seen = is_there[:, None, None]  # (B, 1, 1, S)
+    if not wants_weights:
+        return functional.scaled_dot_product_attention(q, k, v, seen, p_dropout), None
+    A = masked_weights(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), seen)
+    return functional.dropout(A, p_dropout) @ v, A
 
 
 def plain_attention(
@@ -139,22 +63,90 @@ def plain_attention(
     k: Float[Tensor, "B N S K"],
     v: Float[Tensor, "B N S K"],
     p_dropout: float,
-    record: Record,
+    taps: Taps,
+    n_window: int | None = None,
 ) -> Float[Tensor, "B N T K"]:
-    A = attention_weights(q, k, causal_mask(q.shape[2], k.shape[2], q.device))
-    record.keep("attention", A)
+    """A v,  A = softmax(q kᵀ/√K) over the past, or over the last `n_window` positions of it. Taps: `attention` A."""
+    shape = q.shape[2], k.shape[2]
+    may_look = causal_mask(*shape, q.device) if n_window is None else window_mask(*shape, n_window, q.device)
+    A = taps.keep("attention", attention_weights(q, k, may_look))
     return functional.dropout(A, p_dropout) @ v
 
 
-def fused_attention(
-    q: Float[Tensor, "B N T K"], k: Float[Tensor, "B N S K"], v: Float[Tensor, "B N S K"], p_dropout: float
-) -> Float[Tensor, "B N T K"]:
-    """The same, by whatever is fastest."""
-    T, S = q.shape[2], k.shape[2]
-    if T == 1:  # the newest position sees all there is
-        return functional.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout)
-    if T == S:
-        if is_for_blocks(q, p_dropout):
-            return blocked_causal_attention(q, k, v)
-        return functional.scaled_dot_product_attention(q, k, v, dropout_p=p_dropout, is_causal=True)
-    return functional.scaled_dot_product_attention(q, k, v, causal_mask(T, S, q.device), p_dropout)
+class MultiHeadAttention(nn.Module):
+    """Self-attention with N heads (Vaswani et al. 2017, section 3.2).
+
+    q, k, v = W x + b, each cut into N heads of width K = D/N
+    head_n = softmax(q_n k_nᵀ / √K) v_n
+    y = W_o [head_1; ...; head_N] + b_o
+
+    A position sees itself and its past; with `n_window` r (section 4, "restricted") itself and the r-1 positions before
+    it, in time and memory O(r T D); handed a mask, all positions that are there.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, p_dropout: float = 0.0, n_window: int | None = None) -> None:
+        super().__init__()
+        self.n_heads, self.p_dropout, self.n_window = n_heads, p_dropout, n_window
+        self.qkv = nn.Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
+        self.out = nn.Linear(d_model, d_model)  # W_o
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        cache: AnyKVCache | None = None,
+        taps: Taps | None = None,
+        mask: Bool[Tensor, "B T"] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], AnyKVCache | None]:
+        y, cache = self.mix(self.qkv(x), cache, taps, mask)
+        return self.out(y), cache
+
+    def mix(
+        self,
+        qkv: Float[Tensor, "B T P"],
+        cache: AnyKVCache | None = None,
+        taps: Taps | None = None,
+        mask: Bool[Tensor, "B T"] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], AnyKVCache | None]:
+        """[head_1; ...; head_N] of q, k and v side by side."""
+        q, k, v = (cut_heads(part, self.n_heads) for part in qkv.chunk(3, dim=-1))
+        p_dropout, r = self.p_dropout if self.training else 0.0, self.n_window
+
+        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            if taps is not None:
+                return plain_attention(q, k, v, p_dropout, taps, r)
+            return causal_attention(q, k, v, p_dropout) if r is None else window_attention(q, k, v, r, p_dropout)
+
+        if mask is not None:
+            y, A = masked_attention(q, k, v, mask, p_dropout, wants_weights=taps is not None)
+            if taps is not None and A is not None:
+                taps.keep("attention", A)
+        elif cache is None:
+            y = attend(q, k, v)
+        else:
+            y, cache = cache.attend(q, k, v, attend, is_ordered=taps is not None)
+        return join_heads(y), cache
+
+    def start(self, B: int, capacity: int, like: Tensor) -> KVCache | RollingKVCache:
+        """Make an empty cache for `capacity` positions; one with a window holds r of them at most."""
+        N, K = self.n_heads, self.qkv.in_features // self.n_heads
+        if self.n_window is None:
+            return KVCache.empty(B, N, capacity, K, like)
+        return RollingKVCache(*KVCache.empty(B, N, min(self.n_window, capacity), K, like), n_window=self.n_window)
+
+    def flops_per_token(self, n_context: int) -> int:
+        """Four D×D products, and for each position that is seen one multiply-add a channel in q kᵀ and one in A v.
+
+        With a window this is the cost of reading through the cache; blocks compute up to 2r scores and hide half.
+        """
+        D, n_seen = self.qkv.in_features, n_context if self.n_window is None else min(n_context, self.n_window)
+        return 2 * 4 * D * D + 2 * 2 * n_seen * D
+
+
+def cut_heads(x: Float[Tensor, "B T D"], n_heads: int) -> Float[Tensor, "B N T K"]:
+    """Cut vectors into heads of width K = D/N."""
+    return x.view(x.shape[0], x.shape[1], n_heads, -1).transpose(1, 2)
+
+
+def join_heads(y: Float[Tensor, "B N T K"]) -> Float[Tensor, "B T D"]:
+    """Put the heads side by side again."""
+    return y.transpose(1, 2).flatten(2)

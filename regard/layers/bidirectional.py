@@ -4,12 +4,8 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from regard.layers.elman import Elman
-from regard.layers.gru import GRU
-from regard.layers.lstm import LSTM
-from regard.layers.record import Record
-
-LAYERS: dict[str, type[Elman] | type[GRU] | type[LSTM]] = {"rnn": Elman, "gru": GRU, "lstm": LSTM}
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps, scope
 
 
 def reversal(lengths: Int[Tensor, " B"], S: int) -> Int[Tensor, "B S"]:
@@ -23,7 +19,7 @@ def reversal(lengths: Int[Tensor, " B"], S: int) -> Int[Tensor, "B S"]:
     return torch.where(s < n, n - 1 - s, s)
 
 
-def taken(x: Shaped[Tensor, "B S D"], index: Int[Tensor, "B R"]) -> Shaped[Tensor, "B R D"]:
+def take_positions(x: Shaped[Tensor, "B S D"], index: Int[Tensor, "B R"]) -> Shaped[Tensor, "B R D"]:
     """x at the positions `index` of each row."""
     return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
 
@@ -38,34 +34,34 @@ class Bidirectional(nn.Module):
     def __init__(self, kind: str, d_model: int, is_bidirectional: bool) -> None:
         super().__init__()
         d_hidden = d_model // 2 if is_bidirectional else d_model
-        self.ahead = LAYERS[kind](d_model, d_hidden)
-        self.back = LAYERS[kind](d_model, d_hidden) if is_bidirectional else None
+        self.ahead = RecurrentLayer(kind, d_model, d_hidden)
+        self.back = RecurrentLayer(kind, d_model, d_hidden) if is_bidirectional else None
 
     def forward(
-        self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B D"]]:
         """y; and where each direction ended: →h of the last real position beside ←h of the first."""
         opposite = reversal(lengths, x.shape[1])
         last = (lengths - 1).clamp_min(0)[:, None]  # (B, 1)
-        y = self._directed(self.ahead, x, None if record is None else record.scope("ahead"), None)
-        end = taken(y, last)[:, 0]
+        y = self._read(self.ahead, x, None if taps is None else taps.scope("ahead"), None)
+        end = take_positions(y, last)[:, 0]
         if self.back is not None:
-            scope = None if record is None else record.scope("back")
-            from_right = self._directed(self.back, taken(x, opposite), scope, opposite)
-            y = torch.cat([y, taken(from_right, opposite)], dim=-1)
-            end = torch.cat([end, taken(from_right, last)[:, 0]], dim=-1)
+            inner = scope(taps, "back")
+            from_right = self._read(self.back, take_positions(x, opposite), inner, opposite)
+            y = torch.cat([y, take_positions(from_right, opposite)], dim=-1)
+            end = torch.cat([end, take_positions(from_right, last)[:, 0]], dim=-1)
         return y, end * (lengths > 0)[:, None]
 
-    def _directed(
-        self, layer: Elman | GRU | LSTM, x: Tensor, record: Record | None, opposite: Tensor | None
+    def _read(
+        self, layer: RecurrentLayer, x: Tensor, taps: Taps | None, opposite: Tensor | None
     ) -> Float[Tensor, "B S H"]:
         """One direction's outputs in the order they were read; its taps in the order of the text."""
-        inner = None if record is None else Record()
+        inner = None if taps is None else Taps()
         y: Tensor
         y, _ = layer(x, layer.start(len(x), x), inner)
-        if record is not None and inner is not None:
+        if taps is not None and inner is not None:
             for name in inner:
-                record.keep(name, inner[name] if opposite is None else taken(inner[name], opposite))
+                taps.keep(name, inner[name] if opposite is None else take_positions(inner[name], opposite))
         return y
 
     def flops_per_token(self) -> int:

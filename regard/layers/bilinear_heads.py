@@ -5,10 +5,10 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
-from regard.layers.attention import attention_weights, causal_mask, fused_attention
-from regard.layers.record import Record
+from regard.kernels.causal_attention import causal_attention
+from regard.layers.attention import plain_attention
+from regard.layers.taps import Taps
 
 Inputs = tuple[Tensor, int]
 """All x so far (B, capacity, D), and how many of the positions are filled. Written in place."""
@@ -39,7 +39,7 @@ class BilinearHeads(nn.Module):
             nn.init.normal_(weight, std=1 / math.sqrt(d_model))
 
     def forward(
-        self, x: Float[Tensor, "B T D"], cache: Inputs | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], cache: Inputs | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Inputs | None]:
         q = x[:, None] @ self.W  # (B, N, T, D)
         if cache is not None:
@@ -50,11 +50,10 @@ class BilinearHeads(nn.Module):
             x, cache = inputs[:, :S], (inputs, S)
         p_dropout = self.p_dropout if self.training else 0.0
         keys = x[:, None].expand(-1, self.n_heads, -1, -1)  # (B, N, S, D)
-        if record is None:
-            seen = fused_attention(q, keys, keys, p_dropout)  # A_n x: (B, N, T, D)
+        if taps is None:
+            seen = causal_attention(q, keys, keys, p_dropout)  # A_n x: (B, N, T, D)
         else:
-            A = attention_weights(q, keys, causal_mask(q.shape[2], keys.shape[2], x.device))
-            seen = functional.dropout(record.keep("attention", A), p_dropout) @ keys
+            seen = plain_attention(q, keys, keys, p_dropout, taps)
         return (seen @ self.V).mean(dim=1), cache
 
     def start(self, B: int, capacity: int, like: Tensor) -> Inputs:

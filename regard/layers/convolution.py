@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 
 
 class CausalConvolution(nn.Module):
@@ -21,7 +21,7 @@ class CausalConvolution(nn.Module):
         self.taps = nn.Linear(n_window * d_in, d_out)  # W_0 ... W_{k-1} side by side, b
 
     def forward(
-        self, x: Float[Tensor, "B T I"], past: Float[Tensor, "B P I"], record: Record | None = None
+        self, x: Float[Tensor, "B T I"], past: Float[Tensor, "B P I"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T O"], Float[Tensor, "B P I"]]:
         """`past` holds the P = (k-1) s vectors before x; those before the next x come back.
 
@@ -33,7 +33,7 @@ class CausalConvolution(nn.Module):
         x = torch.cat([past, x], dim=1)  # (B, P+T, I)
         seen = [x[:, j * self.dilation :][:, :T] for j in range(self.n_window)]  # k x (B, T, I), oldest first
         y: Tensor
-        if record is None:
+        if taps is None:
             y = self.taps(torch.cat(seen, dim=-1))  # (B, T, k I) -> (B, T, O)
         else:
             W = torch.split(self.taps.weight, self.d_in, dim=1)  # k x (O, I)

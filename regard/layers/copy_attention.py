@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.past_attention import block_length, past_average, past_scores, past_weights
-from regard.layers.scores import score_function
+from regard.layers.scores import Score
 
 
 class Shares(NamedTuple):
@@ -40,7 +40,7 @@ class CopyAttention(nn.Module):
         super().__init__()
         self.d_model, self.max_memory, self.mix = d_model, max_memory, mix
         self.query = nn.Linear(d_model, d_model)  # W, b
-        self.score = score_function(score, d_model)
+        self.score = Score(score, d_model)
         self.gate = nn.Linear(2 * d_model, 1) if mix == "learned" else None  # u, β
         self.sentinel = nn.Parameter(torch.empty(1, d_model)) if mix == "sentinel" else None  # s
         self.log_g, self.log_rest = math.log(g), math.log1p(-g)

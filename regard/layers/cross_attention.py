@@ -1,15 +1,24 @@
 """Cross-attention: queries from the decoder, keys and values from the encoder."""
 
+from typing import NamedTuple
+
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.layers.look_attention import look_attention
-from regard.layers.masked_attention import masked_attention
-from regard.layers.record import Record
-from regard.layers.shared_rows import side_by_side
+from regard.kernels.state import side_by_side
+from regard.kernels.step_attention import step_cross_attention
+from regard.layers.attention import cut_heads, join_heads, masked_attention
+from regard.layers.taps import Taps
 
-SourceKeysAndValues = tuple[Tensor, Tensor]
-"""Keys (B, N, S, K) of the source, and values likewise: computed once, however many steps look at them."""
+
+class SourceKeysAndValues(NamedTuple):
+    """What cross-attention looks at: computed once, however many steps look at it."""
+
+    keys: Float[Tensor, "B N S K"]
+    values: Float[Tensor, "B N S K"]
+    is_there: Bool[Tensor, "B S"]
+    of: Int[Tensor, " R"] | None = None
+    """Which source each target looks at, for steps of one position. None: R/B targets in a row look at each source."""
 
 
 class CrossAttention(nn.Module):
@@ -27,42 +36,33 @@ class CrossAttention(nn.Module):
         self.kv = nn.Linear(d_model, 2 * d_model)  # W_k, W_v in one product
         self.out = nn.Linear(d_model, d_model)  # W_o
 
-    def keys_and_values(self, states: Float[Tensor, "B S D"]) -> SourceKeysAndValues:
-        k, v = (self._heads(part) for part in self.kv(states).chunk(2, dim=-1))
+    def keys_and_values(self, states: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, N, S, K) of every head."""
+        k, v = (cut_heads(part, self.n_heads) for part in self.kv(states).chunk(2, dim=-1))
         return k, v
 
     def forward(
         self,
         x: Float[Tensor, "R T D"],
         source: SourceKeysAndValues,
-        is_there: Bool[Tensor, "B S"],
-        record: Record | None = None,
+        taps: Taps | None = None,
         wants_weights: bool = False,
-        of: Int[Tensor, " R"] | None = None,
     ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R N T S"] | None]:
-        """y, and the weights where they are wanted or recorded.
-
-        R is B, or a multiple of it: targets R/B i ... R/B (i + 1) - 1 then all look at source i, as more queries of it.
-        With `of`, for one position, target r looks at source of[r].
-        """
-        R, T, _ = x.shape
+        """y, and the weights where they are wanted or tapped."""
+        keys, values, is_there, of = source
         if of is not None:
-            assert T == 1 and record is None and not wants_weights, "a step that is replayed shows no weights"  # noqa: PT018
-            return self.out(look_attention(self._heads(self.q(x)), *source, is_there, of).reshape(x.shape)), None
-        B, S = is_there.shape
+            assert taps is None and not wants_weights, "a step that is replayed shows no weights"  # noqa: PT018
+            q = cut_heads(self.q(x), self.n_heads)
+            return self.out(join_heads(step_cross_attention(q, keys, values, is_there, of))), None
+        (R, T, _), (B, S) = x.shape, is_there.shape
+        q = cut_heads(side_by_side(self.q(x), B), self.n_heads)  # (B, N, R/B T, K)
         p_dropout = self.p_dropout if self.training else 0.0
-        wants_weights = wants_weights or record is not None
-        heads, A = masked_attention(
-            self._heads(side_by_side(self.q(x), B)), *source, is_there, p_dropout, wants_weights
-        )
+        heads, A = masked_attention(q, keys, values, is_there, p_dropout, wants_weights or taps is not None)
         if A is not None and R > B:  # (B, N, R/B T, S)
             A = A.view(B, self.n_heads, -1, T, S).transpose(1, 2).reshape(R, self.n_heads, T, S)
-        if record is not None and A is not None:
-            record.keep("cross_attention", A)
-        return self.out(heads.transpose(1, 2).reshape(x.shape)), A
-
-    def _heads(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B N T K"]:
-        return x.view(x.shape[0], x.shape[1], self.n_heads, -1).transpose(1, 2)
+        if taps is not None and A is not None:
+            taps.keep("cross_attention", A)
+        return self.out(join_heads(heads).reshape(x.shape)), A
 
     def flops(self, n_source: int, n_target: int) -> int:
         D = self.q.in_features

@@ -1,18 +1,9 @@
 """The two layers that a Transformer applies at each position by itself."""
 
-from collections.abc import Callable
-
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
-from regard.layers.gelu import gelu
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": gelu,
-    "gelu_erf": functional.gelu,
-    "relu": functional.relu,
-}
+from regard.kernels.gelu import ACTIVATIONS
 
 
 class FeedForward(nn.Module):

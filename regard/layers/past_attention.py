@@ -73,7 +73,7 @@ def along_band(x: Float[Tensor, "B T R"], n_memory: int) -> Float[Tensor, "B T M
 
 
 def off_band(a: Float[Tensor, "B T M"]) -> Float[Tensor, "B T R"]:
-    """The inverse: a[t, j] at [t, t+j] of a matrix with R = M + T columns, and zero elsewhere."""
+    """a[t, j] at [t, t+j] of a matrix with R = M + T columns, and zero elsewhere: undoes `along_band`."""
     B, T, M = a.shape
     R = M + T
     return functional.pad(a, (0, T + 1)).reshape(B, T * (R + 1))[:, : T * R].view(B, T, R)

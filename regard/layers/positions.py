@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.kernels.static_state import table_rows
+
 
 class LearnedPositions(nn.Module):
     """x_t + P_t, with P learned (Gehring et al. 2017; GPT-2)."""
@@ -16,7 +18,7 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
-        return x + rows(self.table, start, x.shape[1])
+        return x + table_rows(self.table, start, x.shape[1])
 
 
 class SinusoidalPositions(nn.Module):
@@ -31,7 +33,7 @@ class SinusoidalPositions(nn.Module):
         self.table: Tensor
 
     def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
-        return x * math.sqrt(x.shape[-1]) + rows(self.table, start, x.shape[1])
+        return x * math.sqrt(x.shape[-1]) + table_rows(self.table, start, x.shape[1])
 
 
 class NoPositions(nn.Module):
@@ -39,11 +41,6 @@ class NoPositions(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
         return x
-
-
-def rows(table: Float[Tensor, "M D"], start: int | Tensor, T: int) -> Float[Tensor, "T D"]:
-    """Rows start .. start + T - 1; a start on the device, (1,), is for one row."""
-    return table.index_select(0, start) if isinstance(start, Tensor) else table[start : start + T]
 
 
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n D"]:

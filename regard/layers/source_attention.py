@@ -3,12 +3,12 @@
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.layers.masked_attention import masked_weights
-from regard.layers.scores import score_function
-from regard.layers.shared_rows import selected, side_by_side
+from regard.kernels.state import side_by_side
+from regard.layers.attention import masked_weights
+from regard.layers.scores import Score
 
 Looked = tuple[Tensor, Tensor, Any]
 """The source's states (B, S, D), which of them are there (B, S), and what the score needs of them: computed once, ()
@@ -24,7 +24,7 @@ class SourceAttention(nn.Module):
     def __init__(self, d_model: int, score: str) -> None:
         super().__init__()
         self.d_model = d_model
-        self.score = score_function(score, d_model)
+        self.score = Score(score, d_model)
         self.out = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
 
     def start(self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> Looked:
@@ -32,13 +32,10 @@ class SourceAttention(nn.Module):
         return states, mask, () if keys is states else keys
 
     def forward(
-        self, h: Float[Tensor, "R T D"], looked: Looked, of: Int[Tensor, " R"] | None = None
+        self, h: Float[Tensor, "R T D"], looked: Looked
     ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R T S"]]:
-        """h̃ and the weights a. R is B, or a multiple of it: R/B targets then look at each source.
-
-        With `of` target r looks at source of[r].
-        """
-        states, is_there, keys = looked if of is None else selected(looked, of)
+        """h̃ and the weights a. R is B, or a multiple of it: R/B targets then look at each source."""
+        states, is_there, keys = looked
         B, S, _ = states.shape
         R, T, D = h.shape
         scores = self.score.against(side_by_side(h, B), keys if isinstance(keys, Tensor) else states)

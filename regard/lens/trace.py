@@ -25,10 +25,10 @@ from torch import nn
 
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.models.captioner import Captioner
 from regard.models.gradient_model import GradientModel
-from regard.models.next_token import as_next_token
+from regard.models.gradient_next_token import as_next_token
 from regard.models.seq2seq import Seq2Seq
 from regard.score.frames import import_pandas
 from regard.text.extended import ExtendedVocabulary
@@ -138,7 +138,7 @@ def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer | Extende
     seen = [tokenizer.eos, *ids.tolist()]
     was_training = model.training
     model.eval()
-    record = Record()
+    record = Taps()
     with torch.no_grad():
         model(torch.tensor([seen], device=model.embedding.device), None, record)
     model.train(was_training)
@@ -154,7 +154,7 @@ class HasModel(Protocol):
 
 
 @contextmanager
-def trace(model: nn.Module | HasModel) -> Iterator[Record]:
+def trace(model: nn.Module | HasModel) -> Iterator[Taps]:
     """Record what a model with gradients, or that of a run, computes inside the block: `run.score`, `model(ids)`, ...
 
     A later pass overwrites the taps of an earlier one: of a text that is scored in several windows, or generated token
@@ -165,7 +165,7 @@ def trace(model: nn.Module | HasModel) -> Iterator[Record]:
     network = model if isinstance(model, nn.Module) else model.model
     if not isinstance(network, nn.Module):
         raise RegardError("An n-gram model has no activations to record; use run.trace(text) for its matched orders.")
-    record = Record()
+    record = Taps()
     with ExitStack() as stack:
         for module, names in _recording_methods(network):
             for name in names:
@@ -179,14 +179,14 @@ def trace(model: nn.Module | HasModel) -> Iterator[Record]:
 
 
 def _recording_methods(network: nn.Module) -> list[tuple[nn.Module, tuple[str, ...]]]:
-    """The methods that are called from outside and take a record."""
+    """The methods that are called from outside and take taps."""
     if isinstance(network, Seq2Seq | Captioner):
         return [(network, ("encode", "forward")), (network.target, ("hidden", "forward"))]
     return [(network, ("hidden", "forward") if isinstance(network, GradientModel) else ("forward",))]
 
 
 @contextmanager
-def _hand_record_to(module: nn.Module, name: str, record: Record) -> Iterator[None]:
+def _hand_record_to(module: nn.Module, name: str, record: Taps) -> Iterator[None]:
     """Let the method called `name` keep what it computes in `record`, also where its caller brings a record of its own.
 
     A graph that is being captured is left alone: it would compute by the plain path for ever after.
@@ -199,9 +199,9 @@ def _hand_record_to(module: nn.Module, name: str, record: Record) -> Iterator[No
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             return method(*args, **kwargs)
         given = signature.bind(*args, **kwargs)
-        kept = given.arguments.get("record")
+        kept = given.arguments.get("taps")
         if kept is None:
-            given.arguments["record"] = kept = record
+            given.arguments["taps"] = kept = record
         result = method(*given.args, **given.kwargs)
         if kept is not record:
             for tap in kept:

@@ -1,35 +1,30 @@
-"""Causal self-attention, in layers: every position looks at itself and at its past."""
+"""Causal self-attention, in layers: every position looks at itself and at its past, or at the last few of it."""
 
 import math
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.kernels.device import lower_precision
 from regard.layers.attention import MultiHeadAttention
 from regard.layers.bilinear_heads import BilinearHeads
-from regard.layers.low_precision import lowered
 from regard.layers.positions import positions
-from regard.layers.record import Record
-from regard.mixers.config import AttentionConfig
+from regard.layers.taps import Taps, keep, scope
+from regard.mixers.config import AttentionConfig, RestrictedConfig
 from regard.mixers.mixer import State
 
-Caches = tuple[int | Tensor, tuple[State, ...]]
-"""How many positions came before, and what every layer keeps of them."""
+
+class Caches(NamedTuple):
+    """How many positions came before, a number or a tensor (1,) on the device; and what every layer keeps of them."""
+
+    n: int | Tensor
+    layers: tuple[State | None, ...]
 
 
-@runtime_checkable
-class Attention(Protocol):
-    """What a block attends with; its cache is its own affair."""
-
-    def __call__(
-        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None]: ...
-
-    def start(self, B: int, capacity: int, like: Tensor) -> State: ...
-
-    def flops_per_token(self, n_context: int) -> int: ...
+Attention = MultiHeadAttention | BilinearHeads
+"""What a block attends with; its cache is its own affair."""
 
 
 class AttentionBlock(nn.Module):
@@ -42,10 +37,15 @@ class AttentionBlock(nn.Module):
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None]:
-        y, cache = self.attention(self.norm(x), cache, record)
-        return x + self.dropout(y), cache
+        self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None, None]:
+        """x and the cache after it; as a block that looks at no source, no weights on one."""
+        y, cache = self.attention(self.norm(x), cache, taps)
+        return x + self.dropout(y), cache, None
+
+    def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]:
+        """Add one position to a static cache."""
+        return self(x, cache)[0]  # type: ignore[no-any-return]
 
     def flops_per_token(self, n_context: int) -> int:
         return self.attention.flops_per_token(n_context)
@@ -58,8 +58,10 @@ class Block(Protocol):
     attention: Attention
 
     def __call__(
-        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None]: ...
+        self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None, Tensor | None]: ...
+
+    def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]: ...
 
     def flops_per_token(self, n_context: int) -> int: ...
 
@@ -82,22 +84,32 @@ class AttentionStack(nn.Module):
         self.max_context: int | None = max_context
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: Caches | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: Caches | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Caches | None]:
-        T = x.shape[1]
-        n_before, caches = (0, (None,) * len(self.layers)) if state is None else state
-        x = lowered(self.dropout(self.positions(x, n_before)))
+        n_before, caches = Caches(0, (None,) * len(self.layers)) if state is None else state
+        x = lower_precision(self.dropout(self.positions(x, n_before)))
         after: list[State | None] = []
         for index, block in enumerate(self.layers):
-            scope = None if record is None else record.scope(f"layers.{index}")
-            x, cache = block(x, caches[index], scope)
-            if scope is not None:
-                scope.keep("hidden", x)
+            inner = scope(taps, f"layers.{index}")
+            x, cache, _ = block(x, caches[index], inner)
+            keep(inner, "hidden", x)
             after.append(cache)
-        return lowered(self.norm(x)), None if state is None else (n_before + T, tuple(after))
+        n_after = n_before + (0 if state is None else x.shape[1])
+        return lower_precision(self.norm(x)), None if state is None else Caches(n_after, tuple(after))
+
+    def step(self, x: Float[Tensor, "B 1 D"], state: Caches) -> tuple[Float[Tensor, "B 1 D"], Caches]:
+        x = lower_precision(self.positions(x, state.n))
+        for block, cache in zip(self.layers, state.layers, strict=True):
+            x = block.step(x, cache)
+        return lower_precision(self.norm(x)), state._replace(n=state.n + 1)
+
+    @property
+    def has_static_step(self) -> bool:
+        attentions = [block.attention for block in self.layers]
+        return all(isinstance(each, MultiHeadAttention) and each.n_window is None for each in attentions)
 
     def start(self, B: int, capacity: int, like: Tensor) -> Caches:
-        return 0, tuple(block.attention.start(B, capacity, like) for block in self.layers)
+        return Caches(0, tuple(block.attention.start(B, capacity, like) for block in self.layers))
 
     def flops_per_token(self, n_context: int) -> int:
         return sum(block.flops_per_token(n_context) for block in self.layers)
@@ -115,12 +127,21 @@ def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
     return stack
 
 
-def self_attention(config: AttentionConfig) -> AttentionStack:
-    D, p = config.d_model, config.p_dropout
-    kind = MultiHeadAttention if config.heads == "concatenated" else BilinearHeads
+def self_attention(config: AttentionConfig | RestrictedConfig) -> AttentionStack:
+    """Stack attention layers, with a window or without.
+
+    What a layer with a window r does not see it can hear of: through L layers news travels L (r-1) positions.
+    """
+    D, N, p = config.d_model, config.n_heads, config.p_dropout
+
+    def attention() -> Attention:
+        if isinstance(config, RestrictedConfig):
+            return MultiHeadAttention(D, N, p, config.n_window)
+        return (MultiHeadAttention if config.heads == "concatenated" else BilinearHeads)(D, N, p)
+
     stack = AttentionStack(
         order=positions(config.positions, config.max_context, D),
-        blocks=[AttentionBlock(D, kind(D, config.n_heads, p), p) for _ in range(config.n_layers)],
+        blocks=[AttentionBlock(D, attention(), p) for _ in range(config.n_layers)],
         norm=nn.LayerNorm(D),
         p_dropout=p,
         max_context=config.max_context,

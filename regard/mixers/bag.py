@@ -1,14 +1,15 @@
-"""The bag: an average that has forgotten all order."""
+"""The bag: an average that has forgotten all order, and an encoder that never knew it."""
 
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps, keep
 from regard.mixers.config import BagConfig
+from regard.mixers.mixer import Ends
 
 SumAndCount = tuple[Float[Tensor, "B D"], int]
 
@@ -39,7 +40,7 @@ class Bag(nn.Module):
         self.dropout = nn.Dropout(config.p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: SumAndCount | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: SumAndCount | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], SumAndCount | None]:
         total = x.cumsum(dim=1)
         n = 0
@@ -51,8 +52,7 @@ class Bag(nn.Module):
         z = total / counts[:, None]  # a_t: (B, T, D)
         for index, layer in enumerate(self.layers):
             z = self.dropout(functional.relu(layer(z)))  # (B, T, F)
-            if record is not None:
-                record.keep(f"layers.{index}.hidden", z)
+            keep(taps, f"layers.{index}.hidden", z)
         return self.out(z), state
 
     def start(self, B: int, capacity: int, like: Tensor) -> SumAndCount:
@@ -60,3 +60,22 @@ class Bag(nn.Module):
 
     def flops_per_token(self, n_context: int) -> int:
         return 2 * sum(m.in_features * m.out_features for m in self.modules() if isinstance(m, nn.Linear))
+
+
+class BagEncoder(nn.Module):
+    """s_i = x_i: every word by itself. Whoever looks at these states cannot tell in which order they stood."""
+
+    max_context: int | None = None
+    n_ends = 0
+
+    def __init__(self, p_dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(p_dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], Ends]:
+        return self.dropout(x), ()
+
+    def flops(self, n_source: int) -> int:
+        return 0

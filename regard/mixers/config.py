@@ -11,6 +11,15 @@ POSITIONS = ("learned", "sinusoidal", "none")
 ACTIVATIONS = ("gelu", "gelu_erf", "relu")
 DROPOUT = "share of activations dropped while training; raise to 0.1-0.5 where the text is small"
 TIED = "one matrix embeds tokens and predicts them (Press & Wolf 2017)"
+MAX_SEEN = 2**20  # tokens that a convolution can reach back: every layer keeps the vectors it can still see
+CELLS = ("rnn", "gru", "lstm")
+SCORES = ("dot", "bilinear", "mlp", "scaled-dot")
+MIXES = ("fixed", "learned", "sentinel")
+COPIES = ("word", "next")
+P_VOCABULARY = 0.8
+_EMBEDDING = "share of word types left out of a whole batch (Gal & Ghahramani 2016)"
+_CELL = "the recurrent layer"
+_SCORE = "how a state is matched with an earlier one: q·k, qᵀWk, w·tanh(W[q; k]) or q·k/√d"
 NO_DROPOUT = "is_variational changes nothing: it says how dropout is drawn, and every dropout is 0."
 
 
@@ -96,6 +105,102 @@ class LSTMConfig(RecurrentConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecurrentAttentionConfig(Settings):
+    """A recurrent network that attends to its own past states."""
+
+    cell: str = setting("lstm", _CELL, choices=CELLS)
+    d_model: int = setting(176, "width of an embedding and of the state", low=1)
+    n_layers: int = setting(2, "recurrent layers", low=1)
+    score: str = setting("scaled-dot", _SCORE, choices=SCORES)
+    max_memory: int = setting(128, "how many past states are looked at, at most", low=1)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    p_embedding: float = setting(0.0, _EMBEDDING, low=0.0, high=0.95)
+    is_variational: bool = setting(
+        False, "one dropout mask for all steps of a window (Gal & Ghahramani 2016), not one a step"
+    )
+    tie_embeddings: bool = setting(True, TIED)
+
+    def notes(self) -> list[str]:
+        return [NO_DROPOUT] if self.is_variational and not self.p_dropout else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointerConfig(Settings):
+    """A recurrent network that can also copy words from its past."""
+
+    cell: str = setting("lstm", _CELL, choices=CELLS)
+    d_model: int = setting(176, "width of an embedding and of the state", low=1)
+    n_layers: int = setting(2, "recurrent layers", low=1)
+    n_vocab: int | None = setting(
+        None, "words it can predict without copying, the most frequent ones; null: all of the tokenizer's", low=2
+    )
+    score: str = setting("dot", _SCORE, choices=SCORES)
+    max_memory: int = setting(128, "how many past positions can be copied from, at most", low=1)
+    copies: str = setting("word", "what a past state stands for: the word it read, or the next one", choices=COPIES)
+    mix: str = setting("learned", "how vocabulary and copies are weighed", choices=MIXES)
+    p_vocabulary: float = setting(P_VOCABULARY, "the vocabulary's share where mix is fixed", low=0.01, high=0.99)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    p_embedding: float = setting(0.0, _EMBEDDING, low=0.0, high=0.95)
+    is_variational: bool = setting(
+        False, "one dropout mask for all steps of a window (Gal & Ghahramani 2016), not one a step"
+    )
+    tie_embeddings: bool = setting(True, TIED)
+
+    def notes(self) -> list[str]:
+        return [NO_DROPOUT] if self.is_variational and not self.p_dropout else []
+
+    def check(self) -> None:
+        if self.mix != "fixed" and self.p_vocabulary != P_VOCABULARY:
+            raise RegardError(
+                f"p_vocabulary is {self.p_vocabulary} and mix is {self.mix}, which learns the vocabulary's share. "
+                "Leave out p_vocabulary, or set mix to fixed."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionConfig(Settings):
+    """Causal convolutions with gates, stacked."""
+
+    d_model: int = setting(128, "width of an embedding", low=1)
+    n_layers: int = setting(6, "convolutions, one above the other", low=1)
+    n_window: int = setting(3, "vectors that one convolution sees", low=1)
+    dilation_growth: int = setting(
+        2,
+        "a layer's vectors lie this many times further apart than those of the layer below; 1: all are neighbours",
+        low=1,
+    )
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
+
+    def check(self) -> None:
+        if self.n_seen > MAX_SEEN:
+            raise RegardError(
+                f"n_layers {self.n_layers}, n_window {self.n_window} and dilation_growth {self.dilation_growth} reach "
+                f"back {self.n_seen:,} tokens; at most {MAX_SEEN:,} are allowed. Lower one of them."
+            )
+
+    @property
+    def dilations(self) -> tuple[int, ...]:
+        """How far apart the vectors lie that each layer sees.
+
+        >>> ConvolutionConfig(n_layers=4, dilation_growth=2).dilations
+        (1, 2, 4, 8)
+        """
+        return tuple(self.dilation_growth**layer for layer in range(self.n_layers))
+
+    @property
+    def n_seen(self) -> int:
+        """How many tokens, the newest among them, a prediction can depend on.
+
+        >>> ConvolutionConfig(n_layers=4, n_window=3, dilation_growth=1).n_seen
+        9
+        >>> ConvolutionConfig(n_layers=4, n_window=3, dilation_growth=2).n_seen
+        31
+        """
+        return 1 + (self.n_window - 1) * sum(self.dilations)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttentionConfig(Settings):
     """Causal self-attention alone, with no feed-forward layers."""
 
@@ -115,6 +220,23 @@ class AttentionConfig(Settings):
     def check(self) -> None:
         if self.heads == "concatenated":
             check_heads(self.d_model, self.n_heads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestrictedConfig(Settings):
+    """Causal self-attention within a window, with no feed-forward layers."""
+
+    d_model: int = setting(160, "width of an embedding", low=1)
+    n_layers: int = setting(4, "attention layers", low=1)
+    n_heads: int = setting(4, "attention heads; must divide d_model", low=1)
+    n_window: int = setting(32, "positions that each looks at, itself among them", low=1)
+    positions: str = setting("learned", "how order is told", choices=POSITIONS)
+    max_context: int = setting(128, "tokens seen at most", low=1)
+    p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
+    tie_embeddings: bool = setting(True, TIED)
+
+    def check(self) -> None:
+        check_heads(self.d_model, self.n_heads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,15 +1,18 @@
-"""What every mixer can do."""
+"""What every mixer can do, and what encoders and decoders, the mixers of two sides, can."""
 
 from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.layers.record import Record
-from regard.layers.shared_rows import Shared
+from regard.kernels.state import map_state
+from regard.layers.taps import Taps
 
 State = Any
-"""Nested tuples of tensors with B first, or of what rows share, and whole numbers: what a mixer remembers."""
+"""Nested tuples of tensors with B first, of caches, of what rows share, and whole numbers: what a mixer remembers."""
+Ends = tuple[Tensor, ...]
+"""The output (B, D) of every layer at its last step, lowest layer first; () where there is no last step."""
+Weights = Float[Tensor, "B T S"]
 
 
 @runtime_checkable
@@ -22,13 +25,13 @@ class Mixer(Protocol):
     """Whether its state goes on from one training window to the next."""
 
     def __call__(
-        self, x: Float[Tensor, "B T D"], state: State | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
         """Mix T more vectors.
 
         `state` None is the start of a text. A mixer that carries state always returns the state after the last
         vector; another returns one only where it was handed one. A state is used up by the call that takes it.
-        With a `record` the plain path is taken and its taps are kept.
+        With `taps` the plain path is taken, and what it computed is kept in them.
         """
 
     def start(self, B: int, capacity: int, like: Tensor) -> State:
@@ -38,25 +41,64 @@ class Mixer(Protocol):
         """Forward cost of a token within n_context others: twice the multiply-adds of the matrix products."""
 
 
-def reorder(state: State, rows: Tensor) -> State:
-    """The state whose batch is `rows` of this one's."""
-    if isinstance(state, Tensor):
-        return state.index_select(0, rows)
-    if isinstance(state, Shared):
-        return state.rows(rows)
-    return tuple(reorder(part, rows) for part in state) if isinstance(state, tuple) else state
+@runtime_checkable
+class StaticMixer(Protocol):
+    """A mixer whose step over a state that stays in its place can be replayed as a CUDA graph."""
+
+    @property
+    def has_static_step(self) -> bool:
+        """Whether it can as it is: nothing in its state is looked at by Python."""
+
+    def step(self, x: Float[Tensor, "B 1 D"], state: State) -> tuple[Float[Tensor, "B 1 D"], State]:
+        """Mix one more vector, with no gradient, over a state whose counts are on the device."""
 
 
-def positions(hidden: Any, which: slice) -> Any:
-    """Some positions of what a model's `hidden` gave: a tensor (B, T, ...) or a tuple of such."""
-    if isinstance(hidden, Tensor):
-        return hidden[:, which]
-    parts = [None if part is None else positions(part, which) for part in hidden]
-    return type(hidden)(*parts)
+@runtime_checkable
+class Encoder(Protocol):
+    """A sequence of vectors in, a sequence of vectors that know both sides out."""
+
+    max_context: int | None
+    """The longest source it can read; None: no limit."""
+    n_ends: int
+    """How many ends it gives."""
+
+    def __call__(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], Ends]:
+        """Mix S vectors, of which those with mask True are real and stand first; the others change nothing."""
+
+    def flops(self, n_source: int) -> int:
+        """Forward cost of a source: twice the multiply-adds of the matrix products."""
 
 
-def tensors_of(tree: Any) -> list[Tensor]:
-    """All tensors in nested tuples."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    return [tensor for part in tree for tensor in tensors_of(part)] if isinstance(tree, tuple) else []
+@runtime_checkable
+class Decoder(Protocol):
+    """A sequence of vectors and a source in, a sequence of vectors that know their past and the source out."""
+
+    max_context: int | None
+    """The longest target it can write; None: no limit."""
+
+    def __call__(
+        self, x: Float[Tensor, "B T D"], state: State, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T D"], Weights | None, State]:
+        """Mix T more vectors; the weights with which each looked at the source, where they are known; the state after.
+
+        A state is used up by the call that takes it. With `taps` the plain path is taken and kept in them.
+        """
+
+    def start(
+        self, states: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], start: Any, capacity: int | None
+    ) -> State:
+        """The state before the first vector. What steps need of the source is computed here, once.
+
+        `start` is the encoder's word on it, () if it has none. `capacity` is the most vectors there will be, None where
+        all of them come in one call.
+        """
+
+    def flops(self, n_source: int, n_target: int) -> int:
+        """Forward cost of a target: twice the multiply-adds of the matrix products."""
+
+
+def select_positions(hidden: Any, which: slice) -> Any:
+    """Take some positions of what a model's `hidden` gave: a tensor (B, T, ...) or a tuple of such."""
+    return map_state(lambda part: None if part is None else part[:, which], hidden)

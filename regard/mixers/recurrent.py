@@ -9,13 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.elman import Elman
-from regard.layers.fused_recurrence import fused_recurrence
-from regard.layers.gru import GRU
-from regard.layers.locked_dropout import sequence_dropout
-from regard.layers.lstm import LSTM
-from regard.layers.record import Record
-from regard.mixers.config import GRUConfig, LSTMConfig, RNNConfig
+from regard.kernels.fused_recurrence import fused_recurrence
+from regard.layers.dropout import sequence_dropout
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps, keep, scope
+from regard.mixers.config import RecurrentConfig
 
 LayerStates = tuple[Any, ...]
 
@@ -29,17 +27,18 @@ class Recurrent(nn.Module):
     """
 
     carries_state = True
+    has_static_step = True
     max_context: int | None = None
 
     def __init__(
         self,
-        layers: Sequence[Elman | GRU | LSTM],
+        layers: Sequence[RecurrentLayer],
         p_dropout: float = 0.0,
         p_hidden: float | None = None,
         is_variational: bool = False,
     ) -> None:
         super().__init__()
-        self.layers: Sequence[Elman | GRU | LSTM] = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.layers: Sequence[RecurrentLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.p_hidden = p_dropout if p_hidden is None else p_hidden
         self.between = sequence_dropout(self.p_hidden, is_variational)
         self.dropout = sequence_dropout(p_dropout, is_variational)
@@ -49,27 +48,26 @@ class Recurrent(nn.Module):
         self.fits_one_call = len(layers) > 1 and len(widths) == 1 and has_plain_dropout and has_plain_weights
 
     def forward(
-        self, x: Float[Tensor, "B T I"], state: LayerStates | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: LayerStates | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         if state is None:
             state = self.start(x.shape[0], x.shape[1], x)
-        with full_precision(x, is_fused=record is None):
-            if record is None and self._gains_by_one_call(x):
+        with full_precision(x, is_fused=taps is None):
+            if taps is None and self._gains_by_one_call(x):
                 y, after = self.at_once(x, state)
             else:
-                y, after = self.layer_by_layer(x, state, record)
+                y, after = self.layer_by_layer(x, state, taps)
         return self.dropout(y), after
 
     def layer_by_layer(
-        self, x: Float[Tensor, "B T I"], state: LayerStates, record: Record | None = None
+        self, x: Float[Tensor, "B T I"], state: LayerStates, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         """All layers, the plain way; nothing is dropped from the last one's output."""
         after = []
         for index, layer in enumerate(self.layers):
-            scope = None if record is None else record.scope(f"layers.{index}")
-            x, layer_state = layer(x if index == 0 else self.between(x), state[index], scope)
-            if scope is not None:
-                scope.keep("hidden", x)
+            inner = scope(taps, f"layers.{index}")
+            x, layer_state = layer(x if index == 0 else self.between(x), state[index], inner)
+            keep(inner, "hidden", x)
             after.append(layer_state)
         return x, tuple(after)
 
@@ -80,7 +78,7 @@ class Recurrent(nn.Module):
         """
         before = tuple(torch.stack(parts) for parts in zip(*state, strict=True))  # h, or h and c; (L, B, H) each
         weights = [layer.weights() for layer in self.layers]
-        y, after = fused_recurrence(self.layers[0].fused, x, before, weights, self.p_hidden, self.training)
+        y, after = fused_recurrence(self.layers[0].kind, x, before, weights, self.p_hidden, self.training)
         return y, tuple(zip(*(part.unbind(0) for part in after), strict=True))
 
     def _gains_by_one_call(self, x: Float[Tensor, "B T D"]) -> bool:
@@ -92,6 +90,9 @@ class Recurrent(nn.Module):
         is_random = self.training and self.p_hidden > 0
         is_allowed = not (is_random and torch.are_deterministic_algorithms_enabled())
         return x.is_cuda and x.shape[1] > 1 and self.fits_one_call and is_allowed
+
+    def step(self, x: Float[Tensor, "B 1 D"], state: LayerStates) -> tuple[Float[Tensor, "B 1 D"], LayerStates]:
+        return self(x, state)  # type: ignore[no-any-return]
 
     def start(self, B: int, capacity: int, like: Tensor) -> LayerStates:
         return tuple(layer.start(B, like) for layer in self.layers)
@@ -110,24 +111,10 @@ def full_precision(x: Tensor, is_fused: bool) -> AbstractContextManager[None]:
     return torch.autocast(kind, enabled=False) if is_low else nullcontext()
 
 
-def rnn(config: RNNConfig, has_output_dropout: bool = True) -> Recurrent:
-    return _stack(Elman, config, has_output_dropout)
-
-
-def gru(config: GRUConfig, has_output_dropout: bool = True) -> Recurrent:
-    return _stack(GRU, config, has_output_dropout)
-
-
-def lstm(config: LSTMConfig, has_output_dropout: bool = True) -> Recurrent:
-    return _stack(LSTM, config, has_output_dropout)
-
-
-def _stack(
-    layer: type[Elman] | type[GRU] | type[LSTM], config: RNNConfig | GRUConfig | LSTMConfig, has_output_dropout: bool
-) -> Recurrent:
-    """Layers of width d_hidden; the last returns to d_model, so that the embeddings can be the output weights too."""
+def recurrent(kind: str, config: RecurrentConfig, has_output_dropout: bool = True) -> Recurrent:
+    """Stack layers of width d_hidden; the last returns to d_model, so that the embeddings can be the output weights."""
     d_hidden = config.d_model if config.d_hidden is None else config.d_hidden
     widths = [config.d_model, *[d_hidden] * (config.n_layers - 1), config.d_model]
-    layers = [layer(d_in, d_out, config.p_weight) for d_in, d_out in pairwise(widths)]
+    layers = [RecurrentLayer(kind, d_in, d_out, config.p_weight) for d_in, d_out in pairwise(widths)]
     p_hidden = config.p_dropout if config.p_hidden is None else config.p_hidden
     return Recurrent(layers, config.p_dropout if has_output_dropout else 0.0, p_hidden, config.is_variational)

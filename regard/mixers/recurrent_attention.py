@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.past_attention import block_length, off_band, past_average, past_scores, past_weights, past_windows
-from regard.layers.record import Record
-from regard.layers.scores import score_function
+from regard.layers.scores import Score
+from regard.layers.taps import Taps
 from regard.mixers.recurrent import Recurrent
 
 RecurrentAndMemory = tuple[Any, Float[Tensor, "B M D"], Bool[Tensor, "B M"]]
@@ -36,18 +36,18 @@ class RecurrentAttention(nn.Module):
     def __init__(self, recurrent: Recurrent, d_model: int, score: str, max_memory: int) -> None:
         super().__init__()
         self.recurrent, self.d_model, self.max_memory = recurrent, d_model, max_memory
-        self.score = score_function(score, d_model)
+        self.score = Score(score, d_model)
         self.out = nn.Linear(2 * d_model, d_model, bias=False)  # W_c
         with torch.no_grad():
             self.out.weight[:, d_model:] = torch.eye(d_model)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: RecurrentAndMemory | None = None, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: RecurrentAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentAndMemory]:
         B, T, _ = x.shape
         is_start = state is None
         before, memory, is_there = self.start(B, T, x) if state is None else state
-        h, after = self.recurrent(x, before, record)
+        h, after = self.recurrent(x, before, taps)
         keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
         is_there = functional.pad(is_there, (0, T), value=True)  # (B, M+T)
         log_a, _ = past_weights(
@@ -56,8 +56,8 @@ class RecurrentAttention(nn.Module):
         a = log_a.exp()  # (B, T, M)
         c = past_average(a.to(h.dtype), keys)  # (B, T, D)
         y = self.out(torch.cat([c, h], dim=-1))
-        if record is not None:
-            scope = record.scope(f"layers.{len(self.recurrent.layers)}")
+        if taps is not None:
+            scope = taps.scope(f"layers.{len(self.recurrent.layers)}")
             scope.keep("attention", off_band(a)[:, None, :, self.max_memory if is_start else 0 :])  # (B, 1, T, S)
             scope.keep("hidden", y)
         return y, (after, keys[:, T:], is_there[:, T:])

@@ -3,18 +3,16 @@
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.bidirectional import LAYERS
-from regard.layers.elman import Elman
-from regard.layers.record import Record
-from regard.layers.shared_rows import Pointing, Shared
+from regard.kernels.state import Shared
+from regard.layers.recurrent import RecurrentLayer
 from regard.layers.source_attention import Looked, SourceAttention
-from regard.mixers.decoder import Weights
+from regard.layers.taps import Taps
+from regard.mixers.mixer import Weights
 from regard.mixers.recurrent import LayerStates, Recurrent
-from regard.mixers.still import Room, followed_rows, put, put_source, still_source
 
 Writing = tuple[LayerStates, Any, Any]
 """The layers' states; the last h̃ (B, D) where it is fed, else (); what is looked at (`SourceAttention`), shared by
@@ -41,41 +39,35 @@ class RecurrentDecoder(nn.Module):
         assert not (feeds_input and score == "none"), "only what attention gives is fed"
         super().__init__()
         widths = [2 * d_model if feeds_input else d_model] + [d_model] * (n_layers - 1)
-        self.recurrent = Recurrent([LAYERS[kind](d_in, d_model) for d_in in widths], p_hidden=p_dropout)
+        self.recurrent = Recurrent([RecurrentLayer(kind, d_in, d_model) for d_in in widths], p_hidden=p_dropout)
         self.attention = None if score == "none" else SourceAttention(d_model, score)
         self.feeds_input = feeds_input
         self.dropout = nn.Dropout(p_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], state: Writing, record: Record | None = None
+        self, x: Float[Tensor, "B T D"], state: Writing, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Weights | None, Writing]:
         states, fed, shared = state
         if self.attention is None:
-            y, states = self.recurrent(x, states, record)
+            y, states = self.recurrent(x, states, taps)
             return self.dropout(y), None, (states, fed, shared)
-        looked, of = shared.entries, shared.of if isinstance(shared, Pointing) else None
+        looked = shared.gather()
         if self.feeds_input:
-            if record is None:
-                y, a, states, fed = self._fed(x, states, fed, looked, self.attention, of)
+            if taps is None:
+                y, a, states, fed = self._feed(x, states, fed, looked, self.attention)
             else:
-                y, a, states, fed = self._fed_plainly(x, states, fed, looked, self.attention, record)
+                y, a, states, fed = self._feed_with_taps(x, states, fed, looked, self.attention, taps)
         else:
-            h, states = self.recurrent(x, states, record)
-            y, a = self.attention(h, looked, of)
-        if record is not None:
-            record.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
+            h, states = self.recurrent(x, states, taps)
+            y, a = self.attention(h, looked)
+        if taps is not None:
+            taps.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
         return self.dropout(y), a, (states, fed, shared)
 
-    def _fed(
-        self,
-        x: Tensor,
-        states: LayerStates,
-        fed: Tensor,
-        looked: Looked,
-        attention: SourceAttention,
-        of: Tensor | None,
+    def _feed(
+        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
-        """Step by step, with as little as can be inside the loop."""
+        """Feed every step what attention gave the one before, with as little as can be inside the loop."""
         layers = self.recurrent.layers
         weights = [layer.weights() for layer in layers]
         W, _, b, _ = weights[0]
@@ -88,22 +80,21 @@ class RecurrentDecoder(nn.Module):
                 if index > 0:
                     lower = self.recurrent.between(after[-1][0])
                     from_input = functional.linear(lower, weights[index][0], weights[index][2])
-                stepped = layer.step(from_input, states[index], weights[index])
-                after.append(stepped if isinstance(layer, Elman) else stepped[0])
+                after.append(layer.step(from_input, states[index], weights[index])[0])
             states = tuple(after)
-            y, a = attention(states[-1][0][:, None], looked, of)
+            y, a = attention(states[-1][0][:, None], looked)
             fed = y[:, 0]
             outputs.append(y)
             looks.append(a)
         return torch.cat(outputs, dim=1), torch.cat(looks, dim=1), states, fed
 
-    def _fed_plainly(
-        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention, record: Record
+    def _feed_with_taps(
+        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention, taps: Taps
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
-        """The same as T texts of one step; each step's taps are put behind those of the step before."""
+        """Read T texts of one step each; every step's taps are put behind those of the step before."""
         records, outputs, looks = [], [], []
         for x_t in torch.split(x, 1, dim=1):
-            step = Record()
+            step = Taps()
             h, states = self.recurrent(torch.cat([x_t, fed[:, None].to(x_t.dtype)], dim=-1), states, step)
             y, a = attention(h, looked)
             fed = y[:, 0]
@@ -111,7 +102,7 @@ class RecurrentDecoder(nn.Module):
             outputs.append(y)
             looks.append(a)
         for name in records[0]:
-            record.keep(name, torch.cat([step[name] for step in records], dim=1))
+            taps.keep(name, torch.cat([step[name] for step in records], dim=1))
         return torch.cat(outputs, dim=1), torch.cat(looks, dim=1), states, fed
 
     def start(
@@ -125,30 +116,6 @@ class RecurrentDecoder(nn.Module):
         looked = Shared(self.attention.start(states, mask))
         return layers, states.new_zeros(B, D) if self.feeds_input else (), looked
 
-    def still(self, state: Writing, room: Room) -> Writing:
-        layers, fed, shared = state
-        stays = tuple(tuple(part.new_zeros(room.n_rows, *part.shape[1:]) for part in layer) for layer in layers)
-        fed = fed.new_zeros(room.n_rows, fed.shape[1]) if isinstance(fed, Tensor) else ()
-        return stays, fed, still_source(shared, room) if isinstance(shared, Shared) else ()
-
-    def fill(self, still: Writing, state: Writing) -> None:
-        for here, new in zip(_moving(still), _moving(state), strict=True):
-            put(here, new)
-        if isinstance(still[2], Pointing):
-            put_source(still[2], state[2])
-
-    def follow(self, still: Writing, rows: Int[Tensor, " R"]) -> None:
-        for part in _moving(still):
-            followed_rows(part, rows)
-        if isinstance(still[2], Pointing):
-            followed_rows(still[2].of, rows)
-
     def flops(self, n_source: int, n_target: int) -> int:
         layers = n_target * self.recurrent.flops_per_token(n_target)
         return layers + (0 if self.attention is None else self.attention.flops(n_source, n_target))
-
-
-def _moving(state: Writing) -> list[Tensor]:
-    """What each target has of its own."""
-    layers, fed, _ = state
-    return [part for layer in layers for part in layer] + ([fed] if isinstance(fed, Tensor) else [])

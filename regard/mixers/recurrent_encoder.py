@@ -6,8 +6,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.layers.bidirectional import Bidirectional
-from regard.layers.record import Record
-from regard.mixers.encoder import Ends
+from regard.layers.taps import Taps, keep, scope
+from regard.mixers.mixer import Ends
 from regard.mixers.recurrent import full_precision
 
 
@@ -24,16 +24,15 @@ class RecurrentEncoder(nn.Module):
         self.n_ends = n_layers
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], record: Record | None = None
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         lengths, ends = mask.sum(dim=1), []
-        with full_precision(x, is_fused=record is None):
+        with full_precision(x, is_fused=taps is None):
             for index, layer in enumerate(self.layers):
-                scope = None if record is None else record.scope(f"layers.{index}")
-                x, end = layer(self.dropout(x), lengths, scope)
+                inner = scope(taps, f"layers.{index}")
+                x, end = layer(self.dropout(x), lengths, inner)
                 ends.append(end)
-                if scope is not None:
-                    scope.keep("hidden", x)
+                keep(inner, "hidden", x)
         return self.dropout(x), tuple(ends)
 
     def flops(self, n_source: int) -> int:

@@ -1,65 +1,73 @@
-"""The Transformer decoder."""
+"""The Transformer block, which reads a past, a source or both sides; and the stack of it that is a language model."""
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from regard.kernels.transformer_step import step_block
 from regard.layers.attention import MultiHeadAttention
+from regard.layers.cross_attention import CrossAttention, SourceKeysAndValues
 from regard.layers.feed_forward import FeedForward
 from regard.layers.positions import positions
-from regard.layers.record import Record
-from regard.layers.step_linear import is_for_one_kernel, step_linear
-from regard.layers.step_norm import step_norm
+from regard.layers.taps import Taps
 from regard.mixers.attention import AttentionStack, initialise
 from regard.mixers.config import TransformerConfig
 from regard.mixers.mixer import State
 
 
 class TransformerBlock(nn.Module):
-    """Attention, then a feed-forward layer, each added to its own input.
+    """Attention, attention to a source where there is one, and a feed-forward layer, each added to its own input.
 
     pre  (GPT-2, Radford et al. 2019):   x = x + attention(norm(x)),   x = x + feed_forward(norm(x))
     post (Vaswani et al. 2017):          x = norm(x + attention(x)),   x = norm(x + feed_forward(x))
+
+    with x + cross_attention(x, source) between the two for a decoder. An encoder hands a mask: its positions see both
+    sides. A language model hands none: each sees its past.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, has_source: bool = False) -> None:
         super().__init__()
-        D = config.d_model
+        D, N, p = config.d_model, config.n_heads, config.p_dropout
         self.is_pre_norm = config.norm == "pre"
-        self.norm_attention, self.norm_feed_forward = nn.LayerNorm(D), nn.LayerNorm(D)
-        self.attention = MultiHeadAttention(D, config.n_heads, config.p_dropout)
+        self.norm_attention = nn.LayerNorm(D)
+        self.norm_cross = nn.LayerNorm(D) if has_source else None
+        self.norm_feed_forward = nn.LayerNorm(D)
+        self.attention = MultiHeadAttention(D, N, p)
+        self.cross_attention = CrossAttention(D, N, p) if has_source else None
         self.feed_forward = FeedForward(D, config.d_ff or 4 * D, config.activation)
-        self.dropout = nn.Dropout(config.p_dropout)
+        self.dropout = nn.Dropout(p)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], cache: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None]:
-        if self.is_pre_norm and cache is not None and isinstance(cache[2], Tensor):
-            return self.step(x[:, 0], cache)[:, None], cache
-        if self.is_pre_norm:
-            y, cache = self.attention(self.norm_attention(x), cache, record)
-            x = x + self.dropout(y)
-            return x + self.dropout(self.feed_forward(self.norm_feed_forward(x))), cache
-        y, cache = self.attention(x, cache, record)
-        x = self.norm_attention(x + self.dropout(y))
-        return self.norm_feed_forward(x + self.dropout(self.feed_forward(x))), cache
+        self,
+        x: Float[Tensor, "R T D"],
+        cache: State | None = None,
+        taps: Taps | None = None,
+        mask: Bool[Tensor, "R T"] | None = None,
+        source: SourceKeysAndValues | None = None,
+        wants_weights: bool = False,
+    ) -> tuple[Float[Tensor, "R T D"], State | None, Float[Tensor, "R N T S"] | None]:
+        """x, the cache after it, and the weights on the source where they are wanted or tapped."""
+        A = None
+        y, cache = self.attention(self._before(self.norm_attention, x), cache, taps, mask)
+        x = self._add(self.norm_attention, x, y)
+        if self.cross_attention is not None and self.norm_cross is not None:
+            y, A = self.cross_attention(self._before(self.norm_cross, x), source, taps, wants_weights)
+            x = self._add(self.norm_cross, x, y)
+        y = self.feed_forward(self._before(self.norm_feed_forward, x))
+        return self._add(self.norm_feed_forward, x, y), cache, A
 
-    def step(self, x: Float[Tensor, "B D"], cache: State) -> Float[Tensor, "B D"]:
-        """The same for one new position, over a cache that counts on the device; norm before the sums."""
-        attention, feed_forward = self.attention, self.feed_forward
-        up, out, norm = feed_forward.up, feed_forward.out, self.norm_feed_forward
-        if is_for_one_kernel(x, attention.qkv.weight):
-            qkv = step_linear(x, attention.qkv.weight, attention.qkv.bias, norm=self.norm_attention)  # (B, 3 D)
-            y = attention.step(qkv, cache)
-            x = step_linear(y, attention.out.weight, attention.out.bias, residual=x)
-            a = step_linear(x, up.weight, up.bias, norm=norm, activation=feed_forward.activation)  # (B, F)
-            return step_linear(a, out.weight, out.bias, residual=x)
-        _, h = step_norm(x, self.norm_attention)
-        y = attention.step(attention.qkv(h), cache)
-        x, h = step_norm(x, norm, attention.out(y))
-        change: Tensor = feed_forward(h[:, None])[:, 0]
-        return x + change
+    def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
+        return norm(x) if self.is_pre_norm else x
+
+    def _add(self, norm: nn.LayerNorm, x: Tensor, y: Tensor) -> Tensor:
+        total: Tensor = x + self.dropout(y)
+        return total if self.is_pre_norm else norm(total)
+
+    def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]:
+        """Add one position to a static cache, by the fewest kernels."""
+        return step_block(self, x[:, 0], cache)[:, None] if self.is_pre_norm else self(x, cache)[0]
 
     def flops_per_token(self, n_context: int) -> int:
+        """Of what has no source."""
         return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()
 
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps, keep
 from regard.mixers.config import WindowConfig
 
 
@@ -35,15 +35,14 @@ class Window(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         state: Float[Tensor, "B P D"] | None = None,
-        record: Record | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B P D"]]:
         B, T, _ = x.shape
         past = self.start(B, T, x) if state is None else state
         x = torch.cat([past, x], dim=1)  # (B, n-1+T, D)
         windows = x.unfold(1, self.n_window, 1).transpose(2, 3).reshape(B, T, -1)  # (B, T, n D), oldest first
         h = self.dropout(torch.tanh(self.hidden(windows)))  # (B, T, F)
-        if record is not None:
-            record.keep("layers.0.hidden", h)
+        keep(taps, "layers.0.hidden", h)
         return self.out(h), x[:, T:]
 
     def start(self, B: int, capacity: int, like: Tensor) -> Float[Tensor, "B P D"]:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 
+from regard.errors import RegardError
+from regard.layers.copy_attention import CopyAttention
 from regard.mixers.attention import self_attention
 from regard.mixers.bag import Bag
 from regard.mixers.config import (
     AttentionConfig,
     BagConfig,
+    ConvolutionConfig,
     GRUConfig,
     LSTMConfig,
+    PointerConfig,
+    RecurrentAttentionConfig,
+    RecurrentConfig,
+    RestrictedConfig,
     RNNConfig,
     TransformerConfig,
     WindowConfig,
 )
 from regard.mixers.convolution import Convolution
-from regard.mixers.convolution_config import ConvolutionConfig
 from regard.mixers.mixer import Mixer
-from regard.mixers.recurrent import gru as gru_mixer
-from regard.mixers.recurrent import lstm as lstm_mixer
-from regard.mixers.recurrent import rnn as rnn_mixer
-from regard.mixers.restricted import restricted as restricted_mixer
-from regard.mixers.restricted_config import RestrictedConfig
+from regard.mixers.recurrent import Recurrent, recurrent
+from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.mixers.transformer import transformer as transformer_mixer
 from regard.mixers.window import Window
-from regard.models.language_model import LanguageModel, Regularization
+from regard.models.language_model import LanguageModel
+from regard.models.pointer import PointerModel
+from regard.models.regularization import Regularization
 
 
 def bag(config: BagConfig, vocab_size: int) -> LanguageModel:
@@ -37,15 +42,36 @@ def window(config: WindowConfig, vocab_size: int) -> LanguageModel:
 
 
 def rnn(config: RNNConfig, vocab_size: int) -> LanguageModel:
-    return _recurring(config, rnn_mixer(config, has_output_dropout=False), vocab_size)
+    return recurrent_language_model("rnn", config, vocab_size)
 
 
 def gru(config: GRUConfig, vocab_size: int) -> LanguageModel:
-    return _recurring(config, gru_mixer(config, has_output_dropout=False), vocab_size)
+    return recurrent_language_model("gru", config, vocab_size)
 
 
 def lstm(config: LSTMConfig, vocab_size: int) -> LanguageModel:
-    return _recurring(config, lstm_mixer(config, has_output_dropout=False), vocab_size)
+    return recurrent_language_model("lstm", config, vocab_size)
+
+
+def rnn_attention(config: RecurrentAttentionConfig, vocab_size: int) -> LanguageModel:
+    """The language model of `cell`, with attention between its recurrent layers and its head."""
+    model = recurrent_language_model(config.cell, shared_settings(config), vocab_size)
+    assert isinstance(model.mixer, Recurrent)
+    model.mixer = RecurrentAttention(model.mixer, config.d_model, config.score, config.max_memory)
+    return model
+
+
+def pointer(config: PointerConfig, vocab_size: int) -> PointerModel:
+    """The language model of `cell`, as it is, and copying beside it."""
+    n_vocab = vocab_size if config.n_vocab is None else config.n_vocab
+    if n_vocab > vocab_size:
+        raise RegardError(
+            f"model.n_vocab is {n_vocab} and the tokenizer has {vocab_size} tokens. Set it to {vocab_size} or less, or "
+            "leave it out: null is all of them."
+        )
+    copy = CopyAttention(config.d_model, config.score, config.max_memory, config.mix, config.p_vocabulary)
+    language_model = recurrent_language_model(config.cell, shared_settings(config), n_vocab)
+    return PointerModel(language_model, copy, vocab_size, config.copies)
 
 
 def convolution(config: ConvolutionConfig, vocab_size: int) -> LanguageModel:
@@ -56,23 +82,30 @@ def convolution(config: ConvolutionConfig, vocab_size: int) -> LanguageModel:
 
 
 def restricted(config: RestrictedConfig, vocab_size: int) -> LanguageModel:
-    return _attending(config, restricted_mixer(config), vocab_size)
+    return attention_language_model(config, self_attention(config), vocab_size)
 
 
 def attention(config: AttentionConfig, vocab_size: int) -> LanguageModel:
-    return _attending(config, self_attention(config), vocab_size)
+    return attention_language_model(config, self_attention(config), vocab_size)
 
 
 def transformer(config: TransformerConfig, vocab_size: int) -> LanguageModel:
-    return _attending(config, transformer_mixer(config), vocab_size)
+    return attention_language_model(config, transformer_mixer(config), vocab_size)
 
 
-def _recurring(config: RNNConfig | GRUConfig | LSTMConfig, mixer: Mixer, vocab_size: int) -> LanguageModel:
+def shared_settings(config: RecurrentAttentionConfig | PointerConfig) -> RecurrentConfig:
+    """The settings of the `rnn`, `gru` or `lstm` that the model is built on."""
+    names = RecurrentConfig().to_dict()
+    return RecurrentConfig.from_dict({name: value for name, value in config.to_dict().items() if name in names})
+
+
+def recurrent_language_model(kind: str, config: RecurrentConfig, vocab_size: int) -> LanguageModel:
     """Embeddings start at 0.3: gates that hear only whispers learn late.
 
     After 150 steps over 4,096 tokens, at 0.3 and at 1/√D: LSTM 5.53 and 6.34 nats, GRU 5.22 and 6.99.
     The output's dropout is the language model's, since the penalties need the output with it and without.
     """
+    mixer = recurrent(kind, config, has_output_dropout=False)
     p_input = config.p_dropout if config.p_input is None else config.p_input
     regularization = Regularization(
         p_embedding=config.p_embedding,
@@ -86,7 +119,7 @@ def _recurring(config: RNNConfig | GRUConfig | LSTMConfig, mixer: Mixer, vocab_s
     )
 
 
-def _attending(
+def attention_language_model(
     config: AttentionConfig | RestrictedConfig | TransformerConfig, mixer: Mixer, vocab_size: int
 ) -> LanguageModel:
     """As GPT-2: no bias. The mixer drops from the sum of embedding and position, so nothing is dropped here.

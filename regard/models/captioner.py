@@ -5,8 +5,8 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from regard.layers.bridge import Bridge, mean_state
-from regard.layers.record import Record
-from regard.mixers.looking_back_config import CELLS
+from regard.layers.taps import Taps, scope
+from regard.mixers.config import CELLS
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.picture_encoder import (
@@ -41,15 +41,15 @@ class Captioner(nn.Module):
         self.encoder, self.target, self.bridge = encoder, target, bridge
 
     def encode(
-        self, seen: UInt8[Tensor, "B 3 size size"] | Float[Tensor, "B 320 h w"], record: Record | None = None
+        self, seen: UInt8[Tensor, "B 3 size size"] | Float[Tensor, "B 320 h w"], taps: Taps | None = None
     ) -> Source:
         """What the decoder may look at: of pictures in bytes, or of what EfficientNet's trunk made of them before."""
-        scope = None if record is None else record.scope("encoder")
+        inner = scope(taps, "encoder")
         if seen.dtype == torch.uint8:
-            states = self.encoder(unit_range(seen, self.embedding), scope)
+            states = self.encoder(unit_range(seen, self.embedding), inner)
         else:
             assert isinstance(self.encoder, EfficientNetPictures), "only its trunk is ever computed before"
-            states = self.encoder.states(seen, scope)
+            states = self.encoder.states(seen, inner)
         source = source_of(states)
         start = () if self.bridge is None else self.bridge((mean_state(source.states, source.mask),))
         return source._replace(start=start)
@@ -58,10 +58,10 @@ class Captioner(nn.Module):
         self,
         seen: UInt8[Tensor, "B 3 size size"] | Float[Tensor, "B 320 h w"],
         inputs: Int[Tensor, "B T"],
-        record: Record | None = None,
+        taps: Taps | None = None,
     ) -> Float[Tensor, "B T V"]:
         """log P of every word at every position, with the true words before it."""
-        return self.target(inputs, self.encode(seen, record), record)  # type: ignore[no-any-return]
+        return self.target(inputs, self.encode(seen, taps), taps)  # type: ignore[no-any-return]
 
     @property
     def vocab_size(self) -> int:

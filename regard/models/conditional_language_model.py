@@ -6,15 +6,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
-from regard.layers.copying import log_copied, log_mixed
-from regard.layers.cross_entropy import chunked_cross_entropy
+from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
+from regard.kernels.device import at_least_float32
+from regard.layers.copying import UNK, Pointed, mixture_log_probs, mixture_nats
 from regard.layers.label_smoothing import above_mean_logit
-from regard.layers.record import Record
-from regard.layers.target_log_prob import chunked_log_probs
-from regard.mixers.decoder import Decoder
-from regard.mixers.mixer import State
-from regard.models.language_model import MAX_LOGITS, at_least_float32
-from regard.models.pointer import UNK, Pointed
+from regard.layers.taps import Taps, keep
+from regard.mixers.mixer import Decoder, State
 from regard.models.source import Source
 
 Hidden = Float[Tensor, "B T D"] | Pointed
@@ -83,7 +80,7 @@ class ConditionalLanguageModel(nn.Module):
         inputs: Int[Tensor, "B T"],
         source: Source,
         state: State | None = None,
-        record: Record | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Hidden, State | None]:
         """What every position's probabilities are made of; and the state after the last, where one was given.
 
@@ -94,15 +91,13 @@ class ConditionalLanguageModel(nn.Module):
             check_length(inputs.shape[1], self.max_context, "target")
             state = self.decoder.start(source.states, source.mask, source.start, None)
         x = self.dropout(functional.embedding(inputs.where(inputs < self.vocab_size, UNK), self.embedding))
-        if record is not None:
-            record.keep("embedding", x)
-        h, a, state = self.decoder(x, state, record)
-        if record is not None:
-            record.keep("hidden", h)
+        keep(taps, "embedding", x)
+        h, a, state = self.decoder(x, state, taps)
+        keep(taps, "hidden", h)
         after = None if is_whole else state
-        return (h if self.gate is None else self._pointed(h, a, source, self.gate, record)), after
+        return (h if self.gate is None else self._pointed(h, a, source, self.gate, taps)), after
 
-    def _pointed(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, record: Record | None) -> Pointed:
+    def _pointed(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, taps: Taps | None) -> Pointed:
         if source.words is None:
             raise RegardError(
                 "The model copies words and was given a source without them. Encode the source with its words as ids "
@@ -117,17 +112,14 @@ class ConditionalLanguageModel(nn.Module):
         log_g = torch.logaddexp(log_g, log_rest + elsewhere.clamp_min(tiny).log())
         log_g = log_g.where(is_word.any(dim=-1, keepdim=True), 0.0)  # where there are no words nothing is copied
         log_a = log_rest[..., None] + a.clamp_min(tiny).log()
-        if record is not None:
-            record.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
+        if taps is not None:
+            taps.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
         return Pointed(h, log_g, log_a, source.words[:, None].expand(log_a.shape))
 
-    def forward(
-        self, inputs: Int[Tensor, "B T"], source: Source, record: Record | None = None
-    ) -> Float[Tensor, "B T W"]:
+    def forward(self, inputs: Int[Tensor, "B T"], source: Source, taps: Taps | None = None) -> Float[Tensor, "B T W"]:
         """log P of every word at every position: for looking, since (B, T, V) numbers are many."""
-        log_probs = self._log_probs(self.hidden(inputs, source, None, record)[0])
-        if record is not None:
-            record.keep("logits", log_probs)
+        log_probs = self._log_probs(self.hidden(inputs, source, None, taps)[0])
+        keep(taps, "logits", log_probs)
         return log_probs
 
     def nats_of(
@@ -147,7 +139,7 @@ class ConditionalLanguageModel(nn.Module):
         """
         W, b = self.output_weight, self.bias
         if isinstance(h, Pointed):
-            nats, of_vocabulary = self._nats_of_mixture(h, targets)
+            nats, of_vocabulary = mixture_nats(h, W, b, targets)
             goal = nats
             if smoothing:
                 rows, answers = h.h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
@@ -166,28 +158,8 @@ class ConditionalLanguageModel(nn.Module):
     def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target; few logits are held at a time. For scoring."""
         if isinstance(h, Pointed):
-            return self._nats_of_mixture(h, targets)[0]
-        n_rows = max(1, MAX_LOGITS // self.vocab_size)
-        hiddens = torch.split(h.reshape(-1, self.d_model), n_rows)
-        answers = torch.split(self._in_vocabulary(targets).reshape(-1), n_rows)
-        parts = [
-            functional.cross_entropy(at_least_float32(self._logits(part)), answer, reduction="none")
-            for part, answer in zip(hiddens, answers, strict=True)
-        ]
-        return torch.cat(parts).view(targets.shape)
-
-    def _nats_of_mixture(
-        self, h: Pointed, targets: Int[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
-        """-log(g p(y) + (1-g) c(y)) of every target; and -log p of it, or of <unk> where it is in no vocabulary."""
-        is_in_source = (h.words == targets[..., None]).any(dim=-1)
-        targets = targets.where((targets < self.vocab_size) | is_in_source, UNK)
-        rows, answers = h.h.reshape(-1, self.d_model), self._in_vocabulary(targets).reshape(-1)
-        log_p = chunked_log_probs(rows, self.output_weight, self.bias, answers).view(targets.shape)
-        from_source = log_copied(h.log_a, h.words, targets)
-        lowest = torch.finfo(from_source.dtype).min
-        from_vocabulary = (h.log_g + log_p).masked_fill(targets >= self.vocab_size, lowest)
-        return -torch.logaddexp(from_vocabulary, from_source), -log_p
+            return mixture_nats(h, self.output_weight, self.bias, targets)[0]
+        return nats_each(h, self.output_weight, self.bias, self._in_vocabulary(targets))
 
     def log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B W"]:
         """log P of every next word after ONE position; W = V, or V and the words copied beyond it.
@@ -197,21 +169,16 @@ class ConditionalLanguageModel(nn.Module):
         return self._log_probs(h, n_words)[:, 0]
 
     def _log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B T W"]:
+        W, b = self.output_weight, self.bias
         if not isinstance(h, Pointed):
-            return at_least_float32(self._logits(h)).log_softmax(dim=-1)
-        log_p = at_least_float32(self._logits(h.h)).log_softmax(dim=-1)  # (B, T, V)
-        n_words = self.n_words(h.words) if n_words is None else n_words
-        log_p = functional.pad(log_p, (0, n_words - self.vocab_size), value=-torch.inf)  # (B, T, W)
-        return log_mixed((h.log_g[..., None] + log_p).to(h.log_a.dtype), h.log_a, h.words)
+            return at_least_float32(functional.linear(h, W, b)).log_softmax(dim=-1)
+        return mixture_log_probs(h, W, b, self.n_words(h.words) if n_words is None else n_words)
 
     def n_words(self, words: Int[Tensor, "*batch S"] | None) -> int:
         """How many words have a probability: the vocabulary and those of the source beyond it."""
         if self.gate is None or words is None or words.numel() == 0:
             return self.vocab_size
         return max(self.vocab_size, int(words.max()) + 1)
-
-    def _logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch V"]:
-        return functional.linear(h, self.output_weight, self.bias)
 
     def _in_vocabulary(self, targets: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
         return targets.where(targets < self.vocab_size, UNK)

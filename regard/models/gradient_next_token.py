@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.layers.on_device import on_device
-from regard.mixers import mixer as mixers
-from regard.mixers.mixer import State
-from regard.models.captured_step import MIN_STEPS, Borrowed, CapturedStep, CapturedSteps, can_be_captured
+from regard.kernels.cuda_graph import MIN_STEPS, Borrowed, Pool
+from regard.kernels.device import device_guard
+from regard.kernels.lm_graph import LMGraph, fit_key
+from regard.kernels.state import reorder
+from regard.mixers.mixer import State, StaticMixer, select_positions
 from regard.models.gradient_model import GradientModel
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import EOS, context_length, greedy_steps
+from regard.models.next_token import EOS, CountNextToken, NextToken, context_length, greedy_steps
 
 N_TOKENS_AT_ONCE = 4096
+MAX_GRAPHS = 4  # kept for later texts, each with the memory of its caches
 
 
 class Reading(NamedTuple):
@@ -31,7 +34,7 @@ class Reading(NamedTuple):
     n: int
     """How many of the history's columns are filled."""
     head: Float[Tensor, "V D"]
-    captured: Borrowed | None = None
+    graph: Borrowed[LMGraph] | None = None
     """The step as a CUDA graph, which then holds the mixer's state."""
 
 
@@ -46,11 +49,11 @@ class GradientNextToken:
         self.model = model.eval()
         self.vocab_size, self.max_context = model.vocab_size, model.mixer.max_context
         self.n_lanes, self.eos = n_lanes, eos
-        self.stride = checked_stride(None, self.max_context)
-        self._steps = CapturedSteps()
+        self.stride = check_stride(None, self.max_context)
+        self._graphs: Pool[LMGraph] = Pool(lambda: MAX_GRAPHS)
 
     def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
-        stride = checked_stride(stride, self.max_context)
+        stride = check_stride(stride, self.max_context)
         text = torch.from_numpy(np.concatenate([[self.eos], ids]).astype(np.int64))
         if self.max_context is not None or self.n_lanes == 1:
             nats: NDArray[np.float64] = self._nats_of_rows(text[None, :-1], text[None, 1:], stride)[0]
@@ -83,7 +86,7 @@ class GradientNextToken:
                 columns = starts[:, None] + torch.arange(length)  # (W, length)
                 h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
                 scored = rows[:, None], columns[:, skip:]
-                nats[scored] = self._nats_of_hidden(mixers.positions(h, slice(skip, None)), targets[scored])
+                nats[scored] = self._nats_of_hidden(select_positions(h, slice(skip, None)), targets[scored])
         return nats.numpy()
 
     def _nats_of_hidden(self, h: Any, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
@@ -91,7 +94,7 @@ class GradientNextToken:
 
     @torch.inference_mode()
     def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Reading]:
-        with on_device(self._device):  # kernels and graphs run on its card, whichever is current
+        with device_guard(self._device):  # kernels and graphs run on its card, whichever is current
             return self._start(prompts, capacity)
 
     def _start(self, prompts: Int[Tensor, "B T"], capacity: int | None) -> tuple[Float[Tensor, "B V"], Reading]:
@@ -112,23 +115,19 @@ class GradientNextToken:
     ) -> tuple[Float[Tensor, "B V"], Reading]:
         """Read the prompt; the steps to come are a CUDA graph where that is possible and pays."""
         B = len(text)
-        if n_steps < MIN_STEPS or not can_be_captured(self.model):
-            return self._read(text, Reading(self.model.start(B, room), history, n, head))
-        assert isinstance(self.model, LanguageModel)
-        key = self._steps.key(self.model, B, room if history is not None else 0)
-        step = self._steps.take(key)
-        before = self.model.start(B, room) if step is None else step.before(B, room)
-        log_probs, state = self._read(text, Reading(before, history, n, head))
-        if step is None:
-            step = CapturedStep(self.model, state.mixer, B, None if history is None else room)
-        else:
-            step.move_to(state.mixer)
-            step.refresh()
-        return log_probs, state._replace(mixer=None, captured=Borrowed(step, self._steps, key))
+        model = self.model
+        if n_steps < MIN_STEPS or not can_be_captured(model):
+            return self._read(text, Reading(model.start(B, room), history, n, head))
+        assert isinstance(model, LanguageModel)
+        key = fit_key(model, B, room if history is not None else 0)
+        graph = self._graphs.borrow(key, lambda: LMGraph(model, B, room, is_limited=history is not None))
+        log_probs, state = self._read(text, Reading(graph.thing.before(B, room), history, n, head))
+        graph.thing.begin(state.mixer)
+        return log_probs, state._replace(mixer=None, graph=graph)
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " B"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
-        with on_device(self._device):
+        with device_guard(self._device):
             return self._step(tokens, state)
 
     def _step(self, tokens: Int[Tensor, " B"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
@@ -141,40 +140,40 @@ class GradientNextToken:
         kept = n - self.stride
         history[:, :kept] = history[:, self.stride :].clone()
         history[:, kept] = tokens
-        captured = state.captured
-        fresh = self.model.start(len(tokens), n) if captured is None else captured.step.before(len(tokens), n)
+        graph, B = state.graph, len(tokens)
+        fresh = self.model.start(B, n) if graph is None else graph.thing.before(B, n)
         log_probs, after = self._read(history[:, : kept + 1], Reading(fresh, history, kept + 1, state.head))
-        if captured is not None:
-            captured.step.move_to(after.mixer)
-            after = after._replace(mixer=None, captured=captured)
+        if graph is not None:
+            graph.thing.begin(after.mixer)
+            after = after._replace(mixer=None, graph=graph)
         return log_probs, after
 
     @torch.inference_mode()
     def greedy(self, log_probs: Float[Tensor, "B V"], state: Reading, n_steps: int) -> Iterator[list[int]]:
-        captured = None if state.captured is None else state.captured.step
-        if captured is None or (state.history is not None and state.n + n_steps > state.history.shape[1]):
+        graph = state.graph
+        if graph is None or (state.history is not None and state.n + n_steps > state.history.shape[1]):
             yield from greedy_steps(self, log_probs, state, n_steps)
             return
         tokens = log_probs.argmax(dim=-1)
         for i in range(n_steps):
             # The step after this one is under way before Python waits for this one's tokens.
-            with on_device(self._device):
+            with device_guard(self._device):
                 seen = tokens.to("cpu", non_blocking=True)
                 is_seen = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 is_seen.record()
                 if i + 1 < n_steps:
-                    tokens = captured.likeliest(tokens)
+                    tokens = graph.thing.argmax(tokens)
             is_seen.synchronize()
             yield seen.tolist()
 
     def _read(self, ids: Int[Tensor, "B T"], state: Reading) -> tuple[Float[Tensor, "B V"], Reading]:
-        if state.captured is not None:
-            step = state.captured.step
+        if state.graph is not None:
+            graph = state.graph.thing
             # A kernel that writes past a cache's end writes into the next one, and nobody would know.
-            assert step.room is None or state.n <= step.room, "more tokens than `capacity` promised"
-            return step.log_probs(ids[:, 0]).clone(), state
+            assert graph.room is None or state.n <= graph.room, "more tokens than `capacity` promised"
+            return graph.log_probs(ids[:, 0]).clone(), state
         h, after = self.model.hidden(ids, state.mixer)
-        last = mixers.positions(h, slice(-1, None))
+        last = select_positions(h, slice(-1, None))
         return self.model.log_probs(last, state.head), state._replace(mixer=after)
 
     def _head(self, B: int, n_steps: int) -> Float[Tensor, "V D"]:
@@ -189,15 +188,22 @@ class GradientNextToken:
 
     def reorder(self, state: Reading, rows: Int[Tensor, " R"]) -> Reading:
         rows = rows.to(self._device)
-        mixer, captured = state.mixer, state.captured
-        if captured is not None:  # a graph's memory cannot change its rows: go on without it
-            mixer = captured.step.without_graph(state.n)
-        reordered = mixers.reorder(mixer, rows)
-        return state._replace(mixer=reordered, history=mixers.reorder(state.history, rows), captured=None)
+        mixer = state.mixer
+        if state.graph is not None:  # a graph's memory cannot change its rows: go on without it
+            mixer = state.graph.thing.without_graph(state.n)
+        history = reorder(state.history, rows)
+        return state._replace(mixer=reorder(mixer, rows), history=history, graph=None)
 
     @property
     def _device(self) -> torch.device:
         return self.model.embedding.device
+
+
+def can_be_captured(model: GradientModel) -> bool:
+    """Whether a step is a CUDA graph: on a GPU, and its state holds nothing that Python must look at."""
+    if not isinstance(model, LanguageModel) or model.embedding.device.type != "cuda":
+        return False
+    return isinstance(model.mixer, StaticMixer) and model.mixer.has_static_step
 
 
 def windows(B: int, T: int, limit: int, stride: int) -> Iterator[tuple[Tensor, Tensor, int, int]]:
@@ -215,7 +221,7 @@ def windows(B: int, T: int, limit: int, stride: int) -> Iterator[tuple[Tensor, T
             yield batch[:, 0], batch[:, 1], length, skip
 
 
-def checked_stride(stride: int | None, limit: int | None) -> int:
+def check_stride(stride: int | None, limit: int | None) -> int:
     """How far a window of `limit` tokens moves at a time: half of it if nothing is said."""
     if limit is None:
         return 1
@@ -224,3 +230,8 @@ def checked_stride(stride: int | None, limit: int | None) -> int:
     if not 1 <= stride <= limit:
         raise RegardError(f"stride must be between 1 and the model's max_context {limit}, not {stride}.")
     return stride
+
+
+def as_next_token(model: GradientModel | NgramModel, eos: int = EOS) -> NextToken:
+    """Any model as a NextToken, with the adapter's defaults; `eos` is its tokenizer's."""
+    return CountNextToken(model) if isinstance(model, NgramModel) else GradientNextToken(model, eos=eos)

@@ -11,7 +11,7 @@ from regard.mixers.attention import AttentionStack
 from regard.mixers.recurrent import Recurrent
 from regard.mixers.recurrent_decoder import RecurrentDecoder
 from regard.mixers.transformer import TransformerBlock
-from regard.mixers.transformer_decoder import DecoderBlock, TransformerDecoder
+from regard.mixers.transformer_decoder import TransformerDecoder
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.language_model import LanguageModel
 from regard.models.seq2seq import Seq2Seq
@@ -83,12 +83,12 @@ def _kind(mixer: object) -> str:
     if isinstance(mixer, RecurrentDecoder):
         mixer = mixer.recurrent
     if isinstance(mixer, Recurrent):
-        return mixer.layers[0].fused
+        return mixer.layers[0].kind
     is_stack = isinstance(mixer, AttentionStack) and isinstance(mixer.layers[0], TransformerBlock)
     return "transformer" if is_stack or isinstance(mixer, TransformerDecoder) else type(mixer).__name__
 
 
-def _of_block(block: DecoderBlock | TransformerBlock, positions: nn.Module) -> dict[str, object]:
+def _of_block(block: TransformerBlock, positions: nn.Module) -> dict[str, object]:
     return {
         "n_heads": block.attention.n_heads,
         "d_ff": block.feed_forward.up.out_features,

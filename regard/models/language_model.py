@@ -1,40 +1,18 @@
 """The language model: embed, mix, predict."""
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
-from regard.layers.activation_penalty import Activations, activation_penalty
-from regard.layers.cross_entropy import chunked_cross_entropy
-from regard.layers.embedding_dropout import embed_dropping_words
-from regard.layers.locked_dropout import sequence_dropout
-from regard.layers.record import Record
-from regard.layers.step_linear import step_linear
-from regard.mixers.mixer import Mixer, State
-
-MAX_LOGITS = 2**23  # logits held at once while scoring: 32 MB in float32
-
-
-@dataclass(frozen=True)
-class Regularization:
-    """What a language model may do against learning a small text by heart, beside dropout of its input."""
-
-    p_embedding: float = 0.0  # word types left out (regard/layers/embedding_dropout.py)
-    p_output: float = 0.0  # dropout of what the head reads, where the mixer has none of its own
-    is_variational: bool = False  # input and output masks are those of a sequence (regard/layers/locked_dropout.py)
-    alpha: float = 0.0  # penalties on the output and on its change (regard/layers/activation_penalty.py)
-    beta: float = 0.0
-
-    @property
-    def has_penalty(self) -> bool:
-        return self.alpha > 0 or self.beta > 0
-
-
-NO_REGULARIZATION = Regularization()
+from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
+from regard.kernels.device import at_least_float32
+from regard.kernels.step_linear import step_linear
+from regard.layers.dropout import embed_dropping_words, sequence_dropout
+from regard.layers.taps import Taps, keep
+from regard.mixers.mixer import Mixer, State, StaticMixer
+from regard.models.regularization import NO_REGULARIZATION, Regularization
 
 
 class LanguageModel(nn.Module):
@@ -76,27 +54,29 @@ class LanguageModel(nn.Module):
                 nn.init.normal_(weight, std=d_model**-0.5 if std is None else std)
 
     def hidden(
-        self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T D"] | Activations, State | None]:
-        """What the head reads at every position, and the state after the last.
-
-        While a model with a penalty trains, that comes with what it was before its dropout.
-        """
+        self, ids: Int[Tensor, "B T"], state: State | None = None, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T D"], State | None]:
+        """h at every position, before the dropout of what the head reads; and the state after the last."""
         limit = self.mixer.max_context
         if state is None and limit is not None and ids.shape[1] > limit:
             raise RegardError(
                 f"The model was given {ids.shape[1]} tokens at once and sees at most {limit}. "
                 f"Give it less, or train one with max_context {ids.shape[1]}."
             )
-        embedded = embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training)
-        x = self.dropout(embedded)
-        if record is not None:
-            record.keep("embedding", x)
-        raw, state = self.mixer(x, state, record)
-        h = self.output_dropout(raw)
-        if record is not None:
-            record.keep("hidden", h)
-        return Activations(h, raw) if self.training and self.regularization.has_penalty else h, state
+        x = self.dropout(embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training))
+        keep(taps, "embedding", x)
+        h, state = self.mixer(x, state, taps)
+        keep(taps, "hidden", h)
+        return h, state
+
+    def forward(
+        self, ids: Int[Tensor, "B T"], state: State | None = None, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T R"], State | None]:
+        """Logits of every next token, and the state after the last."""
+        h, state = self.hidden(ids, state, taps)
+        logits = self.logits(self.drop_output(h))
+        keep(taps, "logits", logits)
+        return logits, state
 
     def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch R"]:
         return functional.linear(h, self.embedding if self.head is None else self.head, self.bias)
@@ -107,56 +87,23 @@ class LanguageModel(nn.Module):
         W = self.embedding if self.head is None else self.head
         return W if len(W) == self.vocab_size else W[: self.vocab_size]
 
-    def forward(
-        self, ids: Int[Tensor, "B T"], state: State | None = None, record: Record | None = None
-    ) -> tuple[Float[Tensor, "B T R"], State | None]:
-        h, state = self.hidden(ids, state, record)
-        logits = self.logits(read_by_head(h))
-        if record is not None:
-            record.keep("logits", logits)
-        return logits, state
+    def drop_output(self, h: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """Drop from what the head reads, while training."""
+        return self.output_dropout(h)  # type: ignore[no-any-return]
 
-    def loss(
-        self,
-        ids: Int[Tensor, "B T"],
-        targets: Int[Tensor, "B T"],
-        mask: Bool[Tensor, "B T"],
-        state: State | None = None,
-        chunk: int | None = None,
-    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""], State | None]:
-        """Nats summed over the real tokens (mask True), how many these are, and the state after the last."""
-        h, state = self.hidden(ids, state)
-        return *self.nats_of(h, targets, mask, chunk), state
-
-    def nats_of(
-        self,
-        h: Float[Tensor, "B T D"] | Activations,
-        targets: Int[Tensor, "B T"],
-        mask: Bool[Tensor, "B T"],
-        chunk: int | None = None,
-    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The loss of what `hidden` gave. Logits are computed `chunk` tokens at a time and never held together."""
-        rows = read_by_head(h).reshape(-1, self.d_model)  # (B T, D)
-        return chunked_cross_entropy(rows, self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1), chunk)
-
-    def penalty_of(
-        self, h: Float[Tensor, "B T D"] | Activations, mask: Bool[Tensor, "B T"]
-    ) -> Float[Tensor, ""] | None:
-        """What is added to the summed nats while training and is no part of any score; None: nothing."""
-        if not isinstance(h, Activations):
-            return None
-        return activation_penalty(h, mask, self.regularization.alpha, self.regularization.beta)
+    def goal_of(
+        self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """What training makes small, and the nats that are in it, each summed over the real tokens (mask True)."""
+        dropped = self.drop_output(h)
+        rows = dropped.reshape(-1, self.d_model)  # (B T, D)
+        nats, _ = chunked_cross_entropy(rows, self.output_weight, self.bias, targets.reshape(-1), mask.reshape(-1))
+        has_penalty = self.training and self.regularization.has_penalty
+        return nats + self.regularization.penalty(dropped, h, mask) if has_penalty else nats, nats
 
     def nats_each(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target, given what `hidden` gave; few logits are held at a time. For scoring."""
-        W, n_rows = self.output_weight, max(1, MAX_LOGITS // self.vocab_size)
-        hiddens = torch.split(h.reshape(-1, h.shape[-1]), n_rows)  # (n_rows, D) each
-        answers = torch.split(targets.reshape(-1), n_rows)
-        parts = [
-            functional.cross_entropy(at_least_float32(functional.linear(part, W, self.bias)), answer, reduction="none")
-            for part, answer in zip(hiddens, answers, strict=True)
-        ]
-        return torch.cat(parts).view(targets.shape)
+        return nats_each(h, self.output_weight, self.bias, targets)
 
     def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"] | None = None) -> Float[Tensor, "B V"]:
         """log P of every next token after one position, in float32 at least; `weight` is as for `step_logits`."""
@@ -175,6 +122,11 @@ class LanguageModel(nn.Module):
         logits = step_linear(h[:, 0], weight)[:, : self.vocab_size]
         return logits if self.bias is None else logits + self.bias
 
+    def step(self, ids: Int[Tensor, "B 1"], state: State) -> tuple[Float[Tensor, "B 1 D"], State]:
+        """h after one more token, of a mixer whose state stays where it is; nothing is dropped."""
+        assert isinstance(self.mixer, StaticMixer), "only what has a static step is captured"
+        return self.mixer.step(functional.embedding(ids, self.embedding), state)
+
     def start(self, B: int, capacity: int) -> State:
         """The state before the first token of B texts, with room for `capacity` tokens."""
         return self.mixer.start(B, capacity, self.embedding)
@@ -186,13 +138,3 @@ class LanguageModel(nn.Module):
     def flops_per_token(self, n_context: int) -> int:
         """Forward cost of a token, twice the multiply-adds; backward costs about twice as much again."""
         return self.mixer.flops_per_token(n_context) + 2 * self.d_model * self.vocab_size
-
-
-def at_least_float32(x: Tensor) -> Tensor:
-    """Sums over a vocabulary need more digits than a low-precision model's logits have."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def read_by_head(h: Float[Tensor, "B T D"] | Activations) -> Float[Tensor, "B T D"]:
-    """What the head reads of what `hidden` gave."""
-    return h.dropped if isinstance(h, Activations) else h

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.models.gradient_model import GradientModel
 
 EOS = 0
 
@@ -52,10 +52,10 @@ class NextToken(Protocol):
         """
 
     def step(self, tokens: Int[Tensor, " B"], state: Any) -> tuple[Float[Tensor, "B V"], Any]:
-        """The same after one more token in each text. The state is used up."""
+        """Log-probabilities after one more token in each text, and the state then. The one that is given is used up."""
 
     def greedy(self, log_probs: Float[Tensor, "B V"], state: Any, n_steps: int) -> Iterator[list[int]]:
-        """The likeliest token of each text, n times: what `step` would give, read with as little waiting as can be.
+        """The most probable token of each text, n times: what `step` would give, read with as little waiting as can be.
 
         Takes what `start` or `step` returned. The state is used up.
         """
@@ -92,12 +92,43 @@ def check_numbers(values: Iterable[float]) -> None:
         )
 
 
-def as_next_token(model: GradientModel | NgramModel, eos: int = EOS) -> NextToken:
-    """Any model as a NextToken, with the adapter's defaults; `eos` is its tokenizer's."""
-    if isinstance(model, NgramModel):
-        from regard.models.count_next_token import CountNextToken
+Contexts = tuple[tuple[int, ...], ...]
+"""For each text, what the next token is predicted from: shorter than order - 1 only where the text is."""
 
-        return CountNextToken(model)
-    from regard.models.gradient_next_token import GradientNextToken
 
-    return GradientNextToken(model, eos=eos)
+class CountNextToken:
+    """An n-gram model as a NextToken: P(w | the last n-1 tokens), token by token."""
+
+    max_context: int | None = None
+
+    def __init__(self, model: NgramModel) -> None:
+        self.model = model
+        self.vocab_size = model.vocab_size
+
+    def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
+        return self.model.nats(ids)
+
+    def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """The first token of a piece counts as the first of a sentence: nothing else is known about its past."""
+        nats = [self.model.nats(window)[1:] for window in windows]
+        return np.stack(nats) if nats else np.zeros((0, windows.shape[1] - 1))
+
+    def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Contexts]:
+        return self._log_probs(tuple(self._recent(tuple(prompt)) for prompt in prompts.tolist()))
+
+    def step(self, tokens: Int[Tensor, " B"], state: Contexts) -> tuple[Float[Tensor, "B V"], Contexts]:
+        pairs = zip(state, tokens.tolist(), strict=True)
+        return self._log_probs(tuple(self._recent((*context, token)) for context, token in pairs))
+
+    def greedy(self, log_probs: Float[Tensor, "B V"], state: Contexts, n_steps: int) -> Iterator[list[int]]:
+        return greedy_steps(self, log_probs, state, n_steps)
+
+    def reorder(self, state: Contexts, rows: Int[Tensor, " R"]) -> Contexts:
+        return tuple(state[row] for row in rows.tolist())
+
+    def _recent(self, context: tuple[int, ...]) -> tuple[int, ...]:
+        return context[max(0, len(context) - self.model.order + 1) :]
+
+    def _log_probs(self, contexts: Contexts) -> tuple[Float[Tensor, "B V"], Contexts]:
+        distributions = [self.model.next_log_probs(context) for context in contexts]
+        return torch.from_numpy(np.stack(distributions)), contexts

@@ -12,11 +12,11 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.layers.patches import GridPositions, cut_patches
 from regard.layers.picture_convolution import N_GROUPS, PictureConvolution, ResidualBlock
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import TransformerConfig
 from regard.mixers.transformer_encoder import TransformerEncoder, initialise_xavier
+from regard.models.captioner_config import ConvolutionPictureConfig, EfficientNetPictureConfig, PatchPictureConfig
 from regard.models.efficientnet_lite import D_HEAD, EfficientNetLite0
-from regard.models.picture_config import ConvolutionPictureConfig, EfficientNetPictureConfig, PatchPictureConfig
 from regard.models.source import Source
 from regard.settings import Settings
 
@@ -33,9 +33,7 @@ class PictureEncoder(Protocol):
     grid: Grid
     """Rows and columns of what comes out: state s is of row s // columns and column s % columns."""
 
-    def __call__(
-        self, pictures: Float[Tensor, "B 3 size size"], record: Record | None = None
-    ) -> Float[Tensor, "B S D"]:
+    def __call__(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         """A vector for every place of the grid, of pixels in [0, 1]; where the place is, is part of the vector."""
 
     @property
@@ -87,12 +85,12 @@ class ConvolutionPictures(nn.Module):
         self._flops, self.grid = self._cost()
         self.projection = Projection(widths[-1], config.d_model, self.grid, config.p_dropout)
 
-    def forward(self, pictures: Float[Tensor, "B 3 size size"], record: Record | None = None) -> Float[Tensor, "B S D"]:
+    def forward(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         check_size(pictures, self.size)
         x = self.stem(2 * pictures - 1)
         for block in self.blocks:
             x = block(x)
-        return kept(self.projection(self.norm(x).relu()), record)
+        return kept(self.projection(self.norm(x).relu()), taps)
 
     @property
     def n_parameters(self) -> int:
@@ -136,11 +134,11 @@ class PatchPictures(nn.Module):
         )
         initialise_xavier(self)
 
-    def forward(self, pictures: Float[Tensor, "B 3 size size"], record: Record | None = None) -> Float[Tensor, "B S D"]:
+    def forward(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         check_size(pictures, self.size)
         x = self.positions(self.embed(cut_patches(2 * pictures - 1, self.patch)))  # (B, S, D)
-        states, _ = self.transformer(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device), record)
-        return kept(states, record)
+        states, _ = self.transformer(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device), taps)
+        return kept(states, taps)
 
     @property
     def n_parameters(self) -> int:
@@ -167,8 +165,8 @@ class EfficientNetPictures(nn.Module):
         self._flops, self.grid = self.network.cost((config.size, config.size))
         self.projection = Projection(D_HEAD, config.d_model, self.grid, config.p_dropout)
 
-    def forward(self, pictures: Float[Tensor, "B 3 size size"], record: Record | None = None) -> Float[Tensor, "B S D"]:
-        return self.states(self.features(pictures), record)
+    def forward(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
+        return self.states(self.features(pictures), taps)
 
     def features(self, pictures: Float[Tensor, "B 3 size size"]) -> Float[Tensor, "B 320 h w"]:
         """What the trunk sees: nearly all of the work, and a quarter of the numbers that the head makes of it."""
@@ -176,8 +174,8 @@ class EfficientNetPictures(nn.Module):
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.is_frozen):
             return self.network.trunk(pictures)
 
-    def states(self, features: Float[Tensor, "B 320 h w"], record: Record | None = None) -> Float[Tensor, "B S D"]:
-        return kept(self.projection(functional.relu6(self.network.head(features))), record)
+    def states(self, features: Float[Tensor, "B 320 h w"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
+        return kept(self.projection(functional.relu6(self.network.head(features))), taps)
 
     @property
     def n_parameters(self) -> int:
@@ -215,5 +213,5 @@ def check_size(pictures: Tensor, size: int) -> None:
         )
 
 
-def kept(states: Tensor, record: Record | None) -> Tensor:
-    return states if record is None else record.keep("states", states)
+def kept(states: Tensor, taps: Taps | None) -> Tensor:
+    return states if taps is None else taps.keep("states", states)

@@ -6,10 +6,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.bridge import Bridge, mean_state
-from regard.layers.record import Record
-from regard.mixers import mixer as mixers
-from regard.mixers.encoder import Encoder
-from regard.mixers.mixer import State
+from regard.layers.taps import Taps, keep, scope
+from regard.mixers.mixer import Encoder, State, select_positions
 from regard.models.conditional_language_model import ConditionalLanguageModel, Hidden, check_length
 from regard.models.source import Source
 
@@ -46,18 +44,16 @@ class Seq2Seq(nn.Module):
         source: Int[Tensor, "B S"],
         mask: Bool[Tensor, "B S"],
         words: Int[Tensor, "B S"] | None = None,
-        record: Record | None = None,
+        taps: Taps | None = None,
     ) -> Source:
         """What the decoder may look at. `words` are the source's ids in the target's extended vocabulary."""
         check_length(source.shape[1], self.encoder.max_context, "source")
         E = self.embedding if self.source_embedding is None else self.source_embedding
         x = self.dropout(functional.embedding(source, E))
-        scope = None if record is None else record.scope("encoder")
-        if scope is not None:
-            scope.keep("embedding", x)
-        states, ends = self.encoder(x, mask, scope)
-        if scope is not None:
-            scope.keep("hidden", states)
+        inner = scope(taps, "encoder")
+        keep(inner, "embedding", x)
+        states, ends = self.encoder(x, mask, inner)
+        keep(inner, "hidden", states)
         start = () if self.bridge is None else self.bridge(ends if ends else (mean_state(states, mask),))
         return Source(states, mask, start, words)
 
@@ -66,13 +62,13 @@ class Seq2Seq(nn.Module):
         return self.target.start(source, capacity)
 
     def hidden(
-        self, inputs: Int[Tensor, "B T"], source: Source, state: State | None = None, record: Record | None = None
+        self, inputs: Int[Tensor, "B T"], source: Source, state: State | None = None, taps: Taps | None = None
     ) -> tuple[Hidden, State | None]:
         """What every position's probabilities are made of; and the state after the last, where one was given.
 
         With gradients too a target may be read in pieces, from the state that `start` gives.
         """
-        return self.target.hidden(inputs, source, state, record)
+        return self.target.hidden(inputs, source, state, taps)
 
     def forward(
         self,
@@ -80,10 +76,10 @@ class Seq2Seq(nn.Module):
         source_mask: Bool[Tensor, "B S"],
         inputs: Int[Tensor, "B T"],
         words: Int[Tensor, "B S"] | None = None,
-        record: Record | None = None,
+        taps: Taps | None = None,
     ) -> Float[Tensor, "B T W"]:
         """log P of every word at every position, with the true words before it."""
-        return self.target(inputs, self.encode(source, source_mask, words, record), record)  # type: ignore[no-any-return]
+        return self.target(inputs, self.encode(source, source_mask, words, taps), taps)  # type: ignore[no-any-return]
 
     def nats_of(
         self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
@@ -143,25 +139,25 @@ class Seq2Seq(nn.Module):
         return self.encoder.flops(n_source) + bridge + self.target.flops(n_source, n_target)
 
 
-def rolled_out(
+def roll_out(
     model: Seq2Seq | ConditionalLanguageModel,
     source: Source,
     inputs: Int[Tensor, "B T"],
     is_own: Bool[Tensor, "B T"],
 ) -> Hidden:
-    """`hidden` where the model reads words of its own: at t with is_own it is fed its likeliest word after t-1.
+    """`hidden` where the model reads words of its own: at t with is_own it is fed its most probable word after t-1.
 
     None of them own is teacher forcing; all of them is free running; drawn by chance, scheduled sampling (Bengio et al.
     2015). The first token of a target is always the given one.
 
-    Which word is the likeliest has no gradient. So the words are found first, step by step and without one, and what
-    they lead to is then computed for all steps at once.
+    Which word is the most probable has no gradient. So the words are found first, step by step and without one, and
+    what they lead to is then computed for all steps at once.
     """
-    return model.hidden(own_inputs(model, source, inputs, is_own), source)[0]
+    return model.hidden(write_own_inputs(model, source, inputs, is_own), source)[0]
 
 
 @torch.no_grad()
-def own_inputs(
+def write_own_inputs(
     model: Seq2Seq | ConditionalLanguageModel,
     source: Source,
     inputs: Int[Tensor, "B T"],
@@ -174,6 +170,6 @@ def own_inputs(
     fed = [inputs[:, :1]]
     for t in range(1, T):
         h, state = model.hidden(fed[-1], source, state)
-        own = model.log_probs(mixers.positions(h, slice(-1, None)), n_words).argmax(dim=-1, keepdim=True)  # (B, 1)
+        own = model.log_probs(select_positions(h, slice(-1, None)), n_words).argmax(dim=-1, keepdim=True)  # (B, 1)
         fed.append(own.where(is_own[:, t : t + 1], inputs[:, t : t + 1]))
     return torch.cat(fed, dim=1)

@@ -6,11 +6,10 @@ import math
 
 from regard.errors import RegardError
 from regard.layers.bridge import Bridge
-from regard.mixers.bag_encoder import BagEncoder
-from regard.mixers.convolution_encoder import ConvolutionEncoder
-from regard.mixers.decoder import Decoder
-from regard.mixers.encoder import Encoder
-from regard.mixers.looking_back_config import CELLS
+from regard.mixers.bag import BagEncoder
+from regard.mixers.config import CELLS
+from regard.mixers.convolution import ConvolutionEncoder
+from regard.mixers.mixer import Decoder, Encoder
 from regard.mixers.recurrent_decoder import RecurrentDecoder
 from regard.mixers.recurrent_encoder import RecurrentEncoder
 from regard.mixers.transformer_decoder import TransformerDecoder

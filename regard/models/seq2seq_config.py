@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from regard.errors import RegardError
-from regard.mixers.config import ACTIVATIONS, DROPOUT, POSITIONS, TransformerConfig, check_heads
-from regard.mixers.looking_back_config import CELLS, SCORES
+from regard.mixers.config import ACTIVATIONS, CELLS, DROPOUT, POSITIONS, SCORES, TransformerConfig, check_heads
 from regard.settings import Settings, setting
 
 ENCODERS = (*CELLS, "transformer", "convolution", "bag")

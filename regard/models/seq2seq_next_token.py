@@ -6,16 +6,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.layers.any_shape import attention_of_any_shape
-from regard.layers.on_device import on_device
-from regard.layers.record import Record
-from regard.mixers import mixer as mixers
+from regard.kernels.cuda_graph import Borrowed
+from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
+from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
+from regard.kernels.state import reorder
+from regard.layers.taps import Taps
 from regard.mixers.mixer import State
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.source import Source
-from regard.models.still_decoding import Borrowed, room_for
 
 
 class Written(NamedTuple):
@@ -34,8 +34,8 @@ class Written(NamedTuple):
     """What is still to be reordered, where the next step does that too."""
     tried: bool = False
     """Whether replaying was thought of and left."""
-    still: Borrowed | None = None
-    """Where the step is replayed as a CUDA graph, which then holds the decoder's state."""
+    graph: Borrowed[Seq2SeqGraph] | None = None
+    """The step as a CUDA graph, which then holds the decoder's state."""
 
 
 class Translating:
@@ -44,7 +44,7 @@ class Translating:
     `eos` is the token that every target begins after. With `keeps_attention` a state holds the weights on the source
     with which its last log-probabilities were found: the mean over the heads of the last layer that looks.
 
-    On a GPU a step is replayed as a CUDA graph where that is possible; `is_still` decides it otherwise.
+    On a GPU a step is replayed as a CUDA graph where that is possible; `is_static` decides it otherwise.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Translating:
         *,
         eos: int = EOS,
         keeps_attention: bool = False,
-        is_still: bool | None = None,
+        is_static: bool | None = None,
     ) -> None:
         self.model = model.eval()
-        self.is_still = (model.embedding.is_cuda if is_still is None else is_still) and not keeps_attention
+        self.is_static = (model.embedding.is_cuda if is_static is None else is_static) and not keeps_attention
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
         self.eos, self.keeps_attention = eos, keeps_attention
 
@@ -73,14 +73,14 @@ class Translating:
         `capacity` is the most tokens a target will have.
         """
         assert isinstance(self.model, Seq2Seq), "what is no text is encoded by who made it: `begin_from`"
-        with on_device(self._device), attention_of_any_shape():
+        with device_guard(self._device), sdpa_backend_for_any_shape():
             here = [None if x is None else x.to(self._device) for x in (source_ids, source_mask, words)]
             return self.begin_from(self.model.encode(*here), capacity)  # type: ignore[arg-type]
 
     @torch.inference_mode()
     def begin_from(self, source: Source, capacity: int) -> tuple[Float[Tensor, "B W"], Written]:
-        """The same from sources that are encoded already."""
-        with on_device(self._device), attention_of_any_shape():
+        """Begin from sources that are encoded already: log-probabilities of each first token, and the state."""
+        with device_guard(self._device), sdpa_backend_for_any_shape():
             decoder = self.model.start(source, capacity)
             gone = source.states.new_empty(len(source.states), 0, source.states.shape[2])  # a slice would keep them
             slim = source._replace(states=gone, start=())
@@ -89,49 +89,47 @@ class Translating:
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
-        """The same after one more token in each target; one beyond the vocabulary is read as <unk>.
+        """Log-probabilities after one more token in each target; one beyond the vocabulary is read as <unk>.
 
         The state is used up.
         """
-        with on_device(self._device), attention_of_any_shape():
+        with device_guard(self._device), sdpa_backend_for_any_shape():
             tokens = tokens.to(self._device)
-            if state.still is None and self.is_still:
-                state = self._in_its_place(state, len(tokens))
-            if state.still is not None:
-                return state.still.decoding.step(tokens, state.rows), state._replace(rows=None)
+            if state.graph is None and self.is_static:
+                state = self._with_graph(state, len(tokens))
+            if state.graph is not None:
+                return state.graph.thing.step(tokens, state.rows), state._replace(rows=None)
             return self._step(tokens, state)
 
-    def _in_its_place(self, state: Written, n_rows: int) -> Written:
-        """The state where steps are replayed from now on; where that does not pay, as it was, but in order."""
+    def _with_graph(self, state: Written, n_rows: int) -> Written:
+        """Replay steps from now on; where that does not pay, leave the state as it was, but in order."""
         target = self.model.target if isinstance(self.model, Seq2Seq) else self.model
-        room = None if state.tried else room_for(target, state.decoder, state.source, n_rows, state.capacity)
+        room = None if state.tried else room_for(target, state.decoder, state.source.mask, n_rows, state.capacity)
         if room is not None:
-            return state._replace(decoder=None, still=Borrowed(target, state.decoder, state.source, room))
+            return state._replace(decoder=None, graph=borrow_graph(target, state.decoder, state.source, room))
         rows = state.rows
         state = state._replace(tried=True, rows=None)
         return state if rows is None else self._reordered(state, rows)
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
-        record = Record() if self.keeps_attention else None
-        h, decoder = self.model.hidden(tokens[:, None], state.source, state.decoder, record)
+        taps = Taps() if self.keeps_attention else None
+        h, decoder = self.model.hidden(tokens[:, None], state.source, state.decoder, taps)
         attention = None
-        if record is not None:
-            looked = list(record.named("cross_attention").values())  # (R, N, 1, S) each, lowest layer first
+        if taps is not None:
+            looked = list(taps.named("cross_attention").values())  # (R, N, 1, S) each, lowest layer first
             attention = looked[-1][:, :, 0].mean(dim=1) if looked else None
         return self.model.log_probs(h, state.n_words), state._replace(decoder=decoder, attention=attention)
 
     def reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         """The state whose targets are `rows` of this one's (a row may come twice)."""
         rows = rows.to(self._device)
-        if state.still is not None or (self.is_still and not state.tried):
+        if state.graph is not None or (self.is_static and not state.tried):
             return state._replace(rows=rows if state.rows is None else state.rows[rows])
         return self._reordered(state, rows)
 
     def _reordered(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
-        source, decoder, attention = (
-            mixers.reorder(part, rows) for part in (state.source, state.decoder, state.attention)
-        )
-        return state._replace(source=Source(*source), decoder=decoder, attention=attention)
+        parts = reorder((state.source, state.decoder, state.attention), rows)
+        return state._replace(**dict(zip(("source", "decoder", "attention"), parts, strict=True)))
 
     @property
     def _device(self) -> torch.device:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.mixers.mixer import reorder
+from regard.kernels.state import reorder
 
 
 class Source(NamedTuple):
@@ -22,4 +22,4 @@ class Source(NamedTuple):
 
     def rows(self, rows: Int[Tensor, " R"]) -> "Source":
         """The sources `rows` of these; a row may come twice."""
-        return Source(*reorder(tuple(self), rows))
+        return reorder(self, rows)  # type: ignore[no-any-return]

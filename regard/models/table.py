@@ -12,15 +12,16 @@ from regard.errors import RegardError, nearest
 from regard.mixers.config import (
     AttentionConfig,
     BagConfig,
+    ConvolutionConfig,
     GRUConfig,
     LSTMConfig,
+    PointerConfig,
+    RecurrentAttentionConfig,
+    RestrictedConfig,
     RNNConfig,
     TransformerConfig,
     WindowConfig,
 )
-from regard.mixers.convolution_config import ConvolutionConfig
-from regard.mixers.looking_back_config import PointerConfig, RecurrentAttentionConfig
-from regard.mixers.restricted_config import RestrictedConfig
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
@@ -69,12 +70,6 @@ def _captioner() -> ModuleType:
     return captioner
 
 
-def _looking_back() -> ModuleType:
-    from regard.models import looking_back
-
-    return looking_back
-
-
 MODELS: dict[str, ModelEntry] = {
     "ngram": ModelEntry(
         config=NgramConfig,
@@ -114,13 +109,13 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "rnn-attention": ModelEntry(
         config=RecurrentAttentionConfig,
-        build=lambda config, vocab_size: _looking_back().rnn_attention(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().rnn_attention(config, vocab_size),
         summary="a recurrent network that attends to its own past states",
         paper="Bahdanau et al. 2015; Luong et al. 2015; Daniluk et al. 2017",
     ),
     "pointer": ModelEntry(
         config=PointerConfig,
-        build=lambda config, vocab_size: _looking_back().pointer(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().pointer(config, vocab_size),
         summary="a recurrent network that can also copy words from its past",
         paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
     ),

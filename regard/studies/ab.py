@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from regard.errors import RegardError
 from regard.layers.attention import attention_weights
-from regard.mixers import mixer as mixers
+from regard.mixers.mixer import select_positions
 from regard.models.gradient_model import GradientModel
 from regard.models.table import build_model, model_config, model_entry
 from regard.studies.brief import choose_settings, report_batches
@@ -126,7 +126,7 @@ def _train(name: str, length: int, rate: float, config: ABConfig) -> tuple[Gradi
 def _answers(model: GradientModel, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n 2"]:
     """log P of A and of B after the last token."""
     h, _ = model.hidden(tokens)
-    return model.log_probs(mixers.positions(h, slice(-1, None)))
+    return model.log_probs(select_positions(h, slice(-1, None)))
 
 
 @torch.no_grad()

@@ -22,12 +22,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.layers.attention import MultiHeadAttention, fused_attention, plain_attention
-from regard.layers.causal_attention import MAX_T
+from regard.kernels.causal_attention import MAX_T, causal_attention, window_attention
+from regard.layers.attention import MultiHeadAttention, plain_attention
 from regard.layers.convolution import CausalConvolution
-from regard.layers.elman import Elman
-from regard.layers.record import Record
-from regard.layers.restricted_attention import RestrictedAttention, restricted_attention
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps
 from regard.studies.brief import report_batches
 from regard.studies.config import CostConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
@@ -68,27 +67,27 @@ class Point:
 def _make_plain(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     if config.has_projections:
         layer = MultiHeadAttention(d, 1).to(device)
-        return lambda x: layer(x, None, Record())[0], list(layer.parameters())
-    return lambda x: plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Record()), []
+        return lambda x: layer(x, None, Taps())[0], list(layer.parameters())
+    return lambda x: plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Taps()), []
 
 
 def _make_fused(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     if config.has_projections:
         layer = MultiHeadAttention(d, 1).to(device)
         return lambda x: layer(x)[0], list(layer.parameters())
-    return lambda x: fused_attention(x[:, None], x[:, None], x[:, None], 0.0), []
+    return lambda x: causal_attention(x[:, None], x[:, None], x[:, None], 0.0), []
 
 
 def _make_restricted(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     r = config.n_window
     if config.has_projections:
-        layer = RestrictedAttention(d, 1, r).to(device)
+        layer = MultiHeadAttention(d, 1, n_window=r).to(device)
         return lambda x: layer(x)[0], list(layer.parameters())
-    return lambda x: restricted_attention(x[:, None], x[:, None], x[:, None], r, 0.0), []
+    return lambda x: window_attention(x[:, None], x[:, None], x[:, None], r, 0.0), []
 
 
 def _make_recurrent(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
-    layer = Elman(d, d).to(device)
+    layer = RecurrentLayer("rnn", d, d).to(device)
     return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
 
 

@@ -32,7 +32,7 @@ from regard.data.pair_batches import in_order
 from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.models.seq2seq import Seq2Seq, own_inputs
+from regard.models.seq2seq import Seq2Seq, write_own_inputs
 from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ExposureConfig
@@ -187,7 +187,7 @@ def losses(model: Seq2Seq, batch: PairBatch) -> tuple[Float[Tensor, "B T"], Floa
     encoded = model.eval().encode(source, source_mask, words)
     is_own = torch.ones_like(inputs, dtype=torch.bool)
     is_own[:, 0] = False  # the first input is a mark, and no word
-    own = own_inputs(model, encoded, inputs, is_own)
+    own = write_own_inputs(model, encoded, inputs, is_own)
     forced = model.nats_each(model.hidden(inputs, encoded)[0], targets).double()
     free = model.nats_each(model.hidden(own, encoded)[0], targets).double()
     is_same = torch.ones_like(is_own)

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.layers.record import Record
-from regard.mixers import mixer as mixers
+from regard.kernels.state import tensors_of
+from regard.layers.taps import Taps
+from regard.mixers.mixer import select_positions
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
 from regard.models.table import build_model, model_entry
@@ -126,9 +127,9 @@ def _mean(parts: list[Tensor]) -> tuple[float, ...]:
 
 def input_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tensor, "B T"]:
     """‖∂L_T/∂x_s‖ for s = 1 ... T: L_T is the loss at the last position of each text, x_s an embedding."""
-    record = Record()
+    record = Taps()
     h, _ = model.hidden(windows[:, :-1], None, record)
-    loss = model.nats_each(mixers.positions(h, slice(-1, None)), windows[:, -1:]).sum()
+    loss = model.nats_each(select_positions(h, slice(-1, None)), windows[:, -1:]).sum()
     (gradient,) = torch.autograd.grad(loss, record["embedding"])  # (B, T, D)
     norms: Tensor = torch.linalg.vector_norm(gradient, dim=-1)
     return norms
@@ -143,8 +144,8 @@ def state_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tens
     h: Any = None
     state, kept = None, []
     for token in torch.split(windows[:, :-1], 1, dim=1):
-        h, state = model.hidden(token, state, Record())
-        kept.append([s for s in mixers.tensors_of(state) if s.requires_grad])
+        h, state = model.hidden(token, state, Taps())
+        kept.append([s for s in tensors_of(state) if s.requires_grad])
     loss = model.nats_each(h, windows[:, -1:]).sum()
     flat = torch.autograd.grad(loss, [s for step in kept for s in step], allow_unused=True)
     norms, at = [], 0

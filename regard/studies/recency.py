@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.layers.copying import UNK
 from regard.models.next_token import NextToken
-from regard.models.pointer import UNK, PointerModel
+from regard.models.pointer import PointerModel
 from regard.models.table import model_entry
 from regard.studies import brief
 from regard.studies.config import N_HEADS, RecencyConfig

@@ -18,7 +18,7 @@ from regard.decode.caption import MAX_LENGTH, write_captions
 from regard.decode.config import BeamConfig
 from regard.models.captioner import Captioner
 from regard.models.efficientnet_lite import D_TRUNK
-from regard.models.seq2seq import rolled_out
+from regard.models.seq2seq import roll_out
 from regard.score.translation import BleuScore, bleu
 from regard.training.config import OptimizerConfig, TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
@@ -124,7 +124,7 @@ class CaptionObjective:
             h = body(seen, inputs)
         else:
             is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
-            h = rolled_out(model.target, model.encode(seen), inputs, is_own)
+            h = roll_out(model.target, model.encode(seen), inputs, is_own)
         return PartLoss(*model.target.goal_of(h, targets, mask, self.teaching.smoothing), None)
 
     def evaluate(self, model: Captioner) -> Score | None:

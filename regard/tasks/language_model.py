@@ -28,9 +28,10 @@ from regard.decode.generate import StopText, generate
 from regard.errors import RegardError
 from regard.lens.passage import SAMPLING, choose_passage, choose_prompt, look_inside
 from regard.lens.trace import Trace, trace_text
-from regard.mixers.looking_back_config import PointerConfig
+from regard.mixers.config import PointerConfig
 from regard.models.gradient_model import GradientModel
-from regard.models.next_token import NextToken, as_next_token, check_numbers
+from regard.models.gradient_next_token import as_next_token
+from regard.models.next_token import NextToken, check_numbers
 from regard.models.outline import outline_model
 from regard.models.pointer import PointerModel
 from regard.models.table import model_entry

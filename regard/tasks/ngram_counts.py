@@ -16,7 +16,7 @@ from regard.count.ngram import NgramModel
 from regard.data.prepared_text import PreparedText
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.models.next_token import as_next_token
+from regard.models.gradient_next_token import as_next_token
 from regard.score.evaluate import Evaluation, evaluate
 from regard.tasks.text_objective import first_tokens
 from regard.text.tokenizer import Tokenizer

@@ -12,8 +12,8 @@ from torch import Tensor
 from regard.data.pair_batches import PairBatches, in_order
 from regard.data.pairs import MaxLengths, Pairs
 from regard.data.prepared_pairs import PreparedPairs
-from regard.layers.any_shape import attention_of_any_shape
-from regard.models.seq2seq import Seq2Seq, rolled_out
+from regard.kernels.device import sdpa_backend_for_any_shape
+from regard.models.seq2seq import Seq2Seq, roll_out
 from regard.training.config import OptimizerConfig, TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
 from regard.training.optimizer import highest_rate
@@ -121,7 +121,7 @@ class PairObjective:
             h = body(source, source_mask, inputs, words)
         else:
             is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
-            h = rolled_out(model, model.encode(source, source_mask, words), inputs, is_own)
+            h = roll_out(model, model.encode(source, source_mask, words), inputs, is_own)
         return PartLoss(*model.goal_of(h, targets, mask, self.teaching.smoothing), None)
 
     def evaluate(self, model: Seq2Seq) -> Score | None:
@@ -148,7 +148,7 @@ def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
 
 
 @torch.inference_mode()
-@attention_of_any_shape()
+@sdpa_backend_for_any_shape()
 def sum_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]:
     """Σ -log P(target | source) over all pairs, ends included, and the number of tokens; evaluation mode is left on."""
     model.eval()

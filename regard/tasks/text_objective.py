@@ -60,7 +60,8 @@ class TextObjective:
         return highest_rate(optimizer, self.is_recurrent)
 
     def read_row(self, model: GradientModel) -> Any:
-        return model.hidden(torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device))[0]
+        ids = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)
+        return model.drop_output(model.hidden(ids)[0])  # type: ignore[arg-type]
 
     def output_weight(self, model: GradientModel) -> Tensor:
         return model.output_weight
@@ -87,9 +88,7 @@ class TextObjective:
     ) -> PartLoss:
         inputs, targets, mask = tensors
         h, after = body(inputs, before)
-        nats, _ = model.nats_of(h, targets, mask)
-        penalty = model.penalty_of(h, mask)
-        return PartLoss(nats if penalty is None else nats + penalty, nats, after)
+        return PartLoss(*model.goal_of(h, targets, mask), after)
 
     def evaluate(self, model: GradientModel) -> Score | None:
         valid = self.prepared.valid

@@ -16,7 +16,7 @@ from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.forced import force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
 from regard.errors import RegardError
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
 from regard.score.alignment import Alignment, hard_alignment, word_weights
@@ -222,7 +222,7 @@ class TranslationRun:
     def force(self, source: str, target: str, tag: str | None = None) -> ForcedTranslation:
         """Make the model write `target` for `source`: what each token costs, and where it attended."""
         pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
-        record = Record()
+        record = Taps()
         (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
         attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
@@ -231,7 +231,7 @@ class TranslationRun:
     def trace(self, source: str, target: str, tag: str | None = None) -> Trace:
         """What the model computed when it was made to write `target` for `source`, by token of the target."""
         pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
-        record = Record()
+        record = Taps()
         (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         tokens = (*(self.target_tokenizer.token_text(i) for i in pair.ids.tolist()), "")[: len(nats)]
         taps = {name: record[name][0].float().cpu().numpy() for name in record}

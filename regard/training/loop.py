@@ -19,8 +19,7 @@ from typing import Any
 from torch import nn
 
 from regard.errors import RegardError
-from regard.layers.any_shape import attention_of_any_shape
-from regard.layers.on_device import on_device
+from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
 from regard.training import checkpoint as checkpoints
 from regard.training.averaging import use_average
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
@@ -75,8 +74,8 @@ def train_by_gradient(
             if note is not None:
                 reporter.note(note)
         runtime = runtime.replace(n_threads=state.n_threads)
-    shapes = nullcontext() if objective.has_one_shape else attention_of_any_shape()
-    with on_device(device), shapes, session(runtime, seed), Interrupt() as interrupt:
+    shapes = nullcontext() if objective.has_one_shape else sdpa_backend_for_any_shape()
+    with device_guard(device), shapes, session(runtime, seed), Interrupt() as interrupt:
         needed = estimate_memory(model, objective, train, optimizer, runtime)
         check_memory(needed, runtime, device, objective.memory_settings)
         checkpoints.clean_run_folder(folder)

@@ -24,11 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.layers.cross_entropy import rows_at_once
-from regard.layers.elman import Elman
-from regard.layers.gru import GRU
-from regard.layers.lstm import LSTM
-from regard.mixers.mixer import tensors_of
+from regard.kernels.cross_entropy import rows_at_once
+from regard.kernels.state import tensors_of
+from regard.layers.recurrent import RecurrentLayer
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast, device_type
 from regard.training.objective import Objective
@@ -114,7 +112,7 @@ def _kept_by_autograd(model: nn.Module, read_one: Callable[[], Any], n_rows: int
     """Bytes that a forward pass keeps for its backward pass, weights left out, measured on one sequence."""
     device = next(model.parameters()).device
     own = {_key(p) for p in model.parameters()} | {_key(b) for b in model.buffers()}
-    dropped = {m.kernel.weight_hh_l0.shape for m in model.modules() if isinstance(m, Elman | GRU | LSTM) and m.p_weight}
+    dropped = {m.kernel.weight_hh_l0.shape for m in model.modules() if isinstance(m, RecurrentLayer) and m.p_weight}
     kept: dict[Any, int] = {}  # by sequence
     kept_once: dict[Any, int] = {}
     alive: list[Tensor] = []  # so that no address is used again for another tensor

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
-    from regard.mixers.transformer_decoder import DecoderBlock
-    from regard.mixers.transformer_encoder import EncoderBlock
+    from regard.mixers.transformer import TransformerBlock
     from regard.models.seq2seq import Seq2Seq
 
 NOTE = """\
@@ -169,15 +168,13 @@ def spell_vocabulary(tokenizer: Tokenizer) -> list[str]:
     return [spellings.get(i, f"<no entry {i}>") for i in range(tokenizer.vocab_size)]
 
 
-def _copy_block(layer: Any, block: EncoderBlock | DecoderBlock) -> None:
-    from regard.mixers.transformer_decoder import DecoderBlock
-
+def _copy_block(layer: Any, block: TransformerBlock) -> None:
     attention = layer.self_attention
     _copy_norm(attention.layer_norm, block.norm_attention)
     _copy_linear(attention.linear[0], block.attention.qkv)
     _copy_linear(attention.linear[1], block.attention.out)
-    if isinstance(block, DecoderBlock):
-        cross = block.cross_attention
+    cross = block.cross_attention
+    if cross is not None and block.norm_cross is not None:
         _copy_norm(layer.attention.layer_norm, block.norm_cross)
         for theirs, ours in zip(layer.attention.linear, (cross.q, cross.kv, cross.out), strict=True):
             _copy_linear(theirs, ours)

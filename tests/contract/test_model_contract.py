@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from text_nats import text_nats
 from tiny_training import tiny_text
 
 from regard.count.ngram import NgramModel
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.lens.trace import trace_text
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token
+from regard.models.next_token import NextToken
 from regard.models.table import MODELS, build_model, model_config, models_for
 from regard.settings import Settings
 from regard.tasks.ngram_counts import count_ngrams
@@ -88,7 +90,7 @@ def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(
     torch.manual_seed(0)
     model = build_model(name, tiny_config(name, **changes), V)
     ids = torch.from_numpy(STREAM[: 6 * 8].reshape(6, 8))
-    nats, n_tokens, _ = model.loss(ids[:, :7], ids[:, 1:], torch.ones(6, 7, dtype=torch.bool))
+    nats, n_tokens, _ = text_nats(model, ids[:, :7], ids[:, 1:], torch.ones(6, 7, dtype=torch.bool))
     (nats / n_tokens).backward()
     for parameter_name, parameter in model.named_parameters():
         assert parameter.grad is not None, parameter_name
@@ -109,7 +111,7 @@ def test_eight_sequences_can_be_memorised(tiny_config: TinyConfig, name: str, ch
     mask = torch.ones(8, 7, dtype=torch.bool)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(300):
-        nats, n_tokens, _ = model.loss(ids[:, :-1], ids[:, 1:], mask)
+        nats, n_tokens, _ = text_nats(model, ids[:, :-1], ids[:, 1:], mask)
         optimizer.zero_grad()
         (nats / n_tokens).backward()
         optimizer.step()
@@ -143,7 +145,7 @@ def test_saved_and_loaded_it_counts_the_same_bits(tiny_config: TinyConfig, name:
 
 @pytest.mark.parametrize("name", GRADIENT)
 def test_it_is_traced_layer_by_layer(tiny_model: Tiny, name: str) -> None:
-    record = Record()
+    record = Taps()
     tiny_model(name)(torch.from_numpy(STREAM[None, :5]), None, record)
     assert {"embedding", "hidden", "logits", "layers.0.hidden"} <= set(record)
     assert all(tap.isfinite().all() for tap in map(record.__getitem__, record))

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.layers.attention import MultiHeadAttention, fused_attention
-from regard.layers.causal_attention import is_for_blocks
-from regard.layers.record import Record
+from regard.kernels.causal_attention import is_for_blocks
+from regard.layers.attention import MultiHeadAttention, causal_attention
+from regard.layers.taps import Taps
 from regard.mixers.config import TransformerConfig
 from regard.mixers.transformer import TransformerBlock
 
@@ -35,7 +35,7 @@ def test_multi_head_attention_equals_torchs(is_plain: bool) -> None:
     ours = MultiHeadAttention(D, N).double()
     copy_attention(ours, theirs)
     x = torch.randn(B, T, D, dtype=torch.float64)
-    record = Record() if is_plain else None
+    record = Taps() if is_plain else None
     y, _ = ours(x, None, record)
     expected, weights = theirs(x, x, x, attn_mask=HIDDEN, average_attn_weights=False)
     torch.testing.assert_close(y, expected, **EXACT)
@@ -64,7 +64,7 @@ def test_a_block_equals_torchs_encoder_layer_under_a_causal_mask(norm: str, acti
     ours.feed_forward.up.load_state_dict(theirs.linear1.state_dict())
     ours.feed_forward.out.load_state_dict(theirs.linear2.state_dict())
     x = torch.randn(B, T, D, dtype=torch.float64)
-    y, _ = ours(x, None, Record() if is_plain else None)
+    y = ours(x, None, Taps() if is_plain else None)[0]
     torch.testing.assert_close(y, theirs(x, src_mask=HIDDEN, is_causal=True), **EXACT)
 
 
@@ -73,7 +73,7 @@ def test_attention_in_blocks_equals_torchs_kernel_and_its_gradients(length: int)
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, N, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     expected = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    given = fused_attention(q, k, v, p_dropout=0.0)
+    given = causal_attention(q, k, v, p_dropout=0.0)
     assert given.grad_fn is not None
     assert "Blocked" in given.grad_fn.name()
     torch.testing.assert_close(given, expected, **EXACT)

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from regard.layers.bilinear_heads import BilinearHeads
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 B, T, D, N = 3, 9, 8, 5
 
 
-@pytest.mark.parametrize("record", [None, Record()], ids=["fused", "plain"])
-def test_averaged_heads_equal_their_einsum(record: Record | None) -> None:
+@pytest.mark.parametrize("record", [None, Taps()], ids=["fused", "plain"])
+def test_averaged_heads_equal_their_einsum(record: Taps | None) -> None:
     torch.manual_seed(0)
     layer = BilinearHeads(D, N).double()
     x = torch.randn(B, T, D, dtype=torch.float64)

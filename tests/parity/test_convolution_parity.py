@@ -5,17 +5,17 @@ import torch
 from torch import nn
 
 from regard.layers.convolution import CausalConvolution
-from regard.layers.record import Record
+from regard.layers.taps import Taps
+from regard.mixers.config import ConvolutionConfig
 from regard.mixers.convolution import Convolution
-from regard.mixers.convolution_config import ConvolutionConfig
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 B, T, I, O = 3, 11, 5, 7
 
 
-@pytest.mark.parametrize("record", [None, Record()], ids=["fast", "plain"])
+@pytest.mark.parametrize("record", [None, Taps()], ids=["fast", "plain"])
 @pytest.mark.parametrize(("k", "dilation"), [(1, 1), (2, 1), (3, 1), (3, 4), (5, 2)])
-def test_a_causal_convolution_equals_torchs_with_zeros_in_front(k: int, dilation: int, record: Record | None) -> None:
+def test_a_causal_convolution_equals_torchs_with_zeros_in_front(k: int, dilation: int, record: Taps | None) -> None:
     torch.manual_seed(0)
     theirs = nn.Conv1d(I, O, k, dilation=dilation).double()
     ours = CausalConvolution(I, O, k, dilation).double()

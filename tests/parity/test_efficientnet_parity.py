@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from regard.errors import RegardError
+from regard.models.captioner_config import EfficientNetPictureConfig
 from regard.models.efficientnet_lite import EfficientNetLite0
-from regard.models.picture_config import EfficientNetPictureConfig
 from regard.models.picture_encoder import EfficientNetPictures
 from regard.training.weights import load_weights
 from regard.weights import efficientnet_lite

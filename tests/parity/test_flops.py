@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.models.language_model import LanguageModel
 from regard.models.table import MODELS, models_for
 
@@ -22,7 +22,7 @@ def test_the_formula_is_what_a_forward_pass_costs(
     """The plain path of restricted attention computes what it then hides: the next test has the formula for it."""
     model, B = tiny_model(name, **changes), 3
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model(torch.zeros(B, n_context, dtype=torch.long), None, Record())
+        model(torch.zeros(B, n_context, dtype=torch.long), None, Taps())
     assert model.flops_per_token(n_context) * B * n_context == counter.get_total_flops()
 
 
@@ -37,5 +37,5 @@ def test_the_formula_is_what_the_last_token_costs_with_a_cache(
         state = model.start(B, n_context)
         for t in range(n_context):
             with FlopCounterMode(display=False) as counter:
-                _, state = model(ids[:, t : t + 1], state, Record())
+                _, state = model(ids[:, t : t + 1], state, Taps())
     assert model.flops_per_token(n_context) * B == counter.get_total_flops()

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from text_nats import text_nats
 
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import TransformerConfig
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 from regard.models.table import build_model
 
 transformers = pytest.importorskip("transformers")
@@ -65,12 +66,12 @@ def their_loss(theirs: Any, ids: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("is_plain", [False, True], ids=["fused", "plain"])
 def test_logits_equal_gpt_2s(ours: LanguageModel, theirs: Any, is_plain: bool) -> None:
     ids = torch.randint(V, (4, M))
-    logits, _ = ours(ids, None, Record() if is_plain else None)
+    logits, _ = ours(ids, None, Taps() if is_plain else None)
     torch.testing.assert_close(logits, theirs(ids).logits, **EXACT)
 
 
 def test_attention_weights_equal_gpt_2s(ours: LanguageModel, theirs: Any) -> None:
-    ids, record = torch.randint(V, (2, M)), Record()
+    ids, record = torch.randint(V, (2, M)), Taps()
     ours(ids, None, record)
     for layer, weights in enumerate(theirs(ids, output_attentions=True).attentions):
         torch.testing.assert_close(record[f"layers.{layer}.attention"], weights, **EXACT)
@@ -80,7 +81,7 @@ def test_gradients_equal_gpt_2s(ours: LanguageModel, theirs: Any) -> None:
     ids = torch.randint(V, (2, M))
     theirs.zero_grad()
     ours.zero_grad()
-    nats, n_tokens, _ = ours.loss(ids[:, :-1], ids[:, 1:], torch.ones(2, M - 1, dtype=torch.bool))
+    nats, n_tokens, _ = text_nats(ours, ids[:, :-1], ids[:, 1:], torch.ones(2, M - 1, dtype=torch.bool))
     (nats / n_tokens).backward()
     their_loss(theirs, ids).backward()
     expected = renamed({name: p.grad for name, p in theirs.transformer.named_parameters()})

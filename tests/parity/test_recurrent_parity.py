@@ -1,23 +1,23 @@
 """Our recurrent layers and stacks against torch's cells and modules, weights copied across."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 
-from regard.layers.elman import Elman
-from regard.layers.gru import GRU
-from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps
 from regard.mixers.config import LSTMConfig
-from regard.mixers.recurrent import Recurrent, lstm
+from regard.mixers.recurrent import Recurrent, recurrent
 from regard.models.table import build_model
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 B, T, D, H = 3, 9, 5, 6
 KINDS = {
-    "rnn": (Elman, nn.RNN, nn.RNNCell),
-    "gru": (GRU, nn.GRU, nn.GRUCell),
-    "lstm": (LSTM, nn.LSTM, nn.LSTMCell),
+    "rnn": (partial(RecurrentLayer, "rnn"), nn.RNN, nn.RNNCell),
+    "gru": (partial(RecurrentLayer, "gru"), nn.GRU, nn.GRUCell),
+    "lstm": (partial(RecurrentLayer, "lstm"), nn.LSTM, nn.LSTMCell),
 }
 PATHS = pytest.mark.parametrize("is_plain", [False, True], ids=["fused", "plain"])
 
@@ -32,7 +32,7 @@ def test_a_layer_equals_torchs_cell_step_by_step(kind: str, is_plain: bool) -> N
     ours.kernel.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
     x = torch.randn(B, T, D, dtype=torch.float64)
     state = tuple(torch.randn(B, H, dtype=torch.float64) for _ in range(2 if kind == "lstm" else 1))
-    y, after = ours(x, state, Record() if is_plain else None)
+    y, after = ours(x, state, Taps() if is_plain else None)
 
     expected = state if kind == "lstm" else state[0]
     for t in range(T):
@@ -58,7 +58,7 @@ def test_a_stack_equals_torchs_stacked_module_and_its_gradients(kind: str, is_pl
             }
         )
     x = torch.randn(B, T, D, dtype=torch.float64)
-    y, state = ours(x, None, Record() if is_plain else None)
+    y, state = ours(x, None, Taps() if is_plain else None)
     expected, last = module(x)
     torch.testing.assert_close(y, expected, **EXACT)
     for index, layer_state in enumerate(state):
@@ -109,25 +109,25 @@ def test_one_call_drops_between_the_layers_and_nowhere_else(kind: str) -> None:
 
 
 def test_a_stack_fits_one_call_only_if_that_computes_the_same() -> None:
-    same = [LSTM(D, D), LSTM(D, D)]
+    same = [RecurrentLayer("lstm", D, D), RecurrentLayer("lstm", D, D)]
     assert Recurrent(same, 0.5).fits_one_call
     assert Recurrent(same, is_variational=True).fits_one_call
     assert Recurrent(same, 0.5, p_hidden=0.0, is_variational=True).fits_one_call
     assert not Recurrent(same, 0.5, is_variational=True).fits_one_call
-    assert not Recurrent([LSTM(D, H), LSTM(H, D)]).fits_one_call
-    assert not Recurrent([LSTM(D, D), LSTM(D, D, p_weight=0.5)]).fits_one_call
+    assert not Recurrent([RecurrentLayer("lstm", D, H), RecurrentLayer("lstm", H, D)]).fits_one_call
+    assert not Recurrent([RecurrentLayer("lstm", D, D), RecurrentLayer("lstm", D, D, p_weight=0.5)]).fits_one_call
     assert not Recurrent(same[:1]).fits_one_call
 
 
 @PATHS
 def test_a_stack_of_wide_inner_layers_equals_torchs_lstms_one_above_the_other(is_plain: bool) -> None:
     torch.manual_seed(0)
-    ours = lstm(LSTMConfig(d_model=D, d_hidden=H, n_layers=3)).double()
+    ours = recurrent("lstm", LSTMConfig(d_model=D, d_hidden=H, n_layers=3)).double()
     theirs = [nn.LSTM(i, o, batch_first=True).double() for i, o in ((D, H), (H, H), (H, D))]
     for layer, module in zip(ours.layers, theirs, strict=True):
         layer.kernel.load_state_dict(module.state_dict())
     x = torch.randn(B, T, D, dtype=torch.float64)
-    y, state = ours(x, None, Record() if is_plain else None)
+    y, state = ours(x, None, Taps() if is_plain else None)
     expected = x
     for (h, c), module in zip(state, theirs, strict=True):
         expected, (h_last, c_last) = module(expected)
@@ -174,8 +174,11 @@ def test_the_strong_lstm_equals_the_equations_of_its_paper() -> None:
 
     torch.manual_seed(7)
     h, _ = model.hidden(ids)
-    torch.testing.assert_close(h.raw, x, **EXACT)
-    torch.testing.assert_close(h.dropped, dropped, **EXACT)
-    penalty = model.penalty_of(h, torch.ones(B, T, dtype=torch.bool)) / (B * T)
+    torch.testing.assert_close(h, x, **EXACT)
+    before_output = torch.get_rng_state()
+    torch.testing.assert_close(model.drop_output(h), dropped, **EXACT)
+    torch.set_rng_state(before_output)
+    goal, nats = model.goal_of(h, ids, torch.ones(B, T, dtype=torch.bool))
+    penalty = (goal - nats) / (B * T)
     AR, TAR = dropped.square().mean(), (x[:, 1:] - x[:, :-1]).square().mean() * (T - 1) / T
     torch.testing.assert_close(penalty, 2 * AR + TAR, **EXACT)

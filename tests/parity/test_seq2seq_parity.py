@@ -7,11 +7,9 @@ from torch import nn
 
 from regard.layers.attention import MultiHeadAttention
 from regard.layers.cross_attention import CrossAttention
-from regard.layers.full_attention import FullAttention
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.recurrent_encoder import RecurrentEncoder
-from regard.mixers.transformer_decoder import DecoderBlock
-from regard.mixers.transformer_encoder import EncoderBlock
+from regard.mixers.transformer import TransformerBlock
 
 EXACT = {"rtol": 0, "atol": 1e-10}
 D, N, F = 8, 2, 12
@@ -23,7 +21,7 @@ def randomise(module: nn.Module) -> None:
         nn.init.normal_(parameter, std=0.5)
 
 
-def copy_self(ours: MultiHeadAttention | FullAttention, theirs: nn.MultiheadAttention) -> None:
+def copy_self(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     ours.load_state_dict(
         {"qkv.weight": theirs.in_proj_weight, "qkv.bias": theirs.in_proj_bias}
         | {f"out.{name}": weight for name, weight in theirs.out_proj.named_parameters()}
@@ -38,7 +36,7 @@ def copy_cross(ours: CrossAttention, theirs: nn.MultiheadAttention) -> None:
     )
 
 
-def copy_encoder_block(ours: EncoderBlock, theirs: nn.TransformerEncoderLayer) -> None:
+def copy_encoder_block(ours: TransformerBlock, theirs: nn.TransformerEncoderLayer) -> None:
     copy_self(ours.attention, theirs.self_attn)
     ours.norm_attention.load_state_dict(theirs.norm1.state_dict())
     ours.norm_feed_forward.load_state_dict(theirs.norm2.state_dict())
@@ -46,8 +44,9 @@ def copy_encoder_block(ours: EncoderBlock, theirs: nn.TransformerEncoderLayer) -
     ours.feed_forward.out.load_state_dict(theirs.linear2.state_dict())
 
 
-def copy_decoder_block(ours: DecoderBlock, theirs: nn.TransformerDecoderLayer) -> None:
+def copy_decoder_block(ours: TransformerBlock, theirs: nn.TransformerDecoderLayer) -> None:
     copy_self(ours.attention, theirs.self_attn)
+    assert ours.cross_attention is not None
     copy_cross(ours.cross_attention, theirs.multihead_attn)
     for norm, other in (("attention", "norm1"), ("cross", "norm2"), ("feed_forward", "norm3")):
         getattr(ours, f"norm_{norm}").load_state_dict(getattr(theirs, other).state_dict())
@@ -75,7 +74,7 @@ def test_both_stacks_equal_torchs_transformer(norm: str, is_plain: bool) -> None
     else:  # the paper has no norm after the last one; torch puts one there all the same
         theirs.encoder.norm = theirs.decoder.norm = None
     batch = pairs(0, [5, 2, 4], [3, 6, 4])
-    record = Record() if is_plain else None
+    record = Taps() if is_plain else None
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, None, record), None, record)
     hidden = nn.Transformer.generate_square_subsequent_mask(6).bool()  # torch's masks mark what is hidden
     assert model.source_embedding is not None
@@ -141,7 +140,7 @@ def test_the_post_norm_transformer_equals_marian(is_plain: bool) -> None:
     for stack in (ours.encoder, ours.target.decoder):  # Marian has all sines first, then all cosines
         stack.positions.table.copy_(theirs.model.encoder.embed_positions.weight)
     batch = pairs(0, [5, 2, 4], [3, 6, 4])
-    log_probs = ours(batch.source, batch.mask, batch.inputs, None, Record() if is_plain else None)
+    log_probs = ours(batch.source, batch.mask, batch.inputs, None, Taps() if is_plain else None)
     logits = theirs(
         input_ids=batch.source, attention_mask=batch.mask.long(), decoder_input_ids=batch.inputs, use_cache=False
     ).logits
@@ -169,7 +168,7 @@ def test_a_recurrent_encoder_equals_torchs_packed_one(kind: str, is_bidirectiona
     out, last = theirs(packed)
     expected, _ = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
     h = last[0] if kind == "lstm" else last  # (L directions, B, H)
-    for record in (None, Record()):
+    for record in (None, Taps()):
         states, ends = ours(x, mask, record)
         torch.testing.assert_close(states[mask], expected[mask], **EXACT)
         for index, end in enumerate(ends):

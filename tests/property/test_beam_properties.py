@@ -13,8 +13,8 @@ from torch import Tensor
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import LENGTH_PENALTIES, BeamConfig, SamplingConfig
 from regard.decode.generate import sample_texts
-from regard.decode.highest import highest
 from regard.decode.stepper import Ensemble
+from regard.kernels.topk import topk
 
 seeds = st.integers(0, 2**20)
 penalties = st.sampled_from(LENGTH_PENALTIES)
@@ -257,7 +257,7 @@ def test_the_highest_are_the_first_of_a_stable_sort(V: int, seed: int, k: int, n
     draws = torch.Generator().manual_seed(seed)
     log_probs = -torch.randint(0, n_values, (4, V), generator=draws).float()
     log_probs[torch.rand(4, V, generator=draws) < p] = -math.inf
-    values, ids = highest(log_probs, k)
+    values, ids = topk(log_probs, k)
     expected, order = log_probs.sort(dim=-1, descending=True, stable=True)
     assert torch.equal(values, expected[:, :k])
     is_possible = (values > -math.inf) | (values[:, :1] == -math.inf)

@@ -15,8 +15,9 @@ from regard.decode.beam import search
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
 from regard.decode.sampling import filter_log_probs
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token
+from regard.models.next_token import NextToken
 from regard.models.table import MODELS
 
 Tiny = Callable[..., LanguageModel]

@@ -7,11 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from text_nats import text_nats
 
-from regard.layers.record import Record
-from regard.mixers.mixer import reorder
+from regard.kernels.state import reorder
+from regard.layers.taps import Taps
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token, context_length
+from regard.models.next_token import NextToken, context_length
 from regard.models.table import MODELS
 
 Tiny = Callable[..., LanguageModel]
@@ -69,8 +71,8 @@ def test_right_padding_and_batch_mates_change_nothing(
         torch.testing.assert_close(together[row : row + 1, :T], alone, **EXACT)
     mask = torch.ones_like(padded, dtype=torch.bool)
     mask[:, T:] = False
-    with_padding = model.loss(padded, padded, mask)
-    without = model.loss(ids, ids, torch.ones_like(ids, dtype=torch.bool))
+    with_padding = text_nats(model, padded, padded, mask)
+    without = text_nats(model, ids, ids, torch.ones_like(ids, dtype=torch.bool))
     torch.testing.assert_close(with_padding[0], without[0], **EXACT)
     assert with_padding[1] == without[1]
 
@@ -83,7 +85,7 @@ def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
 ) -> None:
     model, ids = tiny_model(name, seed, **changes), texts(seed, 3, T)
     gradients = []
-    for record in (None, Record()):
+    for record in (None, Taps()):
         model.zero_grad()
         logits, _ = model(ids, None, record)
         logits.log_softmax(-1)[..., 0].sum().backward()
@@ -101,7 +103,7 @@ def test_a_text_in_pieces_equals_the_text_in_one(
     model = tiny_model(name, seed, **changes)
     T = min(sum(cuts), model.mixer.max_context or 99)
     ids = texts(seed, 2, T)
-    for record in (None, Record()):
+    for record in (None, Taps()):
         state, pieces = model.start(2, T), []
         for piece in ids.split(cuts_within(cuts, T), dim=1):
             logits, state = model(piece, state, record)

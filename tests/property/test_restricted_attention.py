@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.layers.attention import attention_weights
-from regard.layers.record import Record
-from regard.layers.restricted_attention import RestrictedAttention, restricted_attention, restricted_mask
+from regard.kernels.causal_attention import window_attention, window_mask
+from regard.layers.attention import MultiHeadAttention, attention_weights
+from regard.layers.taps import Taps
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 B, N, K = 2, 3, 4
@@ -21,7 +21,7 @@ def vectors(seed: int, *lengths: int) -> list[Tensor]:
 
 
 def test_the_mask_is_a_band() -> None:
-    seen = restricted_mask(3, 4, 2, torch.device("cpu")).int().tolist()
+    seen = window_mask(3, 4, 2, torch.device("cpu")).int().tolist()
     assert seen == [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
 
 
@@ -35,8 +35,8 @@ def test_it_equals_masked_full_attention_in_value_and_gradient(seed: int, T: int
     S = T + min(n_before, r - 1)
     q, k, v = vectors(seed, T, S, S)
     dy = vectors(seed + 1, T)[0].detach()
-    expected = attention_weights(q, k, restricted_mask(T, S, r, q.device)) @ v
-    given = restricted_attention(q, k, v, r, p_dropout=0.0)
+    expected = attention_weights(q, k, window_mask(T, S, r, q.device)) @ v
+    given = window_attention(q, k, v, r, p_dropout=0.0)
     torch.testing.assert_close(given, expected, **EXACT)
     for ours, full in zip(*(torch.autograd.grad(y, (q, k, v), dy) for y in (given, expected)), strict=True):
         torch.testing.assert_close(ours, full, **EXACT)
@@ -47,13 +47,13 @@ def test_it_equals_masked_full_attention_in_value_and_gradient(seed: int, T: int
 @pytest.mark.parametrize("is_plain", [False, True], ids=["blocks", "plain"])
 def test_through_the_rolling_cache_pieces_equal_the_whole(is_plain: bool, seed: int, r: int, cuts: list[int]) -> None:
     torch.manual_seed(seed)
-    layer, T = RestrictedAttention(6, 2, r).double(), sum(cuts)
+    layer, T = MultiHeadAttention(6, 2, n_window=r).double(), sum(cuts)
     x = torch.randn(B, T, 6, dtype=torch.float64)
     expected, _ = layer(x)
     cache, pieces = layer.start(B, T, x), []
     with torch.no_grad():
         for piece in x.split(cuts, dim=1):
-            y, cache = layer(piece, cache, Record() if is_plain else None)
+            y, cache = layer(piece, cache, Taps() if is_plain else None)
             pieces.append(y)
     assert cache is not None
     assert cache[0].shape[2] == min(r, T)  # however long the text
@@ -62,14 +62,14 @@ def test_through_the_rolling_cache_pieces_equal_the_whole(is_plain: bool, seed: 
 
 def test_recorded_weights_are_in_the_order_of_the_text_after_the_cache_has_wrapped_too() -> None:
     torch.manual_seed(0)
-    layer, x = RestrictedAttention(6, 2, 3).double(), torch.randn(B, 8, 6, dtype=torch.float64)
-    whole = Record()
+    layer, x = MultiHeadAttention(6, 2, n_window=3).double(), torch.randn(B, 8, 6, dtype=torch.float64)
+    whole = Taps()
     layer(x, None, whole)
     cache = layer.start(B, 8, x)
     with torch.no_grad():
         _, cache = layer(x[:, :4], cache)
         for t in range(4, 8):
-            record = Record()
+            record = Taps()
             _, cache = layer(x[:, t : t + 1], cache, record)
             expected = whole["attention"][:, :, t : t + 1, t - 2 : t + 1].detach()
             torch.testing.assert_close(record["attention"], expected, **EXACT)
@@ -89,9 +89,9 @@ def test_nothing_of_the_size_of_a_square_is_made(T: int) -> None:
 
     q, k, v = vectors(0, T, T, T)
     with Seen():
-        restricted_attention(q, k, v, r, p_dropout=0.0).sum().backward()
+        window_attention(q, k, v, r, p_dropout=0.0).sum().backward()
     C = 16  # a block's least length
     assert max(sizes) <= B * N * (T + 2 * C) * 2 * C
     with Seen():
-        restricted_mask(T, T, r, q.device)
+        window_mask(T, T, r, q.device)
     assert max(sizes) >= T * T  # what is looked for would be found

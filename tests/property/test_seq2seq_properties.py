@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_seq2seq import VARIANTS, V, pairs, tiny_seq2seq
 
-from regard.layers.record import Record
-from regard.mixers.mixer import positions
-from regard.models.pointer import UNK
-from regard.models.seq2seq import own_inputs, rolled_out
+from regard.layers.copying import UNK
+from regard.layers.taps import Taps
+from regard.mixers.mixer import select_positions
+from regard.models.seq2seq import roll_out, write_own_inputs
 from regard.models.seq2seq_config import DECODERS, ENCODERS
 from regard.models.seq2seq_next_token import Translating
 
@@ -85,7 +85,7 @@ def check_steps(changes: dict[str, object], seed: int, lengths: list[int]) -> No
     model, copies = tiny_seq2seq(seed, **changes), bool(changes.get("copies"))
     B = len(lengths)
     batch = pairs(seed, lengths, [5] * B, copies)
-    record = Record()
+    record = Taps()
     expected = model(batch.source, batch.mask, batch.inputs, batch.words, record)
     looks = list(record.named("cross_attention").values())
     writer = Translating(model, keeps_attention=True)
@@ -126,7 +126,7 @@ def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
     model = tiny_seq2seq(seed, **changes)
     batch = pairs(seed, lengths, lengths[::-1], bool(changes.get("copies")))
     found = []
-    for record in (None, Record()):
+    for record in (None, Taps()):
         model.zero_grad()
         source = model.encode(batch.source, batch.mask, batch.words, record)
         h, _ = model.hidden(batch.inputs, source, None, record)
@@ -172,9 +172,9 @@ def test_no_own_words_are_teacher_forcing_and_all_own_are_greedy_decoding(
     source = model.encode(batch.source, batch.mask, batch.words)
     nobody = torch.zeros_like(batch.inputs, dtype=torch.bool)
     forced, _ = model.hidden(batch.inputs, source)
-    for given_part, expected in zip(rolled_out(model, source, batch.inputs, nobody), forced, strict=True):
+    for given_part, expected in zip(roll_out(model, source, batch.inputs, nobody), forced, strict=True):
         torch.testing.assert_close(given_part, expected, **EXACT)
-    own = own_inputs(model, source, batch.inputs, ~nobody)
+    own = write_own_inputs(model, source, batch.inputs, ~nobody)
     writer = Translating(model)
     log_probs, state = writer.begin(batch.source, batch.mask, batch.words, T)
     greedy = [torch.zeros(len(lengths), dtype=torch.int64)]
@@ -199,7 +199,7 @@ def test_a_mixture_of_own_and_given_words_equals_steps_with_gradient(
         model.zero_grad()
         source = model.encode(batch.source, batch.mask, batch.words)
         if not by_steps:
-            h = rolled_out(model, source, batch.inputs, is_own)
+            h = roll_out(model, source, batch.inputs, is_own)
             nats, _ = model.nats_of(h, batch.targets, everything)
         else:
             state, nats, token = model.start(source, T), torch.zeros((), dtype=torch.float64), batch.inputs[:, :1]
@@ -207,7 +207,7 @@ def test_a_mixture_of_own_and_given_words_equals_steps_with_gradient(
                 h, state = model.hidden(token, source, state)
                 nats = nats + model.nats_of(h, batch.targets[:, t : t + 1], everything[:, t : t + 1])[0]
                 if t + 1 < T:
-                    own = model.log_probs(positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
+                    own = model.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
                     token = own.where(is_own[:, t + 1, None], batch.inputs[:, t + 1, None])
         nats.backward()
         found.append([nats.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)])

@@ -5,7 +5,7 @@ import torch
 from tiny_training import objective_on, run_tiny, tiny_model, tiny_text
 
 from regard.data.batches import Batches
-from regard.layers.activation_penalty import Activations, activation_penalty
+from regard.models.regularization import activation_penalty
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
 from regard.training.metrics import read_metrics
@@ -14,21 +14,21 @@ from regard.training.metrics import read_metrics
 def test_the_penalty_is_the_one_worked_by_hand() -> None:
     raw = torch.tensor([[[1.0, 2.0], [3.0, 2.0], [3.0, -2.0]]], dtype=torch.float64)  # (1, 3, 2)
     dropped = torch.tensor([[[2.0, 0.0], [6.0, 0.0], [0.0, -4.0]]], dtype=torch.float64)
-    h, everything = Activations(dropped, raw), torch.ones(1, 3, dtype=torch.bool)
+    everything = torch.ones(1, 3, dtype=torch.bool)
     # Squares of the dropped output: (4 + 0)/2 + (36 + 0)/2 + (0 + 16)/2 = 2 + 18 + 8.
-    assert activation_penalty(h, everything, 1.0, 0.0).item() == 28.0
+    assert activation_penalty(dropped, raw, everything, 1.0, 0.0).item() == 28.0
     # Changes of the raw output: (4 + 0)/2 + (0 + 16)/2 = 2 + 8.
-    assert activation_penalty(h, everything, 0.0, 1.0).item() == 10.0
-    assert activation_penalty(h, everything, 2.0, 3.0).item() == 86.0
+    assert activation_penalty(dropped, raw, everything, 0.0, 1.0).item() == 10.0
+    assert activation_penalty(dropped, raw, everything, 2.0, 3.0).item() == 86.0
 
 
 def test_what_is_no_real_token_costs_nothing() -> None:
     torch.manual_seed(0)
-    h = Activations(torch.randn(2, 5, 3, dtype=torch.float64), torch.randn(2, 5, 3, dtype=torch.float64))
+    dropped, raw = (torch.randn(2, 5, 3, dtype=torch.float64) for _ in range(2))
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    whole = activation_penalty(h, mask, 2.0, 1.0)
-    first = activation_penalty(Activations(h.dropped[:1], h.raw[:1]), mask[:1], 2.0, 1.0)
-    second = activation_penalty(Activations(h.dropped[1:, :3], h.raw[1:, :3]), mask[1:, :3], 2.0, 1.0)
+    whole = activation_penalty(dropped, raw, mask, 2.0, 1.0)
+    first = activation_penalty(dropped[:1], raw[:1], mask[:1], 2.0, 1.0)
+    second = activation_penalty(dropped[1:, :3], raw[1:, :3], mask[1:, :3], 2.0, 1.0)
     torch.testing.assert_close(whole, first + second, rtol=0, atol=1e-12)
 
 
@@ -36,15 +36,16 @@ def test_a_model_pays_only_while_it_trains_and_only_if_asked() -> None:
     ids, mask = torch.ones(2, 4, dtype=torch.long), torch.ones(2, 4, dtype=torch.bool)
     model = tiny_model("lstm", activation_penalty=2.0, slowness_penalty=1.0, p_dropout=0.5)
     h, _ = model.hidden(ids)
-    assert isinstance(h, Activations)
-    paid = model.penalty_of(h, mask)
-    assert paid is not None
-    torch.testing.assert_close(paid, activation_penalty(h, mask, 2.0, 1.0))
-    assert not torch.equal(h.dropped, h.raw)
+    torch.manual_seed(0)
+    goal, nats = model.goal_of(h, ids, mask)
+    torch.manual_seed(0)
+    dropped = model.drop_output(h)
+    assert not torch.equal(dropped, h)
+    torch.testing.assert_close(goal, nats + activation_penalty(dropped, h, mask, 2.0, 1.0))
     h, _ = model.eval().hidden(ids)
-    assert model.penalty_of(h, mask) is None
-    plain = tiny_model("lstm", p_dropout=0.5)
-    assert plain.penalty_of(plain.hidden(ids)[0], mask) is None
+    for paying in (model, tiny_model("lstm", p_dropout=0.5)):
+        goal, nats = paying.goal_of(h, ids, mask)
+        assert goal is nats
 
 
 @pytest.mark.parametrize("n_accumulate", [1, 3])
@@ -69,8 +70,8 @@ def test_the_update_follows_loss_and_penalty_together_whatever_the_parts(n_accum
     model = tiny_model("lstm", activation_penalty=2.0, slowness_penalty=1.0).double()
     batch = Batches(tiny_text().train, n_batch=6, n_context=8).at(0)
     h, _ = model.hidden(torch.from_numpy(batch.inputs))
-    penalty = model.penalty_of(h, torch.from_numpy(batch.mask))
-    assert penalty is not None
+    goal, nats = model.goal_of(h, torch.from_numpy(batch.targets), torch.from_numpy(batch.mask))
+    penalty = goal - nats
     (grad,) = torch.autograd.grad(penalty / batch.mask.sum(), model.embedding)
     torch.testing.assert_close(found, plain + grad, rtol=0, atol=1e-12)
 

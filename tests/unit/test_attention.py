@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.layers.attention import MultiHeadAttention, attention_weights, causal_mask
+from regard.kernels.causal_attention import causal_mask
+from regard.layers.attention import MultiHeadAttention, attention_weights
 from regard.layers.bilinear_heads import BilinearHeads
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.attention import AttentionBlock
 from regard.mixers.config import TransformerConfig
 from regard.mixers.transformer import TransformerBlock
@@ -63,7 +64,7 @@ def test_one_head_with_unit_matrices_is_attention_of_the_tokens_to_themselves() 
         layer.qkv.bias.zero_()
         layer.out.weight.copy_(torch.eye(2))
         layer.out.bias.zero_()
-    record = Record()
+    record = Taps()
     y, _ = layer(rows(A, B)[None], None, record)
     e = math.exp(1 / math.sqrt(2))  # B with B scores 1/√2, B with A scores 0
     close(record["attention"][0, 0], rows([1.0, 0.0], [1 / (1 + e), e / (1 + e)]))
@@ -72,7 +73,7 @@ def test_one_head_with_unit_matrices_is_attention_of_the_tokens_to_themselves() 
 
 def test_heads_attend_apart() -> None:
     torch.manual_seed(0)
-    layer, record = MultiHeadAttention(8, 4).double(), Record()
+    layer, record = MultiHeadAttention(8, 4).double(), Taps()
     layer(torch.randn(1, 5, 8, dtype=torch.float64), None, record)
     first, second = record["attention"][0, :2]
     assert record["attention"].shape == (1, 4, 5, 5)
@@ -85,10 +86,10 @@ def test_a_cache_is_written_in_place_and_counts_its_positions() -> None:
     with torch.no_grad():
         _, after = layer(torch.randn(3, 2, 4), cache)
     assert after is not None
-    assert after[0] is cache[0]
-    assert after[2] == 2
-    assert (after[0][:, :, :2] != 0).all()
-    assert (after[0][:, :, 2:] == 0).all()
+    assert after.keys is cache.keys
+    assert after.n == 2
+    assert (after.keys[:, :, :2] != 0).all()
+    assert (after.keys[:, :, 2:] == 0).all()
 
 
 def test_steps_through_a_cache_have_the_gradient_of_the_whole() -> None:

@@ -16,7 +16,7 @@ from tiny_captions import GRID, SIZE, TINY, tiny_captioner, tiny_captions
 from regard.decode.caption import measure_attention, write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.picture_encoder import unit_range
@@ -121,7 +121,7 @@ def test_without_attention_all_that_is_known_of_a_picture_is_its_mean(variant: s
     states = torch.randn(1, 16, 16, dtype=torch.float64).repeat(2, 1, 1)
     states[1, 0] += 1
     states[1, 1] -= 1  # other places, the same mean
-    model.encoder.forward = lambda pictures, record=None: states  # type: ignore[method-assign]
+    model.encoder.forward = lambda pictures, taps=None: states  # type: ignore[method-assign]
     one, other = model(some_pictures(2), torch.tensor([[0, 3], [0, 3]]))
     assert ((one - other).abs().max() > 1e-6) == sees_places
 
@@ -189,6 +189,6 @@ def test_the_future_of_a_caption_changes_nothing_before_it(seed: int, variant: s
 
 
 def test_taps_have_names() -> None:
-    record = Record()
+    record = Taps()
     tiny_captioner(tiny_captions(), "convolution to lstm")(some_pictures(1), torch.tensor([[0, 3]]), record)
     assert {"encoder.states", "embedding", "hidden", "logits"} <= set(record)

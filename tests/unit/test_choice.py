@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from regard.decode.choice import StillChoice, continuations, onward
+from regard.decode.choice import ChoiceGraph, continuations, onward
 from regard.decode.rules import IMPOSSIBLE
 
 
@@ -22,11 +22,11 @@ def test_of_what_is_impossible_the_first_goes_on() -> None:
 
 def test_a_choice_in_its_place_is_the_usual_one_for_any_number_of_sources() -> None:
     draws = torch.Generator().manual_seed(0)
-    still = StillChoice(torch.device("cpu"), n_sources=5, vocab_size=70, beam=3, stop=0)
+    graph = ChoiceGraph(torch.device("cpu"), n_sources=5, vocab_size=70, beam=3, stop=0)
     for b in (5, 2, 4, 1):
         log_probs = torch.rand(3 * b, 70, generator=draws).mul(6).round().log_softmax(-1)  # many ties
         totals = -torch.rand(b, 3, generator=draws, dtype=torch.float64)
         totals[0, 1] = -math.inf
         n_left = torch.randint(1, 3, (b,), generator=draws)
         plain = onward(continuations(totals, log_probs, 3), 3, n_left, 0)
-        torch.testing.assert_close(still(totals, log_probs, n_left), plain, rtol=0, atol=0)
+        torch.testing.assert_close(graph(totals, log_probs, n_left), plain, rtol=0, atol=0)

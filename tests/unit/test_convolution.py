@@ -5,9 +5,9 @@ import torch
 
 from regard.errors import RegardError
 from regard.layers.convolution import CausalConvolution
-from regard.layers.record import Record
+from regard.layers.taps import Taps
+from regard.mixers.config import ConvolutionConfig
 from regard.mixers.convolution import Convolution, ConvolutionBlock
-from regard.mixers.convolution_config import ConvolutionConfig
 
 
 def column(*values: float) -> torch.Tensor:
@@ -23,16 +23,16 @@ def digits(n_window: int, dilation: int) -> CausalConvolution:
     return layer
 
 
-@pytest.mark.parametrize("record", [None, Record()], ids=["fast", "plain"])
-def test_neighbours_are_weighed_oldest_first_and_zeros_stand_before_the_text(record: Record | None) -> None:
+@pytest.mark.parametrize("record", [None, Taps()], ids=["fast", "plain"])
+def test_neighbours_are_weighed_oldest_first_and_zeros_stand_before_the_text(record: Taps | None) -> None:
     layer = digits(3, 1)
     y, past = layer(column(1, 2, 3, 4), layer.start(1, column(0)), record)
     assert y.flatten().tolist() == [1, 12, 123, 234]
     assert past.flatten().tolist() == [3, 4]
 
 
-@pytest.mark.parametrize("record", [None, Record()], ids=["fast", "plain"])
-def test_dilation_skips_what_lies_between(record: Record | None) -> None:
+@pytest.mark.parametrize("record", [None, Taps()], ids=["fast", "plain"])
+def test_dilation_skips_what_lies_between(record: Taps | None) -> None:
     layer = digits(3, 2)
     y, past = layer(column(1, 2, 3, 4, 5, 6), layer.start(1, column(0)), record)
     assert y.flatten().tolist() == [1, 2, 13, 24, 135, 246]

@@ -3,14 +3,13 @@ import math
 import pytest
 import torch
 
+from regard.layers.attention import MultiHeadAttention, masked_attention, masked_weights
 from regard.layers.bidirectional import Bidirectional
 from regard.layers.bridge import Bridge, mean_state
-from regard.layers.cross_attention import CrossAttention
-from regard.layers.full_attention import FullAttention
-from regard.layers.masked_attention import masked_attention, masked_weights
-from regard.layers.record import Record
-from regard.layers.scores import score_function
+from regard.layers.cross_attention import CrossAttention, SourceKeysAndValues
+from regard.layers.scores import Score
 from regard.layers.source_attention import SourceAttention
+from regard.layers.taps import Taps
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -49,13 +48,14 @@ def test_the_fused_path_equals_the_plain_one() -> None:
 
 
 def test_two_queries_of_one_source_by_hand() -> None:
-    layer, record = CrossAttention(1, 1).double(), Record()
+    layer, record = CrossAttention(1, 1).double(), Taps()
     for part in (layer.q, layer.kv, layer.out):
         torch.nn.init.ones_(part.weight)
         torch.nn.init.zeros_(part.bias)
     s = torch.tensor([[[0.0], [1.0], [7.0]]], dtype=torch.float64)
     x = torch.tensor([[[math.log(3)], [0.0]]], dtype=torch.float64)
-    y, A = layer(x, layer.keys_and_values(s), torch.tensor([[True, True, False]]), record)
+    source = SourceKeysAndValues(*layer.keys_and_values(s), torch.tensor([[True, True, False]]))
+    y, A = layer(x, source, record)
     # Scores are 0 and ln 3, then 0 and 0; values are 0 and 1.
     torch.testing.assert_close(y[0, :, 0], torch.tensor([0.75, 0.5], dtype=torch.float64), **EXACT)
     assert record["cross_attention"] is A
@@ -63,16 +63,17 @@ def test_two_queries_of_one_source_by_hand() -> None:
 
 
 def test_full_attention_sees_both_sides() -> None:
-    layer, x = FullAttention(4, 2).double(), numbers(1, 3, 4)
-    y = layer(x, torch.ones(1, 3, dtype=torch.bool))
+    layer, x = MultiHeadAttention(4, 2).double(), numbers(1, 3, 4)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    y, _ = layer(x, mask=mask)
     changed = x.clone()
     changed[:, 2] += 1
-    assert not torch.allclose(y[:, 0], layer(changed, torch.ones(1, 3, dtype=torch.bool))[:, 0])
+    assert not torch.allclose(y[:, 0], layer(changed, mask=mask)[0][:, 0])
 
 
 @pytest.mark.parametrize("name", ["dot", "bilinear", "mlp", "scaled-dot"])
 def test_keys_computed_once_give_the_same_scores(name: str) -> None:
-    score, q, k = score_function(name, 4).double(), numbers(2, 3, 4), numbers(2, 5, 4, seed=1)
+    score, q, k = Score(name, 4).double(), numbers(2, 3, 4), numbers(2, 5, 4, seed=1)
     torch.testing.assert_close(score.against(q, score.keys(k)), score(q, k), **EXACT)
 
 
@@ -111,7 +112,7 @@ def test_each_direction_reads_its_row_from_its_own_end() -> None:
 
 
 def test_taps_of_both_directions_are_in_the_order_of_the_text() -> None:
-    layer, record = Bidirectional("lstm", 4, is_bidirectional=True).double(), Record()
+    layer, record = Bidirectional("lstm", 4, is_bidirectional=True).double(), Taps()
     x, lengths = numbers(2, 3, 4), torch.tensor([3, 2])
     y, _ = layer(x, lengths, record)
     for name, half in (("ahead", slice(0, 2)), ("back", slice(2, 4))):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.layers.cross_entropy import chunked_cross_entropy, plain_cross_entropy
+from regard.kernels.cross_entropy import chunked_cross_entropy, plain_cross_entropy
 
 Loss = Callable[..., tuple[Tensor, Tensor]]
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.layers.embedding_dropout import embed_dropping_words
+from regard.layers.dropout import embed_dropping_words
 
 
 def test_a_dropped_word_is_gone_everywhere_at_once_and_the_others_are_scaled() -> None:

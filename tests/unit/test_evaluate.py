@@ -7,7 +7,7 @@ import pytest
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.models.next_token import as_next_token
+from regard.models.gradient_next_token import as_next_token
 from regard.score.evaluate import Evaluation, evaluate
 
 

@@ -15,7 +15,7 @@ from tiny_seq2seq import VARIANTS, Pair, pairs, tiny_seq2seq
 import regard
 from regard.data.pair_batch import PairBatch
 from regard.errors import RegardError
-from regard.models.seq2seq import Seq2Seq, own_inputs
+from regard.models.seq2seq import Seq2Seq, write_own_inputs
 from regard.studies.exposure import Exposure, by_place, exposure_sentence, losses
 from regard.studies.table import study_config
 from regard.tasks.translation import TranslationRun
@@ -70,7 +70,7 @@ def test_until_the_texts_differ_both_losses_are_one_number(seed: int) -> None:
     pair = pairs(seed, [4, 2, 3], [5, 5, 5])
     encoded = model.encode(pair.source, pair.mask)
     with torch.no_grad():  # the reference is what the model writes, but for one word
-        read = own_inputs(model, encoded, pair.inputs, torch.ones_like(pair.inputs, dtype=torch.bool))
+        read = write_own_inputs(model, encoded, pair.inputs, torch.ones_like(pair.inputs, dtype=torch.bool))
         targets = read.roll(-1, dims=1)
         targets[:, 2] = (targets[:, 2] + 1) % 11
     read[:, 1:] = targets[:, :-1]

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from regard.kernels.gelu import gelu
 from regard.layers.feed_forward import FeedForward
-from regard.layers.gelu import gelu
 
 
 def unit(activation: str) -> FeedForward:

@@ -9,8 +9,9 @@ from regard.count.ngram import NgramModel
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate, generate_all
 from regard.errors import RegardError
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token
+from regard.models.next_token import NextToken
 
 Tiny = Callable[..., LanguageModel]
 GREEDY = SamplingConfig(temperature=0.0, max_tokens=6)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-
 from regard.comparison.width import matched
+from text_nats import text_nats
+
 from regard.errors import RegardError
 from regard.models.gpt2_config import GPT2Config
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 from regard.models.outline import outline_model
 from regard.models.table import build_model, model_config
 
@@ -78,7 +79,7 @@ def test_rows_beyond_the_vocabulary_have_no_part_in_any_probability(tiny_model: 
     assert logits.shape == (1, 5, 16)
     torch.testing.assert_close(logits[..., :11], cut(tokens)[0], rtol=0, atol=1e-14)
     mask = torch.ones(1, 4, dtype=torch.bool)
-    losses = [m.loss(tokens[:, :-1], tokens[:, 1:], mask)[0].item() for m in (padded, cut)]
+    losses = [text_nats(m, tokens[:, :-1], tokens[:, 1:], mask)[0].item() for m in (padded, cut)]
     assert abs(losses[0] - losses[1]) < 1e-12
 
 

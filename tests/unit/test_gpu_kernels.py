@@ -7,12 +7,15 @@ from torch import nn
 from regard.decode.beam import beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.decode.generate import generate_all
-from regard.layers.cross_entropy import chunked_cross_entropy, plain_cross_entropy
-from regard.layers.likeliest import likeliest
-from regard.layers.look_attention import look_attention, plain_look_attention
-from regard.layers.step_attention import plain_step_attention, step_attention
-from regard.layers.step_linear import plain_step_linear, step_linear
-from regard.layers.step_norm import plain_step_norm, step_norm
+from regard.kernels.argmax import argmax
+from regard.kernels.cross_entropy import chunked_cross_entropy, plain_cross_entropy
+from regard.kernels.step_attention import (
+    plain_step_attention,
+    plain_step_cross_attention,
+    step_attention,
+    step_cross_attention,
+)
+from regard.kernels.step_linear import plain_step_linear, plain_step_norm, step_linear, step_norm
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
 from regard.models.seq2seq_assemblies import seq2seq
@@ -80,12 +83,12 @@ def test_a_sum_and_its_norm_equal_the_plain_ones(has_sum: bool) -> None:
 
 
 @pytest.mark.parametrize("V", [7, 8192, 50257])
-def test_the_likeliest_is_the_first_of_the_largest(V: int) -> None:
+def test_the_argmax_is_the_first_of_the_largest(V: int) -> None:
     torch.manual_seed(0)
     logits = torch.randint(100, (5, V + 3), device=GPU).float()[:, :V]
     logits[1] = 0.0
     first = [row.index(max(row)) for row in logits.tolist()]
-    assert likeliest(logits).tolist() == first
+    assert argmax(logits).tolist() == first
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm"])
@@ -125,9 +128,9 @@ def test_attention_to_entries_equals_the_plain_one(S: int) -> None:
     q = torch.randn(R, 1, N, K, device=GPU).transpose(1, 2)
     is_there = torch.arange(S, device=GPU) < torch.randint(1, S + 1, (B, 1), device=GPU)
     of = torch.randint(B, (R,), device=GPU)
-    plain = plain_look_attention(q, k, v, is_there, of)
-    torch.testing.assert_close(look_attention(q, k, v, is_there, of), plain, rtol=0, atol=1e-5)
-    whole = look_attention(q, k.contiguous(), v.contiguous(), is_there, of)
+    plain = plain_step_cross_attention(q, k, v, is_there, of)
+    torch.testing.assert_close(step_cross_attention(q, k, v, is_there, of), plain, rtol=0, atol=1e-5)
+    whole = step_cross_attention(q, k.contiguous(), v.contiguous(), is_there, of)
     torch.testing.assert_close(whole, plain, rtol=0, atol=1e-5)
 
 
@@ -153,8 +156,8 @@ def test_replayed_translations_are_the_usual_ones(changes: dict[str, object]) ->
         source = torch.randint(1, 50, (B, S), device=GPU)
         mask = torch.arange(S, device=GPU) < torch.randint(1, S + 1, (B, 1), device=GPU)
         found = []
-        for is_still in (False, True):
-            writer = Translating(model, is_still=is_still)
+        for is_static in (False, True):
+            writer = Translating(model, is_static=is_static)
             log_probs, state = writer.begin(source, mask, None, 40)
             limits = [40 - 3 * i for i in range(B)]
             found.append(beam_search(writer, log_probs, state, BeamConfig(beam=4), max_lengths=limits, stop=0))

@@ -3,9 +3,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from text_nats import text_nats
 
 from regard.errors import RegardError
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import BagConfig
 from regard.models.language_model import LanguageModel
 from regard.models.table import build_model
@@ -32,7 +33,7 @@ def test_logits_are_the_head_on_what_the_mixer_made() -> None:
 
 def test_loss_is_a_sum_of_nats_and_a_count_of_real_tokens() -> None:
     ids, targets = torch.tensor([[0, 1, 1]]), torch.tensor([[0, 1, 0]])
-    nats, n_tokens, _ = two_words().loss(ids, targets, torch.tensor([[True, True, False]]))
+    nats, n_tokens, _ = text_nats(two_words(), ids, targets, torch.tensor([[True, True, False]]))
     expected = math.log(2) + math.log(1 + math.exp(-1))  # logits 1 1, then 0.5 1.5
     assert n_tokens.item() == 2
     assert abs(nats.item() - expected) < 1e-15
@@ -56,12 +57,12 @@ def test_an_untied_head_is_what_predicts(tiny_model: Tiny) -> None:
     torch.nn.init.zeros_(model.head)  # type: ignore[arg-type]
     logits, _ = model(torch.tensor([[1, 2, 3]]))
     assert (logits == 0).all()
-    nats, _, _ = model.loss(torch.tensor([[1, 2]]), torch.tensor([[2, 3]]), torch.ones(1, 2, dtype=torch.bool))
+    nats, _, _ = text_nats(model, torch.tensor([[1, 2]]), torch.tensor([[2, 3]]), torch.ones(1, 2, dtype=torch.bool))
     assert abs(nats.item() - 2 * math.log(11)) < 1e-12
 
 
 def test_taps_are_there_only_when_a_record_is(tiny_model: Tiny) -> None:
-    model, record, ids = tiny_model("lstm"), Record(), torch.tensor([[1, 2, 3]])
+    model, record, ids = tiny_model("lstm"), Taps(), torch.tensor([[1, 2, 3]])
     logits, _ = model(ids, None, record)
     assert record["embedding"].shape == record["hidden"].shape == (1, 3, 8)
     assert torch.equal(record["logits"], logits)
@@ -70,8 +71,8 @@ def test_taps_are_there_only_when_a_record_is(tiny_model: Tiny) -> None:
     assert list(attended) == ["layers.0.attention", "layers.1.attention"]
 
 
-def tiny_record(model: LanguageModel) -> Record:
-    record = Record()
+def tiny_record(model: LanguageModel) -> Taps:
+    record = Taps()
     model(torch.tensor([[1, 2, 3]]), None, record)
     return record
 

@@ -1,8 +1,8 @@
 import torch
 from torch import nn
 
-from regard.layers.locked_dropout import LockedDropout, sequence_dropout
-from regard.layers.lstm import LSTM
+from regard.layers.dropout import LockedDropout, sequence_dropout
+from regard.layers.recurrent import RecurrentLayer
 from regard.mixers.recurrent import Recurrent
 
 
@@ -36,7 +36,7 @@ def test_every_call_draws_again_and_evaluation_drops_nothing() -> None:
 
 def test_a_variational_stack_locks_the_mask_between_layers_and_on_the_output() -> None:
     torch.manual_seed(0)
-    stack = Recurrent([LSTM(6, 6), LSTM(6, 6)], 0.5, is_variational=True)
+    stack = Recurrent([RecurrentLayer("lstm", 6, 6), RecurrentLayer("lstm", 6, 6)], 0.5, is_variational=True)
     seen = []
     stack.layers[1].register_forward_pre_hook(lambda module, given: seen.append(given[0]))
     y, _ = stack(torch.randn(4, 9, 6))

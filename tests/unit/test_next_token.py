@@ -7,10 +7,9 @@ import torch
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.models.count_next_token import CountNextToken
-from regard.models.gradient_next_token import GradientNextToken, windows
+from regard.models.gradient_next_token import GradientNextToken, as_next_token, windows
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken, as_next_token, context_length
+from regard.models.next_token import CountNextToken, NextToken, context_length
 
 Tiny = Callable[..., LanguageModel]
 STREAM = np.array([1, 2, 3, 0, 1, 2, 2, 0, 3, 3, 1, 0])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.layers.past_attention import along_band, off_band, past_average, past_scores, past_weights, past_windows
-from regard.layers.scores import Dot
+from regard.layers.scores import Score
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -28,7 +28,7 @@ def test_the_band_in_blocks_equals_full_attention_under_a_mask(n_memory: int, T:
     rows, columns = torch.arange(T)[:, None], torch.arange(n_memory + T)
     is_band = (columns >= rows) & (columns < rows + n_memory)
     expected = (q @ k.transpose(1, 2)).masked_fill(~is_band, -torch.inf).softmax(dim=-1)
-    log_a, _ = past_weights(past_scores(Dot(6), q, k, n_memory), torch.ones(2, T, n_memory, dtype=torch.bool))
+    log_a, _ = past_weights(past_scores(Score("dot", 6), q, k, n_memory), torch.ones(2, T, n_memory, dtype=torch.bool))
     torch.testing.assert_close(off_band(log_a.exp()), expected, **EXACT)
     torch.testing.assert_close(past_average(log_a.exp(), k), expected @ k, **EXACT)
 

@@ -19,8 +19,8 @@ from regard.data.pictures import Pictures
 from regard.errors import RegardError
 from regard.layers.patches import GridPositions, cut_patches
 from regard.layers.picture_convolution import InvertedResidual, PictureConvolution, ResidualBlock
-from regard.layers.record import Record
-from regard.models.picture_config import (
+from regard.layers.taps import Taps
+from regard.models.captioner_config import (
     PICTURE_CONFIGS,
     ConvolutionPictureConfig,
     EfficientNetPictureConfig,
@@ -167,7 +167,7 @@ def test_an_encoder_gives_a_vector_for_every_place_and_counts_its_cost(kind: str
     encoder, B = encoder_of(kind), 3
     assert isinstance(encoder, PictureEncoder)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        states = encoder(drawn(encoder, B), Record())
+        states = encoder(drawn(encoder, B), Taps())
     assert encoder.grid == GRIDS[kind]
     assert states.shape == (B, encoder.grid[0] * encoder.grid[1], 12)
     assert encoder.flops_per_picture() * B == counter.get_total_flops()
@@ -185,7 +185,7 @@ def test_pictures_of_a_batch_do_not_know_each_other(kind: str) -> None:
 @KINDS
 def test_recording_changes_nothing_and_keeps_the_states(kind: str) -> None:
     encoder = encoder_of(kind)
-    pictures, record = drawn(encoder), Record()
+    pictures, record = drawn(encoder), Taps()
     states = encoder(pictures, record)
     torch.testing.assert_close(encoder(pictures), states, **EXACT)
     assert record["states"] is states

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.layers.bridge import Bridge, mean_state
-from regard.models.picture_config import ConvolutionPictureConfig, PatchPictureConfig
+from regard.models.captioner_config import ConvolutionPictureConfig, PatchPictureConfig
 from regard.models.picture_encoder import picture_encoder, source_of
 from regard.models.seq2seq_assemblies import conditional_language_model
 from regard.models.seq2seq_config import Seq2SeqConfig

@@ -7,16 +7,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.layers.elman import Elman
-from regard.layers.gru import GRU
-from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps
 
-PATHS = pytest.mark.parametrize("record", [None, Record], ids=["fused", "plain"])
-Path = Callable[[], Record] | None
+PATHS = pytest.mark.parametrize("record", [None, Taps], ids=["fused", "plain"])
+Path = Callable[[], Taps] | None
 
 
-def with_weights(layer: Elman | GRU | LSTM, from_x: list[float], from_h: list[float], b: list[float]) -> None:
+def with_weights(layer: RecurrentLayer, from_x: list[float], from_h: list[float], b: list[float]) -> None:
     """One number a gate; the second bias is zero."""
     W, U, b_x, b_h = layer.kernel.all_weights[0]
     with torch.no_grad():
@@ -38,7 +36,7 @@ def sigmoid(x: float) -> float:
 
 @PATHS
 def test_elman_adds_input_and_past_and_squashes(record: Path) -> None:
-    layer = Elman(1, 1).double()
+    layer = RecurrentLayer("rnn", 1, 1).double()
     with_weights(layer, [2.0], [0.5], [0.1])
     y, (h,) = layer(column(1.0, -1.0), (number(0.4),), record and record())
     first = math.tanh(2.0 * 1.0 + 0.5 * 0.4 + 0.1)
@@ -49,7 +47,7 @@ def test_elman_adds_input_and_past_and_squashes(record: Path) -> None:
 
 @PATHS
 def test_lstm_forgets_writes_and_shows_by_its_gates(record: Path) -> None:
-    layer = LSTM(1, 1).double()
+    layer = RecurrentLayer("lstm", 1, 1).double()
     with_weights(layer, [0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.0, 1.0, 0.0, 0.0])  # i, f, g, o
     h0, c0, x = 0.3, -0.2, 2.0
     i, f = sigmoid(0.1 * x + 0.5 * h0), sigmoid(0.2 * x + 0.6 * h0 + 1)
@@ -63,35 +61,35 @@ def test_lstm_forgets_writes_and_shows_by_its_gates(record: Path) -> None:
 
 @PATHS
 def test_gru_with_zero_weights_halves_its_state(record: Path) -> None:
-    layer = GRU(1, 1).double()
+    layer = RecurrentLayer("gru", 1, 1).double()
     with_weights(layer, [0.0] * 3, [0.0] * 3, [0.0] * 3)  # r = z = 1/2, n = 0
     _, (h,) = layer(column(5.0), (number(0.5),), record and record())
     assert h.item() == 0.25
 
 
 def test_gru_resets_what_the_candidate_sees_of_the_past() -> None:
-    layer = GRU(1, 1).double()
+    layer = RecurrentLayer("gru", 1, 1).double()
     with_weights(layer, [-100.0, -100.0, 1.0], [0.0, 0.0, 50.0], [0.0] * 3)  # r = z = 0: a state is only its input
     _, (h,) = layer(column(1.0), (number(0.5),))
     assert abs(h.item() - math.tanh(1.0)) < 1e-15
 
 
 def test_a_young_lstm_remembers() -> None:
-    layer = LSTM(3, 4)
+    layer = RecurrentLayer("lstm", 3, 4)
     _, _, b, b_too = layer.kernel.all_weights[0]
     assert (b + b_too)[4:8].tolist() == [1.0] * 4
 
 
 def test_taps_are_the_gates_of_the_equations() -> None:
-    lstm, gru = Record(), Record()
+    lstm, gru = Taps(), Taps()
     x = torch.randn(2, 3, 4)
-    layer = LSTM(4, 5)
+    layer = RecurrentLayer("lstm", 4, 5)
     y, _ = layer(x, layer.start(2, x), lstm)
     i, f, g, o = (lstm[f"gates.{name}"] for name in ("input", "forget", "candidate", "output"))
     c = lstm["cell"]
     torch.testing.assert_close(c[:, 1:], f[:, 1:] * c[:, :-1] + i[:, 1:] * g[:, 1:])
     torch.testing.assert_close(y, o * c.tanh())
-    second = GRU(4, 5)
+    second = RecurrentLayer("gru", 4, 5)
     y, _ = second(x, second.start(2, x), gru)
     z, n = gru["gates.update"], gru["gates.candidate"]
     torch.testing.assert_close(y[:, 1:], (1 - z[:, 1:]) * n[:, 1:] + z[:, 1:] * y[:, :-1])
@@ -99,14 +97,18 @@ def test_taps_are_the_gates_of_the_equations() -> None:
 
 
 def test_layers_hold_only_the_kernels_weights() -> None:
-    for layer, kernel in ((Elman(3, 4), nn.RNN(3, 4)), (GRU(3, 4), nn.GRU(3, 4)), (LSTM(3, 4), nn.LSTM(3, 4))):
+    for layer, kernel in (
+        (RecurrentLayer("rnn", 3, 4), nn.RNN(3, 4)),
+        (RecurrentLayer("gru", 3, 4), nn.GRU(3, 4)),
+        (RecurrentLayer("lstm", 3, 4), nn.LSTM(3, 4)),
+    ):
         assert [tuple(p.shape) for p in layer.parameters()] == [tuple(p.shape) for p in kernel.parameters()]
 
 
-@pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
-def test_a_layer_has_a_shape_where_there_is_no_memory(kind: type[Elman] | type[GRU] | type[LSTM]) -> None:
+@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
+def test_a_layer_has_a_shape_where_there_is_no_memory(kind: str) -> None:
     """The size of a run is estimated on the meta device; dropped weights go another way than whole ones."""
-    layer = kind(3, 4, p_weight=0.5).to("meta")
+    layer = RecurrentLayer(kind, 3, 4, p_weight=0.5).to("meta")
     x = torch.zeros(2, 5, 3, device="meta")
     y, _ = layer(x, layer.start(2, x))
     assert y.shape == (2, 5, 4)

@@ -6,8 +6,8 @@ from torch import Tensor
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import Decoded, generate_all, sample_texts
 from regard.errors import RegardError
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 
 GREEDY = SamplingConfig(temperature=0.0)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_pairs import GRID, tiny_pair_model, tiny_prepared, tiny_task
 from torch import Tensor
 
-from regard.mixers import mixer as mixers
+from regard.mixers.mixer import select_positions
 from regard.models.seq2seq import Seq2Seq
 from regard.training.scheduled_sampling import own_words, share_of_true_words, steepness
 from regard.training.teaching_config import DECAYS, TeachingConfig
@@ -123,7 +123,7 @@ def test_at_share_zero_it_is_free_running(variant: str) -> None:
     for t in range(inputs.shape[1]):
         h, state = model.hidden(token, encoded, state)
         nats = nats + model.nats_of(h, targets[:, t : t + 1], mask[:, t : t + 1])[0]
-        token = model.log_probs(mixers.positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
+        token = model.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
     plain = nats.detach(), gradients(model, nats)
     check_same(taught(model, prepared, mode="free", smoothing=0.0), plain)
     late = {"mode": "scheduled", "decay": "linear", "n_half": 1}

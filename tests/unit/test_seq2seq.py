@@ -8,9 +8,9 @@ from tiny_seq2seq import TINY, V_SOURCE, VARIANTS, V, pairs, tiny_config, tiny_s
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.errors import RegardError
+from regard.layers.copying import UNK, Pointed
 from regard.layers.label_smoothing import above_mean_logit
-from regard.layers.record import Record
-from regard.models.pointer import UNK, Pointed
+from regard.layers.taps import Taps
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_assemblies import conditional_language_model, seq2seq, vaswani
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
@@ -80,7 +80,8 @@ def test_smoothed_nats_are_those_of_a_smoothed_target(smoothing: float, copies: 
     batch = pairs(1, [3, 4], [4, 2], copies)
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
     goal, nats = model.goal_of(h, batch.targets, batch.target_mask, smoothing)
-    log_p = model.target._logits(h.h if isinstance(h, Pointed) else h).log_softmax(dim=-1)
+    rows = h.h if isinstance(h, Pointed) else h
+    log_p = torch.nn.functional.linear(rows, model.target.output_weight, model.target.bias).log_softmax(dim=-1)
     expected = (1 - smoothing) * model.nats_each(h, batch.targets) - smoothing * log_p.mean(dim=-1)
     torch.testing.assert_close(goal, expected[batch.target_mask].sum(), **EXACT)
     plain, count = model.nats_of(h, batch.targets, batch.target_mask)
@@ -100,12 +101,13 @@ def test_copying_shares_probability_between_vocabulary_and_source() -> None:
     model = tiny_seq2seq(encoder="gru", decoder="gru", attention="dot", copies=True)
     source, mask = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[True, True, True, False]])
     words = torch.tensor([[5, 12, 5, -1]])
-    record = Record()
+    record = Taps()
     log_probs = model(source, mask, torch.tensor([[0, 12]]), words, record)
     assert log_probs.shape == (1, 2, 13)
     a = record["layers.1.cross_attention"][0, 0]
     g = record["gates.vocabulary"][0, :, 0]
-    p = model.target._logits(record["hidden"]).softmax(dim=-1)[0]
+    target = model.target
+    p = torch.nn.functional.linear(record["hidden"], target.output_weight, target.bias).softmax(dim=-1)[0]
     for t in range(2):
         for w in range(13):
             copied = sum(float(a[t, i].detach()) for i in range(3) if int(words[0, i]) == w)
@@ -118,7 +120,7 @@ def test_what_looks_at_no_word_such_as_a_tag_is_made_from_the_vocabulary() -> No
     """g p(w) and a share a_0 of the rest, which nothing can be copied from: probabilities still sum to one."""
     model = tiny_seq2seq(encoder="gru", decoder="gru", attention="dot", copies=True)
     source, mask, inputs = torch.tensor([[1, 2, 3]]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([[0, 4]])
-    all_words, tagged = Record(), Record()
+    all_words, tagged = Taps(), Taps()
     model(source, mask, inputs, torch.tensor([[6, 5, 12]]), all_words)
     log_probs = model(source, mask, inputs, torch.tensor([[-1, 5, 12]]), tagged)
     torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(1, 2, dtype=torch.float64), **EXACT)
@@ -161,7 +163,7 @@ def test_a_bag_cannot_tell_the_order_of_the_source_and_others_can(decoder: str) 
 
 
 def test_taps_have_public_names_and_the_shapes_of_their_layers() -> None:
-    batch, record = pairs(0, [4, 2], [3, 3]), Record()
+    batch, record = pairs(0, [4, 2], [3, 3]), Taps()
     tiny_seq2seq()(batch.source, batch.mask, batch.inputs, None, record)
     shapes = {name: tuple(record[name].shape) for name in record}
     for layer in (0, 1):
@@ -169,7 +171,7 @@ def test_taps_have_public_names_and_the_shapes_of_their_layers() -> None:
         assert shapes[f"layers.{layer}.attention"] == (2, 2, 3, 3)
         assert shapes[f"layers.{layer}.cross_attention"] == (2, 2, 3, 4)
         assert (record[f"layers.{layer}.cross_attention"][1, :, :, 2:] == 0).all()
-    record = Record()
+    record = Taps()
     tiny_seq2seq(encoder="lstm", decoder="lstm", input_feeding=True)(
         batch.source, batch.mask, batch.inputs, None, record
     )
@@ -198,7 +200,7 @@ def test_flops_are_those_of_the_products_counted() -> None:
             continue  # torch counts nothing inside its CPU kernels
         model, batch = tiny_seq2seq(**changes), pairs(0, [5], [5], bool(changes.get("copies")))
         with FlopCounterMode(display=False) as counter:
-            model(batch.source, batch.mask, batch.inputs, batch.words, Record())
+            model(batch.source, batch.mask, batch.inputs, batch.words, Taps())
         assert counter.get_total_flops() == model.flops_per_pair(5, 5)
 
 
@@ -208,7 +210,7 @@ def test_flops_of_recurrent_models_are_counted_step_by_step(score: str, feeding:
     changes = {"encoder": "gru", "decoder": "lstm", "attention": score, "input_feeding": feeding}
     model, batch = tiny_seq2seq(**changes), pairs(0, [5], [4])
     with FlopCounterMode(display=False) as counter:
-        model(batch.source, batch.mask, batch.inputs, batch.words, Record())
+        model(batch.source, batch.mask, batch.inputs, batch.words, Taps())
     assert counter.get_total_flops() == model.flops_per_pair(5, 4)
 
 

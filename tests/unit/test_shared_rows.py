@@ -4,11 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_seq2seq import pairs, tiny_seq2seq
 
-from regard.layers.attention import with_room
-from regard.layers.cross_attention import CrossAttention
-from regard.layers.shared_rows import Shared
+from regard.kernels.kv_cache import KVCache
+from regard.kernels.state import Shared, reorder
+from regard.layers.cross_attention import CrossAttention, SourceKeysAndValues
 from regard.layers.source_attention import SourceAttention
-from regard.mixers.mixer import reorder
 from regard.models.seq2seq_next_token import Translating
 
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -51,8 +50,10 @@ OWN = torch.tensor([0, 0, 0, 1, 1, 1])
 def test_cross_attention_to_a_shared_source_equals_that_to_copies(wants_weights: bool) -> None:
     attention = CrossAttention(6, 2).double()
     states, x = drawn(2, 4, 6), drawn(6, 2, 6)
-    shared = attention(x, attention.keys_and_values(states), MASK, None, wants_weights)
-    copied = attention(x, attention.keys_and_values(states[OWN]), MASK[OWN], None, wants_weights)
+    shared, copied = (
+        attention(x, SourceKeysAndValues(*attention.keys_and_values(s), mask), None, wants_weights)
+        for s, mask in ((states, MASK), (states[OWN], MASK[OWN]))
+    )
     torch.testing.assert_close(shared, copied, **EXACT)
 
 
@@ -82,12 +83,12 @@ def test_hypotheses_of_shared_sources_are_written_as_those_of_their_own(changes:
 
 def test_a_full_cache_grows_and_keeps_what_it_holds() -> None:
     keys, values = drawn(1, 2, 4, 3), drawn(2, 2, 4, 3)[:1]
-    cache = (keys, values, 3)
-    assert with_room(cache, 1) is cache
-    longer, _, n = with_room(cache, 2)
+    cache = KVCache(keys, values, 3)
+    assert cache.with_room(1) is cache
+    longer, _, n = cache.with_room(2)
     assert (longer.shape[2], n) == (8, 3)
     torch.testing.assert_close(longer[:, :, :4], keys, **EXACT)
-    assert with_room(cache, 12)[0].shape[2] == 15
+    assert cache.with_room(12).keys.shape[2] == 15
 
 
 def test_a_target_longer_than_the_first_cache_is_written_as_if_read_at_once() -> None:

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
+from regard.kernels.kv_cache import KVCache, StaticKVCache
+from regard.kernels.state import tensors_of
+from regard.kernels.static_state import count_on_device, count_on_host, move_to
+from regard.kernels.step_attention import fits_kernel
 from regard.layers.attention import MultiHeadAttention
-from regard.layers.step_attention import fits_kernel
-from regard.mixers import mixer as mixers
 from regard.mixers.config import LSTMConfig, TransformerConfig
-from regard.models.captured_step import with_counts, with_counts_on_device
 from regard.models.table import build_model
 
 CPU = torch.device("cpu")
@@ -23,7 +24,7 @@ def test_attention_with_a_count_on_the_device_equals_attention_with_a_number(n_b
         _, plain = layer(x[:, :n_before], plain)
         counted = plain
     count = torch.tensor([n_before])
-    counted = counted[0].clone(), counted[1].clone(), count
+    counted = StaticKVCache(counted.keys.clone(), counted.values.clone(), count)
     for t in range(n_before, n_before + 3):
         y, plain = layer(x[:, t : t + 1], plain)
         z, counted = layer(x[:, t : t + 1], counted)
@@ -40,29 +41,27 @@ def test_a_transformer_step_with_counts_on_the_device_equals_the_plain_one(posit
     with torch.no_grad():
         _, plain = model.hidden(ids[:, :4], model.start(3, 9))
         _, again = model.hidden(ids[:, :4], model.start(3, 9))
-        counted = with_counts_on_device(again, CPU)
+        counted = count_on_device(again, CPU)
         for t in range(4, 7):
             h, plain = model.hidden(ids[:, t : t + 1], plain)
-            g, after = model.hidden(ids[:, t : t + 1], counted)
+            g, after = model.step(ids[:, t : t + 1], counted)
             torch.testing.assert_close(g, h, rtol=0, atol=1e-14)
-            for here, new in zip(mixers.tensors_of(counted), mixers.tensors_of(after), strict=True):
-                if here.data_ptr() != new.data_ptr():
-                    here.copy_(new)
-    assert with_counts(counted, 7)[0] == 7
+            move_to(counted, after)
+    assert count_on_host(counted, 7).n == 7
 
 
 def test_equal_counts_are_one_tensor_and_come_back_as_numbers() -> None:
     keys = torch.zeros(2, 3)
-    moved = with_counts_on_device((4, ((keys, keys, 4), (keys, keys, 4))), CPU)
-    assert moved[0] is moved[1][0][2] is moved[1][1][2]
+    moved = count_on_device((4, (KVCache(keys, keys, 4), KVCache(keys, keys, 4))), CPU)
+    assert moved[0] is moved[1][0].n is moved[1][1].n
     assert moved[0].tolist() == [4]
-    assert with_counts(moved, 6) == (6, ((keys, keys, 6), (keys, keys, 6)))
+    assert count_on_host(moved, 6) == (6, (KVCache(keys, keys, 6), KVCache(keys, keys, 6)))
 
 
 def test_a_recurrent_state_has_no_counts() -> None:
     model = build_model("lstm", LSTMConfig(d_model=4), 11)
     state = model.start(2, 5)
-    for before, after in zip(mixers.tensors_of(state), mixers.tensors_of(with_counts(state, 3)), strict=True):
+    for before, after in zip(tensors_of(state), tensors_of(count_on_host(state, 3)), strict=True):
         assert before is after
 
 

@@ -14,10 +14,10 @@ from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.layers.attention import plain_attention
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
+from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
-from regard.models.next_token import as_next_token
 from regard.models.table import build_model
 from regard.report.study import plots_of, render_study, y_limits
 from regard.studies import ab, cost
@@ -329,7 +329,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_the_key_of_the_study(monkeypatch:
 def test_what_is_timed_is_the_causal_attention_of_the_models() -> None:
     x = torch.randn(1, 6, 4)
     forward, _ = LAYERS[1].make(4, CostConfig(), torch.device("cpu"))
-    expected = plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Record())
+    expected = plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Taps())
     assert torch.allclose(forward(x), expected, rtol=0, atol=1e-6)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.layers.target_log_prob import chunked_log_probs, plain_log_probs
+from regard.kernels.cross_entropy import chunked_log_probs, plain_log_probs
 
 N, D, V = 13, 4, 9
 

@@ -13,7 +13,7 @@ from tiny_captions import SIZE, tiny_captioner, tiny_captions
 from tiny_seq2seq import VARIANTS, V, pairs, tiny_seq2seq
 
 from regard.errors import RegardError
-from regard.layers.record import Record
+from regard.layers.taps import Taps
 from regard.lens.trace import Trace, trace
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
@@ -34,7 +34,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 def recorded(model: torch.nn.Module, *inputs: Any) -> dict[str, torch.Tensor]:
     """What the model keeps where it is handed a record."""
-    record = Record()
+    record = Taps()
     model(*inputs, record=record)
     return {name: record[name] for name in record}
 
@@ -68,7 +68,7 @@ def test_a_block_inside_another_records_into_both(model: Any) -> None:
 
 
 def test_a_record_of_the_callers_own_is_filled_too(model: Any) -> None:
-    own = Record()
+    own = Taps()
     with trace(model) as record:
         model(torch.tensor([[0, 3, 1]]), None, own)
     assert set(own) == set(record)

@@ -4,19 +4,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.layers.elman import Elman
-from regard.layers.fused_recurrence import in_one_buffer
-from regard.layers.gru import GRU
-from regard.layers.lstm import LSTM
-from regard.layers.record import Record
+from regard.kernels.fused_recurrence import in_one_buffer
+from regard.layers.recurrent import RecurrentLayer
+from regard.layers.taps import Taps
 
-KINDS = pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
+KINDS = pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 B, T, D, H = 3, 6, 4, 5
 
 
 def made(kind: Any, p_weight: float) -> tuple[Any, Tensor, Any]:
     torch.manual_seed(0)
-    layer = kind(D, H, p_weight).double()
+    layer = RecurrentLayer(kind, D, H, p_weight).double()
     x = torch.randn(B, T, D, dtype=torch.float64)
     return layer, x, layer.start(B, x)
 
@@ -39,7 +37,7 @@ def test_both_paths_draw_one_mask_a_pass_and_agree(kind: Any) -> None:
     """Two draws a pass would leave the random numbers elsewhere; a mask a step would give another result."""
     layer, x, state = made(kind, 0.4)
     results = []
-    for record in (None, Record()):
+    for record in (None, Taps()):
         torch.manual_seed(5)
         y, after = layer(x, state, record)
         results.append((y, *after, torch.rand(1)))
@@ -75,12 +73,12 @@ def test_dropped_weights_get_no_gradient(kind: Any) -> None:
 def test_nothing_is_dropped_in_evaluation(kind: Any) -> None:
     layer, x, state = made(kind, 0.4)
     plain, _, _ = made(kind, 0.0)
-    for record in (None, Record()):
+    for record in (None, Taps()):
         assert torch.equal(layer.eval()(x, state, record)[0], plain.eval()(x, state, record)[0])
 
 
 def test_one_buffer_holds_all_matrices_and_then_all_biases_and_passes_gradients_on() -> None:
-    layers = [LSTM(D, H), LSTM(H, H)]
+    layers = [RecurrentLayer("lstm", D, H), RecurrentLayer("lstm", H, H)]
     given = [layer.weights() for layer in layers]
     flat = in_one_buffer(given, given[0][0].dtype)
     order = [flat[0][0], flat[0][1], flat[1][0], flat[1][1], flat[0][2], flat[0][3], flat[1][2], flat[1][3]]

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-
 from regard.comparison.width import matched, n_parameters
+
 from regard.errors import RegardError
 from regard.models.table import MODELS, build_model, model_config
 
