@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from regard.systems.comparing import compare_runs
+from regard.systems.result import SystemsComparison
 from tiny_captions import write_pictures
 from tiny_pairs import TEXTS as SHORT
 from tiny_pairs import write_pairs
@@ -19,8 +21,6 @@ import regard as package
 from regard import api
 from regard.errors import RegardError
 from regard.score.translation import bleu, chrf
-from regard.systems.comparing import compare_runs
-from regard.systems.result import SystemsComparison
 from regard.training.weights import read_tensors, write_weights
 
 Regard = Callable[..., Any]

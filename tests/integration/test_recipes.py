@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from regard.comparison.plan import comparison_plan
 from tiny_captions import write_pictures
 from tiny_gpt2 import write_hf_folder
 
 from regard import api
-from regard.comparison.plan import comparison_plan
 from regard.config import read_yaml
 from regard.models.table import models_for
 from regard.run.folder import load_config

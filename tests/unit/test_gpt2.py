@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-
 from regard.comparison.width import matched
+
 from regard.errors import RegardError
 from regard.models.gpt2_config import GPT2Config
 from regard.models.language_model import LanguageModel
