@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
-from regard.comparison.rank import ranked_comparison
-from regard.comparison.result import (
+
+from regard.compare.rank import put_in_order
+from regard.compare.result import (
     Comparison,
-    ContenderResult,
+    Contender,
     CurvePoint,
     Failure,
-    PositionPoint,
-    SeedResult,
+    RunResult,
+    Score,
     Setup,
-    Span,
-    TokenizerFacts,
+    Training,
 )
-
-from regard.lens.views import AttentionView, CellTrace, CellView
+from regard.lens.views import AttentionView, CellTrace, CellView, PositionPoint, Span, Views
+from regard.score.bootstrap import explain, score_with_interval
+from regard.score.judges import BitsPerByte
 
 PASSAGE = """If the iterable is empty, return an empty list. The optional key argument specifies
 a function of one argument that is used to extract a comparison key from each
@@ -65,6 +67,10 @@ SAMPLES = {
 }
 
 
+BLOCK_BYTES = (4096,) * 40
+JUDGE = BitsPerByte(BLOCK_BYTES)
+
+
 def made_up_comparison(
     names: tuple[str, ...] = ("ngram", "window", "rnn", "lstm", "transformer"),
     *,
@@ -75,107 +81,125 @@ def made_up_comparison(
     lossy: tuple[str, ...] = (),
 ) -> Comparison:
     rng = np.random.default_rng(0)
-    block_bytes = (4096,) * 40
     hardness = rng.normal(1.0, 0.12, size=40)
-    contenders = [
-        _contender(name, n_seeds, hardness, block_bytes, passage, rng, name in failing, name in lossy) for name in names
-    ]
+    contenders, counts = [], {}
+    for name in names:
+        contender, counted = _contender(name, n_seeds, hardness, passage, rng, name in lossy)
+        if name in failing:
+            reason = "the loss became NaN at step 320"
+            failures = tuple(Failure(seed=s, reason=reason) for s in range(n_seeds))
+            nothing = {"runs": (), "score": None, "curve": (), "valid": None, "views": Views()}
+            contender = replace(contender, failures=failures, **nothing)
+        else:
+            counts[name] = counted
+        contenders.append(contender)
+    interval, test = explain(JUDGE, 40, n_seeds, "blocks of text")
     setup = Setup(
-        data={"train": ["python-docs"]},
-        data_hash="9f2c1a77b0de4431" * 4,
-        n_train_bytes=4_350_000,
-        n_valid_bytes=240_000,
-        n_test_bytes=238_000,
-        block_bytes=block_bytes,
-        budget="2 min",
-        n_parameters=1_000_000,
-        seeds=tuple(range(n_seeds)),
-        n_batch=16,
-        n_context=128,
+        task="language-model",
+        items="blocks of text",
+        metric="bits per byte",
+        is_higher_better=False,
+        signature=JUDGE.signature,
+        other_signatures={},
+        watched="bits per byte",
+        is_watched_upwards=False,
+        data="the test split of python-docs: 164kB in 40 blocks",
+        data_hash="9f2c1a77b0de4431" * 2,
+        n_tested=40,
+        n_left_out=0,
+        decoding="",
+        interval=interval,
+        test=test,
+        needs_seeds=True,
+        training=Training(
+            data="python-docs: 4.35M tokens to train on, 240k tokens to watch, 238k tokens to test on",
+            budget="2 min",
+            n_parameters=1_000_000,
+            seeds=tuple(range(n_seeds)),
+            batch="the same data in the same order and batches for every contender (n_batch 16, n_context 128)",
+            seconds=1894.0,
+        ),
+        passage=passage,
         prompt=prompt,
         sampling="temperature 0.8, top-p 0.95, seed 0",
-        passage=passage,
+        notes=(),
         versions={"regard": "0.1.0", "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"},
         hardware="2 cores of an x86_64 CPU, 8 GB of memory",
         date="2026-03-14 15:09",
-        seconds=1894.0,
         command="regard compare ngram window rnn lstm transformer --data python-docs --budget 2min --seeds 3",
     )
-    return ranked_comparison(setup, contenders)
+    return put_in_order(contenders, counts, JUDGE, setup)
 
 
 def _contender(
-    name: str,
-    n_seeds: int,
-    hardness: np.ndarray,
-    block_bytes: tuple[int, ...],
-    passage: str,
-    rng: np.random.Generator,
-    is_failing: bool,
-    is_lossy: bool,
-) -> ContenderResult:
+    name: str, n_seeds: int, hardness: np.ndarray, passage: str, rng: np.random.Generator, is_lossy: bool
+) -> tuple[Contender, np.ndarray]:
+    """A contender with a score, and its counts (S, n, 2)."""
     final, start, speed, memory, cost = SHAPES[name]
-    tokens = tokenized(passage)
     is_count = name == "ngram"
-    seeds = []
+    runs, counts, curves = [], [], []
     for seed in range(1 if is_count else n_seeds):
         shift = 0.0 if is_count else float(rng.normal(0, 0.008))
-        nats = (final + shift) * hardness * np.array(block_bytes) * math.log(2) + rng.normal(0, 25, size=40)
+        nats = (final + shift) * hardness * np.array(BLOCK_BYTES) * math.log(2) + rng.normal(0, 25, size=40)
         n_tokens = 1_300_000 if is_count else int(5.2e6 * 1e6 / (cost + 1e6) * (1 + 0.02 * rng.random()))
         seconds = 3.1 if is_count else 120.0
         shares = [0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0] if is_count else [k / 24 for k in range(1, 25)]
-        curve = tuple(
-            CurvePoint(
-                tokens=int(n_tokens * p),
-                flops=3 * cost * n_tokens * p,
-                seconds=seconds * p,
-                bits_per_byte=final
-                + shift
-                + 0.03
-                + (start - final) * (0.04 / (p + 0.04 - 0.02)) ** (1 + speed) * 0.4
-                - (start - final) * (0.04 / 1.02) ** (1 + speed) * 0.4,
-            )
-            for p in shares
+        fall = [(start - final) * (0.04 / (p + 0.04 - 0.02)) ** (1 + speed) * 0.4 for p in shares]
+        end = (start - final) * (0.04 / 1.02) ** (1 + speed) * 0.4
+        bits = [final + shift + 0.03 + height - end for height in fall]
+        curves.append(
+            [(n_tokens * p, 3 * cost * n_tokens * p, seconds * p, b) for p, b in zip(shares, bits, strict=True)]
         )
-        seeds.append(
-            SeedResult(
-                seed=seed,
-                run=f"runs/{name}-seed{seed}",
-                n_parameters=1_003_000,
-                block_nats=tuple(float(v) for v in nats),
-                n_test_tokens=46_000,
-                train_tokens=n_tokens,
-                flops=3 * cost * n_tokens,
-                seconds=seconds,
-                highest_lr=None if is_count else 2e-3,
-                curve=curve,
-            )
-        )
-    positions = tuple(
-        PositionPoint(n_bytes_before=b, bits_per_byte=final + 0.9 * math.exp(-b / 6) + memory * math.exp(-b / 160))
-        for b in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+        counts.append(np.stack([nats, np.array(BLOCK_BYTES)], axis=1))
+        spent = {"tokens": n_tokens, "flops": 3 * cost * n_tokens, "seconds": seconds}
+        score = JUDGE.score(counts[-1].sum(axis=0))
+        runs.append(RunResult(run=f"runs/{name}-seed{seed}", seed=seed, score=score, **spent))
+    counted = np.stack(counts)
+    drawn = score_with_interval(JUDGE, counted)
+    lr = {"name": "adamw", "lr": 0.002, "is_fused": True}
+    model = {"order": 5} if is_count else {"d_model": 132, "n_layers": 2}
+    contender = Contender(
+        name=name,
+        model=name,
+        about=f"{name}, bpe 4,096",
+        config={"model": {"name": name, **model}, "optimizer": lr, "schedule": {"name": "cosine"}},
+        n_parameters=2_411_000 if is_count else 1_003_000,
+        size_note="as many n-grams as the text holds; not matched" if is_count else "",
+        is_comparable=not is_lossy,
+        has_seeds=not is_count,
+        runs=tuple(runs),
+        failures=(),
+        score=Score(value=drawn.score, low=drawn.low, high=drawn.high, others={"perplexity": 48.2}),
+        valid=float(np.mean([min(point[-1] for point in curve) for curve in curves])),
+        curve=tuple(_mean_point(step, points) for step, points in enumerate(zip(*curves, strict=True), start=1)),
+        views=_views(name, final, memory, passage, rng),
     )
+    return contender, counted
+
+
+def _mean_point(step: int, points: tuple[tuple[float, ...], ...]) -> CurvePoint:
+    tokens, flops, seconds, score = (float(np.mean(column)) for column in zip(*points, strict=True))
+    scores = [point[-1] for point in points]
+    return CurvePoint(
+        step=step, tokens=tokens, flops=flops, seconds=seconds, score=score, low=min(scores), high=max(scores)
+    )
+
+
+def _views(name: str, final: float, memory: float, passage: str, rng: np.random.Generator) -> Views:
+    tokens = tokenized(passage)
     surprise = tuple(
         Span(start=a, end=b, bits=float(max(0.05, rng.gamma(1.3, 2.4) * (b - a) ** 0.4 * final / 2.1)))
         for a, b in tokens
     )
-    texts = tuple(passage[a:b] for a, b in tokens)
-    return ContenderResult(
-        name=name,
-        model=name,
-        config={"order": 5} if is_count else {"d_model": 132, "n_layers": 2},
-        training={"optimizer": {"name": "adamw", "lr": None, "is_fused": True}, "schedule": {"name": "cosine"}},
-        tokenizer=TokenizerFacts(kind="bpe", vocab_size=4096, is_lossless=not is_lossy, hash="ab12" * 16),
-        n_parameters=2_411_000 if is_count else 1_003_000,
-        parameters_note="as many n-grams as the text holds; not matched" if is_count else "",
-        seeds=() if is_failing else tuple(seeds),
-        failures=tuple(Failure(seed=s, reason="the loss became NaN at step 320") for s in range(n_seeds)) * is_failing,
-        score=None,
-        sample="" if is_failing else SAMPLES.get(name, SAMPLES["lstm"]),
-        positions=() if is_failing else positions,
-        surprise=() if is_failing else surprise,
-        attention=_attention(texts[:34], rng) if name in ATTENDING and not is_failing else None,
-        cells=_cells(passage, tokens) if name in RECURRENT and not is_failing else None,
+    return Views(
+        sample=SAMPLES.get(name, SAMPLES["lstm"]),
+        positions=tuple(
+            PositionPoint(n_bytes_before=b, bits_per_byte=final + 0.9 * math.exp(-b / 6) + memory * math.exp(-b / 160))
+            for b in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+        ),
+        surprise=surprise,
+        attention=_attention(tuple(passage[a:b] for a, b in tokens)[:34], rng) if name in ATTENDING else None,
+        cells=_cells(passage, tokens) if name in RECURRENT else None,
     )
 
 

@@ -46,7 +46,9 @@ class ComparisonTable:
             yield _first_that_fits(self._candidates(), console, options)
             yield Text()
         if self.comparison.costs and self.comparison.ranked:
-            yield _first_that_fits([_costs(self.comparison, has) for has in (True, False)], console, options)
+            n = len(self.comparison.costs)
+            sizes = [(n, True), *((k, False) for k in range(n, 0, -1))]
+            yield _first_that_fits([_costs(self.comparison, *size) for size in sizes], console, options)
             yield Text()
         yield from (Text(note, style="dim") for note in notes(self.comparison))
         for contender in self.comparison.contenders:
@@ -124,12 +126,13 @@ def _size(contender: Contender) -> str:
     return size + ("*" if contender.size_note else "")
 
 
-def _costs(comparison: Comparison, has_time: bool) -> Table:
-    """The FLOPs, and the time, that each needed to first have a validation score."""
-    measure, order = comparison.setup.watched_measure, [c.name for c in comparison.contenders]
-    table = _new_table("to reach", *(measure.level(row.level) for row in comparison.costs))
+def _costs(comparison: Comparison, n_levels: int, has_time: bool) -> Table:
+    """The FLOPs, and the time, that each needed to first have one of the hardest validation scores."""
+    order, rows = [c.name for c in comparison.contenders], comparison.costs[-n_levels:]
+    head = f"to reach {comparison.setup.watched_measure.short_name}"
+    table = _new_table(head, *(f"{row.level:g}" for row in rows))
     for name in comparison.ranking:
-        costs = ((row.flops[order.index(name)], row.seconds[order.index(name)]) for row in comparison.costs)
+        costs = ((row.flops[order.index(name)], row.seconds[order.index(name)]) for row in rows)
         table.add_row(name, *(cost_text(flops, seconds, ", ", has_time) for flops, seconds in costs))
     return table
 

@@ -8,14 +8,14 @@ import pytest
 from in_browser import NEEDS_CHROMIUM, in_browser
 from made_up_comparison import SIXTEEN, TWELVE, made_up_comparison
 
-from regard.report.comparison import render_report
+from regard.report.comparison import render_comparison
 
 pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    return render_report(made_up_comparison())
+    return render_comparison(made_up_comparison())
 
 
 def test_attention_is_drawn_and_a_thumbnail_switches_the_head(tmp_path: Path, html: str) -> None:
@@ -89,7 +89,7 @@ def test_the_strips_are_of_the_five_best_and_the_tip_has_all_twelve(tmp_path: Pa
       found.rows = tip.querySelectorAll("tr").length;
       found.inside = tip.getBoundingClientRect().bottom <= innerHeight && tip.getBoundingClientRect().top >= 0;
     """
-    found = in_browser(tmp_path, render_report(comparison), script)
+    found = in_browser(tmp_path, render_comparison(comparison), script)
     assert found == {"strips": 5, "chips": list(comparison.ranking), "rows": 12, "inside": True}
 
 
@@ -100,7 +100,7 @@ def test_the_best_that_attends_is_shown_first_and_every_other_has_its_map(tmp_pa
       found.maps = document.querySelectorAll("#attention .map svg").length;
       found.cells = [...document.querySelectorAll("#cells [data-tab]")].map((b) => b.textContent);
     """
-    found = in_browser(tmp_path, render_report(made_up_comparison(TWELVE)), script)
+    found = in_browser(tmp_path, render_comparison(made_up_comparison(TWELVE)), script)
     assert found == {
         "tabs": ["transformer", "restricted", "pointer", "rnn-attention", "attention"],
         "shown": ["attention-0"],
@@ -121,7 +121,7 @@ def test_pointing_at_a_name_fades_all_other_lines(tmp_path: Path) -> None:
       chart.dispatchEvent(new PointerEvent("pointerleave"));
       found.after = clear();
     """
-    found = in_browser(tmp_path, render_report(made_up_comparison(TWELVE)), script)
+    found = in_browser(tmp_path, render_comparison(made_up_comparison(TWELVE)), script)
     assert found == {"before": 24, "pointing": 2, "after": 24}  # a line and a name each
 
 
@@ -143,14 +143,14 @@ def test_no_name_in_a_chart_covers_another_or_is_cut_off(tmp_path: Path, n: int,
       found.apart = charts.every((c) => c.apart);
       found.within = charts.every((c) => c.within);
     """
-    found = in_browser(tmp_path, render_report(made_up_comparison(SIXTEEN[:n])), script, width)
+    found = in_browser(tmp_path, render_comparison(made_up_comparison(SIXTEEN[:n])), script, width)
     assert found == {"n": 4, "apart": True, "within": True}
 
 
 @pytest.mark.parametrize("width", [500, 1280])
 @pytest.mark.parametrize("n", [5, 16])
 def test_nothing_is_wider_than_the_window(tmp_path: Path, n: int, width: int) -> None:
-    html = render_report(made_up_comparison(SIXTEEN[:n]))
+    html = render_comparison(made_up_comparison(SIXTEEN[:n]))
     script = "found.wide = document.documentElement.scrollWidth; found.window = innerWidth;"
     found = in_browser(tmp_path, html, script, width)
     assert found["wide"] <= found["window"]
@@ -176,6 +176,6 @@ def test_a_dark_window_gets_a_dark_page_whose_tips_stay_at_the_pointer(
 
 def test_hostile_text_runs_nothing(tmp_path: Path) -> None:
     hostile = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> & " * 3
-    html = render_report(made_up_comparison(("lstm", "transformer"), passage=hostile, prompt=hostile))
+    html = render_comparison(made_up_comparison(("lstm", "transformer"), passage=hostile, prompt=hostile))
     found = in_browser(tmp_path, html, "found.title = document.title; found.images = document.images.length;")
     assert found == {"title": "Regard: lstm, transformer", "images": 0}

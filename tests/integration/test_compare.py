@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import regard
 from regard.comparison.plan import Plan, comparison_plan
 from regard.comparison.result import Comparison
 from regard.comparison.runner import draw_again, run_comparison
+
+import regard
 from regard.errors import InterruptedRunError, RegardError
 from regard.training.progress import Silent
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from regard.comparison.budget import Budget, parse_budget
+from regard.compare.budget import Budget, parse_budget
 from regard.errors import RegardError
 
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from made_up_comparison import SIXTEEN, made_up_comparison
-from regard.comparison.result import Span, to_json
-from regard.comparison.table import comparison_table
 from rich.console import Console
 
+from regard.compare.result import Comparison, to_json
+from regard.lens.views import Span
 from regard.models.table import MODELS
 from regard.report.chart import Plot, Series, curve_range, line_chart, x_range
-from regard.report.comparison import render_report, write_report
+from regard.report.comparison import draw_comparison, render_comparison
 from regard.report.comparison_picture import draw_overview, write_overview
-from regard.report.curves import mean_curve
+from regard.report.comparison_table import ComparisonTable
 from regard.report.inside import choose_head
 from regard.report.palette import COLOURS, PER_SIGN, PLACES, Look, colour_of, dash_of, looks_of, shape_of
 from regard.report.surprise import pieces, strongest
@@ -55,14 +55,16 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    return render_report(made_up_comparison(("ngram", "bag", "rnn", "lstm", "transformer"), failing=("bag",)))
+    return render_comparison(made_up_comparison(("ngram", "bag", "rnn", "lstm", "transformer"), failing=("bag",)))
 
 
 def test_the_page_shows_every_section(html: str) -> None:
     titles = re.findall(r"<h2>(.*?)</h2>", html)
     assert titles == [
         "Ranking",
+        "Better, or lucky with the test data?",
         "Learning",
+        "What a score costs",
         "Who uses long context?",
         "Surprise, token by token",
         "In their own words",
@@ -84,7 +86,7 @@ def test_the_page_loads_nothing_from_anywhere(html: str) -> None:
 
 def test_text_of_data_and_models_cannot_become_markup() -> None:
     comparison = made_up_comparison(("lstm", "transformer"), passage=HOSTILE * 3, prompt=HOSTILE)
-    page = Page(render_report(comparison))
+    page = Page(render_comparison(comparison))
     tags = [tag for tag, _ in page.tags]
     assert tags.count("script") == 2
     assert "img" not in tags
@@ -101,7 +103,7 @@ def test_a_failed_contender_is_shown_with_its_reason(html: str) -> None:
 
 
 def test_a_comparison_in_which_all_failed_still_makes_a_page() -> None:
-    html = render_report(made_up_comparison(("rnn", "lstm"), failing=("rnn", "lstm")))
+    html = render_comparison(made_up_comparison(("rnn", "lstm"), failing=("rnn", "lstm")))
     assert "No contender finished: rnn, lstm failed." in html
     assert "In their own words" not in html
 
@@ -176,14 +178,14 @@ def oklab(colour: str, sight: np.ndarray) -> np.ndarray:
 def test_the_page_is_a_pure_function_of_the_file(tmp_path: Path) -> None:
     comparison = made_up_comparison(("ngram", "lstm"))
     (tmp_path / "compare.json").write_bytes(to_json(comparison))
-    first = write_report(tmp_path).read_text()
-    assert write_report(tmp_path).read_text() == first
+    first = draw_comparison(comparison, tmp_path).read_text()
+    assert draw_comparison(Comparison.load(tmp_path), tmp_path).read_text() == first
 
 
 def test_what_was_measured_and_how_to_repeat_it_is_told(html: str) -> None:
     for words in (
-        "4.35MB to train on",
-        "SHA-256 9f2c1a77b0de4431",
+        "4.35M tokens to train on",
+        "fingerprint 9f2c1a77b0de4431",
         "sign-flip test",
         "torch 2.13.0",
         "one trial each",
@@ -194,21 +196,21 @@ def test_what_was_measured_and_how_to_repeat_it_is_told(html: str) -> None:
 
 
 def test_one_seed_says_that_the_luck_of_the_seed_is_not_in_the_interval() -> None:
-    page = render_report(made_up_comparison(n_seeds=1))
+    page = render_comparison(made_up_comparison(n_seeds=1))
     assert "luck of the seed is not in it" in page
     assert "not settled, one seed: other seeds were not tried" in page
 
 
 def test_the_table_says_who_was_trained_from_one_seed_alone() -> None:
     console = Console(width=170, record=True, file=io.StringIO())
-    console.print(comparison_table(made_up_comparison(("ngram", "lstm"), n_seeds=1)))
+    console.print(ComparisonTable(made_up_comparison(("ngram", "lstm"), n_seeds=1)))
     text = console.export_text()
     assert "lstm: one seed: other seeds were not tried." in text
     assert " ?" in text
 
 
 def test_a_lossy_tokenizer_and_an_unmatched_size_are_marked() -> None:
-    html = render_report(made_up_comparison(("ngram", "lstm"), lossy=("lstm",)))
+    html = render_comparison(made_up_comparison(("ngram", "lstm"), lossy=("lstm",)))
     assert "not comparable" in html
     assert "† lstm: its tokenizer loses text." in html
     assert "2.41M*" in html
@@ -243,23 +245,13 @@ def test_labels_at_line_ends_never_cover_each_other() -> None:
 
 def test_where_validation_and_test_disagree_the_page_says_so() -> None:
     agreeing = made_up_comparison(("rnn", "lstm"))
-    assert "Validation and test disagree" not in render_report(agreeing)
+    assert "Validation and test disagree" not in render_comparison(agreeing)
     rnn, lstm = agreeing.contenders
-    swapped = [replace(s, curve=t.curve) for s, t in zip(rnn.seeds, lstm.seeds, strict=True)]
-    other = replace(agreeing, contenders=(replace(rnn, seeds=tuple(swapped)), replace(lstm, seeds=rnn.seeds)))
+    other = replace(agreeing, contenders=(replace(rnn, valid=lstm.valid), replace(lstm, valid=rnn.valid)))
     words = (
         r"Validation and test disagree: on the validation data rnn \(2\.\d+\) is ahead of lstm \(2\.\d+\), on the test"
     )
-    assert re.search(words, render_report(other))
-
-
-def test_mean_curves_stop_where_the_first_seed_stops() -> None:
-    curves = [s.curve for s in made_up_comparison(("lstm",)).contenders[0].seeds]
-    rows = mean_curve([curves[0], curves[1][:5]], "tokens")
-    assert len(rows) == 5
-    x, mean, low, high = rows[2]
-    assert x == (curves[0][2].tokens + curves[1][2].tokens) / 2
-    assert low <= mean <= high
+    assert re.search(words, render_comparison(other))
 
 
 def test_no_character_of_a_passage_is_lost_when_it_is_cut_into_words() -> None:
@@ -273,7 +265,7 @@ def test_one_odd_token_does_not_fade_the_others() -> None:
 
 
 def test_the_first_head_shown_looks_at_something() -> None:
-    view = made_up_comparison(("transformer",)).contenders[0].attention
+    view = made_up_comparison(("transformer",)).contenders[0].views.attention
     assert view is not None
     layer, head = choose_head(view)
     assert (2 * layer + head) % 3 == 1  # of the made-up heads, those that look at the token before
@@ -337,11 +329,11 @@ def test_the_overview_can_be_drawn_when_nothing_finished(tmp_path: Path) -> None
 def test_the_table_cuts_off_neither_names_nor_scores_in_any_terminal(width: int) -> None:
     comparison = made_up_comparison()
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(comparison_table(comparison))
+    console.print(ComparisonTable(comparison))
     lines = console.export_text().splitlines()
     for contender in comparison.ranked:
         assert contender.score is not None
-        words = f"{contender.name} .* {contender.score.bits_per_byte:.3f} "
+        words = f"{contender.name} .* {contender.score.value:.3f} "
         assert any(re.search(words, line) for line in lines)
     assert not any("…" in line for line in lines)
 
@@ -349,7 +341,7 @@ def test_the_table_cuts_off_neither_names_nor_scores_in_any_terminal(width: int)
 def test_the_table_shows_rank_score_cost_and_what_failed() -> None:
     console = Console(width=170, record=True, file=io.StringIO())
     comparison = made_up_comparison(failing=("rnn",), lossy=("window",))
-    console.print(comparison_table(comparison))
+    console.print(ComparisonTable(comparison))
     text = console.export_text()
     rows = [line.split() for line in text.splitlines()]
     order = [words[1] for words in rows if words and words[0] in ("1", "2", "3", "4")]

@@ -1,12 +1,24 @@
 from __future__ import annotations
 
-import pytest
-from regard.comparison.width import matched, n_parameters
+from typing import Any
 
+import pytest
+
+from regard.compare.width import Matched, match_width
 from regard.errors import RegardError
+from regard.models.outline import outline_model
 from regard.models.table import MODELS, build_model, model_config
+from regard.settings import Settings
 
 GRADIENT = [name for name, entry in MODELS.items() if "language-model" in entry.tasks and not entry.is_counted]
+
+
+def n_parameters(name: str, config: Settings, *sizes: int | None) -> int:
+    return int(outline_model(name, config, *sizes).n_parameters)
+
+
+def matched(name: str, given: dict[str, Any], vocab_size: int, target: int) -> Matched:
+    return match_width(name, given, target, lambda config: n_parameters(name, config, vocab_size))
 
 
 @pytest.mark.parametrize(("target", "vocab_size"), [(300_000, 97), (1_000_000, 4096), (3_000_000, 1000)])
@@ -49,7 +61,7 @@ def test_counting_cannot_be_matched_and_says_so() -> None:
 
 
 def test_a_vocabulary_too_large_for_the_size_says_what_to_change() -> None:
-    with pytest.raises(RegardError, match=r"'lstm' cannot have 10k parameters with a vocabulary of 50,000: at width 1"):
+    with pytest.raises(RegardError, match=r"'lstm' cannot have 10k parameters with this vocabulary: at width 1"):
         matched("lstm", {}, 50_000, 10_000)
 
 
@@ -58,3 +70,12 @@ def test_fewer_heads_are_taken_where_only_they_let_the_width_fit() -> None:
     found = matched("attention", {"n_layers": 1}, 20_000, 850_000)
     assert abs((found.n_parameters or 0) / 850_000 - 1) <= 0.02
     assert model_config("attention").to_dict()["n_heads"] > found.config.to_dict()["n_heads"]
+
+
+@pytest.mark.parametrize(
+    "given", [{"encoder": "gru", "decoder": "gru"}, {}, {"encoder": "lstm", "decoder": "transformer"}]
+)
+def test_translators_are_matched_too_and_widths_that_they_lack_are_left_alone(given: dict[str, Any]) -> None:
+    found = match_width("seq2seq", given, 2_000_000, lambda config: n_parameters("seq2seq", config, 3000, None))
+    assert abs((found.n_parameters or 0) / 2_000_000 - 1) <= 0.02
+    assert (found.config.to_dict()["d_ff"] is None) == ("transformer" not in given.values() and bool(given))

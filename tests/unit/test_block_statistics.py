@@ -4,11 +4,33 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from regard.comparison import statistics
-from regard.comparison.statistics import bits_per_byte, interval, paired, sign_flip_p, student_t
+from regard.score import bootstrap
+from regard.score.bootstrap import PairTest, compare_pair, score_with_interval, sign_flip_p, student_t
+from regard.score.judges import BitsPerByte
 
 LN2 = math.log(2)
+Array = NDArray[np.float64]
+
+
+def count(nats: Array, n_bytes: Array) -> Array:
+    """What the judge of blocks counts, (S, n, 2)."""
+    return np.stack([nats, np.broadcast_to(n_bytes, nats.shape)], axis=-1)
+
+
+def bits_per_byte(nats: Array, n_bytes: Array) -> float:
+    return score_with_interval(BitsPerByte(()), count(nats, n_bytes)).score
+
+
+def interval(nats: Array, n_bytes: Array) -> tuple[float, float]:
+    found = score_with_interval(BitsPerByte(()), count(nats, n_bytes))
+    return found.low, found.high
+
+
+def paired(first: Array, second: Array, n_bytes: Array, *, are_counted: tuple[bool, bool] = (False, False)) -> PairTest:
+    have_seeds = not are_counted[0], not are_counted[1]
+    return compare_pair(BitsPerByte(()), count(first, n_bytes), count(second, n_bytes), have_seeds=have_seeds)
 
 
 def test_bits_per_byte_is_nats_over_bytes_over_ln2_averaged_over_seeds() -> None:
@@ -67,12 +89,12 @@ def test_one_seed_settles_nothing_but_counting_needs_no_more() -> None:
 def test_equal_models_are_seldom_called_settled_though_their_seeds_vary(
     n_seeds: int, is_counted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics, "N_RESAMPLES", 500)
+    monkeypatch.setattr(bootstrap, "BLOCK_DRAWS", 500)
     assert share_settled(n_seeds, 0.0, is_counted=is_counted, n_draws=400) <= 0.07
 
 
 def test_a_real_difference_is_found_with_three_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "N_RESAMPLES", 500)
+    monkeypatch.setattr(bootstrap, "BLOCK_DRAWS", 500)
     assert share_settled(3, 0.1, is_counted=False, n_draws=100) >= 0.9
     assert share_settled(5, 0.1, is_counted=False, n_draws=100) >= 0.99
 
@@ -82,7 +104,7 @@ def share_settled(n_seeds: int, gap: float, *, is_counted: bool, n_draws: int) -
     rng = np.random.default_rng(5)
     hardness, n_clear = rng.normal(2, 0.3, size=40), 0
 
-    def drawn(shift: float, n: int, seed_sd: float) -> statistics.Array:
+    def drawn(shift: float, n: int, seed_sd: float) -> Array:
         noise = rng.normal(0, 0.002 * math.sqrt(40), size=40)
         return np.asarray((hardness + shift + rng.normal(0, seed_sd, size=(n, 1)) + noise) * LN2)
 
@@ -120,7 +142,7 @@ def test_sign_flip_p_counts_the_patterns_by_hand(differences: list[float], p: fl
 def test_drawn_sign_flips_agree_with_the_enumerated_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     differences = np.random.default_rng(0).normal(0.3, 1.0, size=14)
     exact = sign_flip_p(differences)
-    monkeypatch.setattr(statistics, "MAX_EXACT_BLOCKS", 3)
+    monkeypatch.setattr(bootstrap, "MAX_EXACT_BLOCKS", 3)
     assert sign_flip_p(differences) == pytest.approx(exact, abs=0.02)
     assert 0.05 < exact < 0.95
 

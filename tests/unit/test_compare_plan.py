@@ -5,24 +5,23 @@ from typing import Any
 
 import pytest
 
-from regard.comparison.budget import Budget
-from regard.comparison.plan import comparison_plan
+from regard.compare.budget import Budget
+from regard.compare.plan import read_plan
+from regard.data.config import DataConfig
 from regard.errors import RegardError
 
 
 def test_names_and_options_make_a_plan() -> None:
-    plan = comparison_plan(["ngram", "lstm"], data=["my.txt"], budget="90s", params="500k", seeds=2, tokenizer="char")
+    plan = read_plan(["ngram", "lstm"], data=["my.txt"], budget="90s", params="500k", seeds=2, tokenizer="char")
     assert [c.name for c in plan.contenders] == ["ngram", "lstm"]
-    assert [c.tokenizer.kind for c in plan.contenders] == ["char", "char"]
-    assert plan.data.train == "my.txt"
+    assert [c.config.tokenizer.kind for c in plan.contenders] == ["char", "char"]
+    assert plan.config.section("data", DataConfig).train == "my.txt"
     assert plan.budget == Budget(seconds=90)
     assert (plan.n_parameters, plan.seeds, plan.out) == (500_000, (0, 1), Path("compare/my"))
 
 
 def test_the_command_of_a_plan_makes_the_same_plan() -> None:
-    plan = comparison_plan(
-        ["rnn", "lstm"], data="a b.txt", budget="1Mtokens", seeds=2, tokenizer="bpe:512", prompt="It's"
-    )
+    plan = read_plan(["rnn", "lstm"], data="a b.txt", budget="1Mtokens", seeds=2, tokenizer="bpe:512", prompt="It's")
     assert plan.command == (
         "regard compare rnn lstm --data 'a b.txt' --budget 1Mtokens --prompt 'It'\"'\"'s' --seeds 2 "
         "--tokenizer bpe:512 --out compare/a-b"
@@ -30,12 +29,12 @@ def test_the_command_of_a_plan_makes_the_same_plan() -> None:
 
 
 def test_defaults_are_two_minutes_three_seeds_and_a_million_parameters() -> None:
-    plan = comparison_plan(["rnn"], data="python-docs")
+    plan = read_plan(["rnn"], data="python-docs")
     assert (plan.budget, plan.seeds, plan.n_parameters) == (Budget(seconds=120), (0, 1, 2), 1_000_000)
 
 
 def test_a_budget_of_parameters_is_the_size_and_gets_a_stopping_rule() -> None:
-    plan = comparison_plan(["rnn"], data="x.txt", budget="2Mparams")
+    plan = read_plan(["rnn"], data="x.txt", budget="2Mparams")
     assert plan.n_parameters == 2_000_000
     assert plan.budget.tokens == 40_000_000
 
@@ -58,12 +57,16 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
         runtime: {device: cpu}
         """
     )
-    plan = comparison_plan([str(path)], budget="1min", out=tmp_path / "out")
+    plan = read_plan([str(path)], budget="1min", out=tmp_path / "out")
     counted, small, characters = plan.contenders
-    assert (small.model_name, small.model) == ("lstm", {"n_layers": 1})
-    assert (small.optimizer.lr, small.optimizer.weight_decay) == (0.003, 0.2)
-    assert (characters.model_name, characters.tokenizer.kind, characters.optimizer.lr) == ("transformer", "char", 0.001)
-    assert (counted.tokenizer.kind, counted.tokenizer.vocab_size) == ("bpe", 512)
+    assert (small.config.model_name, small.model) == ("lstm", {"n_layers": 1})
+    assert (small.config.optimizer.lr, small.config.optimizer.weight_decay) == (0.003, 0.2)
+    assert (characters.config.model_name, characters.config.tokenizer.kind, characters.config.optimizer.lr) == (
+        "transformer",
+        "char",
+        0.001,
+    )
+    assert (counted.config.tokenizer.kind, counted.config.tokenizer.vocab_size) == ("bpe", 512)
     assert (plan.seeds, plan.budget.seconds, plan.n_parameters) == ((3, 5), 60, 200_000)
     assert plan.train == {"n_batch": 4, "n_context": 64}
     assert plan.command == f"regard compare {path} --budget 1min --out {tmp_path / 'out'}"
@@ -72,14 +75,15 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
 def test_other_data_keeps_how_text_is_read_but_not_its_other_splits(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("contenders: [lstm]\ndata: {train: a.jsonl, valid: b.jsonl, field: body, p_test: 0.2}\n")
-    plan = comparison_plan([str(path)], data=["other.jsonl"])
-    assert (plan.data.train, plan.data.valid, plan.data.field, plan.data.p_test) == ("other.jsonl", None, "body", 0.2)
+    plan = read_plan([str(path)], data=["other.jsonl"])
+    data = plan.config.section("data", DataConfig)
+    assert (data.train, data.valid, data.field, data.p_test) == ("other.jsonl", None, "body", 0.2)
     assert plan.command == f"regard compare {path} --data other.jsonl --out compare/other"
 
 
 def test_numbers_that_yaml_reads_as_text_are_numbers_in_the_plan() -> None:
     contenders = {"a": {"model": {"name": "lstm", "n_layers": "1e0"}}}
-    plan = comparison_plan({"contenders": contenders, "data": "x", "train": {"n_batch": "1e1"}})
+    plan = read_plan({"contenders": contenders, "data": "x", "train": {"n_batch": "1e1"}})
     assert plan.train["n_batch"] == 10
     assert type(plan.train["n_batch"]) is int
     assert plan.contenders[0].model == {"n_layers": 1}
@@ -87,11 +91,11 @@ def test_numbers_that_yaml_reads_as_text_are_numbers_in_the_plan() -> None:
 
 @pytest.mark.parametrize("text", ["1.234M", "1234k", "1_234_000", "1.234Mparams", "1.234 M parameters"])
 def test_params_may_be_written_with_or_without_their_unit(text: str) -> None:
-    assert comparison_plan(["rnn"], data="x", params=text).n_parameters == 1_234_000
+    assert read_plan(["rnn"], data="x", params=text).n_parameters == 1_234_000
 
 
 def test_plans_that_differ_in_the_last_digit_differ() -> None:
-    first, second = (comparison_plan(["rnn"], data="x", budget=f"{n}tokens").to_dict() for n in (1234567, 1230001))
+    first, second = (read_plan(["rnn"], data="x", budget=f"{n}tokens").to_dict() for n in (1234567, 1230001))
     assert first != second
 
 
@@ -133,16 +137,29 @@ def test_plans_that_differ_in_the_last_digit_differ() -> None:
 )
 def test_a_mistake_in_a_plan_is_told_before_anything_is_trained(given: dict[str, Any], message: str) -> None:
     with pytest.raises(RegardError, match=message):
-        comparison_plan(given)
+        read_plan(given)
 
 
 def test_names_and_a_yaml_do_not_mix() -> None:
     with pytest.raises(RegardError, match=r"Give model names or one YAML file, not both: lstm a\.yaml"):
-        comparison_plan(["lstm", "a.yaml"], data="x")
+        read_plan(["lstm", "a.yaml"], data="x")
 
 
-def test_a_model_that_reads_pairs_is_no_contender() -> None:
-    with pytest.raises(
-        RegardError, match="seq2seq reads pairs and predicts no text: only language models are compared by name"
-    ):
-        comparison_plan(["lstm", "seq2seq"], data="my.txt")
+def test_models_of_two_tasks_are_not_compared() -> None:
+    with pytest.raises(RegardError, match="A lstm predicts the next token of a text and a seq2seq translates: only"):
+        read_plan(["lstm", "seq2seq"], data="my.txt")
+
+
+def test_translators_keep_their_size_unless_one_is_asked_for() -> None:
+    given = {"contenders": ["seq2seq", "vaswani"], "data": {"train": ["a.en", "a.de"]}, "teaching": {"max_tokens": 900}}
+    plan = read_plan(given, budget="1e12flops")
+    assert (plan.task.name, plan.n_parameters, plan.train) == ("translation", None, {})
+    assert plan.to_dict()["teaching"]["max_tokens"] == 900
+    assert read_plan(given, params="2M").n_parameters == 2_000_000
+    with pytest.raises(RegardError, match="'prompt' is what language models go on with, and the task is translation"):
+        read_plan(given, prompt="Once")
+
+
+def test_a_plan_that_was_written_is_read_again_as_it_was() -> None:
+    plan = read_plan(["ngram", "lstm"], data="x.txt", budget="5Mtokens, 1Mparams", seeds=[3, 5], prompt="It")
+    assert read_plan(plan.to_dict()).to_dict() == plan.to_dict()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from in_browser import NEEDS_CHROMIUM, in_browser
-from made_up_systems import made_up_systems
+from made_up_translators import made_up_translators
 
-from regard.systems.page import render_systems
+from regard.report.comparison import render_comparison
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -22,7 +22,7 @@ def test_one_chart_is_shown_and_the_page_fits_the_window(tmp_path: Path, width: 
       found.then = visible().map((s) => s.closest(".panel").id);
       found.wide = document.documentElement.scrollWidth; found.window = innerWidth;
     """
-    found = in_browser(tmp_path, render_systems(made_up_systems(n_more=6)), script, width)
+    found = in_browser(tmp_path, render_comparison(made_up_translators(n_more=6)), script, width)
     assert found["charts"] == [shown]
     assert found["lines"] == 9
     assert found["then"] == ["curve-seconds"]

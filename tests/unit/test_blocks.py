@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regard.comparison.measure import Scoring, between, block_nats, by_position, score_text, surprise
-from regard.comparison.passages import TestText, choose_passage, choose_prompt, read_test_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
+from regard.lens.passage import by_position, choose_passage, choose_prompt, surprise
+from regard.score.blocks import (
+    Scoring,
+    TestText,
+    add_up_blocks,
+    between,
+    cut_into_blocks,
+    documents_of,
+    score_text,
+)
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -53,8 +61,10 @@ def test_blocks_hold_every_nat_of_the_text_whatever_the_tokens_are(kind: str) ->
     documents = (TEXT, "A dog ran", TEXT[:100])
     n_bytes = sum(len(d.encode()) for d in documents)
     test = TestText(documents, np.linspace(0, n_bytes, 8).round())
-    scoring = score_text(run, test)
-    nats = block_nats(scoring, test)
+    scoring = score_text(run.next_token, run.tokenizer, test)
+    blocks = add_up_blocks(scoring, test)
+    nats = np.array([block["nats"] for block in blocks])
+    assert sum(block["tokens"] for block in blocks) == pytest.approx(len(scoring.ids), abs=1e-9)
     ids = run.tokenizer.encode_documents([(d, True) for d in documents])
     assert scoring.ids.tolist() == ids.tolist()
     assert nats.sum() == pytest.approx(len(ids), abs=1e-9)
@@ -64,7 +74,9 @@ def test_blocks_hold_every_nat_of_the_text_whatever_the_tokens_are(kind: str) ->
 def test_blocks_mean_the_same_text_for_different_tokens() -> None:
     # Every byte costs one nat under a byte tokenizer, so a block's nats are its bytes.
     test = TestText((TEXT,), np.linspace(0, len(TEXT.encode()), 6).round())
-    nats = block_nats(score_text(fake_run("byte"), test), test)
+    run = fake_run("byte")
+    scoring = score_text(run.next_token, run.tokenizer, test)
+    nats = np.array([block["nats"] for block in add_up_blocks(scoring, test)])
     nats[-1] -= 1.0  # the <eos> of the document
     np.testing.assert_allclose(nats, test.block_bytes, rtol=0, atol=4)  # a character's bytes stay together
 
@@ -85,7 +97,7 @@ def byte_run(nats_of: Callable[[NDArray[Any]], NDArray[np.float64]]) -> Any:
 
 
 def scored(run: Any, text: str) -> Scoring:
-    return score_text(run, TestText((text,), np.array([0.0, len(text)])))
+    return score_text(run.next_token, run.tokenizer, TestText((text,), np.array([0.0, len(text)])))
 
 
 def test_loss_by_position_of_a_model_without_memory_is_flat_however_hard_the_text_is_in_places() -> None:
@@ -113,12 +125,12 @@ def test_the_test_text_is_what_the_stream_holds() -> None:
     bytes_tokenizer = tokenizer("byte")
     documents = [TEXT[:700], "second document", TEXT[100:900]]
     ids = bytes_tokenizer.encode_documents([(d, True) for d in documents])
-    assert read_test_text(Stream.of(ids), bytes_tokenizer).documents == tuple(documents)
+    assert cut_into_blocks(documents_of(Stream.of(ids), bytes_tokenizer)).documents == tuple(documents)
 
 
 def test_the_test_text_is_cut_at_a_line_end() -> None:
     chars = tokenizer("char")
-    test = read_test_text(Stream.of(chars.encode_documents([(TEXT, True)])), chars, max_bytes=1000)
+    test = cut_into_blocks(documents_of(Stream.of(chars.encode_documents([(TEXT, True)])), chars), max_bytes=1000)
     assert test.documents[0].endswith("\n")
     assert 900 < test.n_bytes <= 1000
     assert TEXT.startswith(test.documents[0])
@@ -127,7 +139,7 @@ def test_the_test_text_is_cut_at_a_line_end() -> None:
 def test_a_test_text_too_short_to_compare_on_says_so() -> None:
     chars = tokenizer("char")
     with pytest.raises(RegardError, match=r"The test text has 9 bytes, too few to compare models on"):
-        read_test_text(Stream.of(chars.encode_documents([("A dog ran", True)])), chars)
+        cut_into_blocks(documents_of(Stream.of(chars.encode_documents([("A dog ran", True)])), chars))
 
 
 def test_the_passage_is_read_from_a_line_start_to_a_word_end() -> None:

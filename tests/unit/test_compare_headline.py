@@ -1,19 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from made_up_comparison import made_up_comparison
 
-from regard.comparison.result import Comparison, Neighbours
-from regard.comparison.words import headline
+from regard.compare.headline import write_headline
+from regard.compare.result import Comparison, Contender, PairResult
 
 
 def test_the_headline_names_the_best_its_score_and_its_lead() -> None:
     comparison = made_up_comparison()
     best, lead = comparison.ranked[0].score, comparison.neighbours[0]
     assert best is not None
-    words = f"at {best.bits_per_byte:.2f} bits per byte, {lead.difference:.2f} ahead of lstm"
+    words = f"at {best.value:.2f} bits per byte, {lead.difference:.2f} ahead of lstm"
     interval = f"(95% interval {lead.low:.2f} to {lead.high:.2f})."
     assert comparison.headline[0] == f"transformer is best {words} {interval}"
 
@@ -29,8 +30,8 @@ def test_a_bargain_is_comparable_and_not_far_off() -> None:
     assert best.score is not None
     assert cheap.score is not None
     for factor, is_told in ((1.24, True), (1.26, False)):
-        score = replace(cheap.score, bits_per_byte=factor * best.score.bits_per_byte)
-        sentences = headline([best, replace(cheap, score=score)], comparison.neighbours, [])
+        score = replace(cheap.score, value=factor * best.score.value)
+        sentences = told(comparison, [best, replace(cheap, score=score)], comparison.neighbours)
         assert any("of the training time" in s for s in sentences) == is_told
 
 
@@ -48,11 +49,11 @@ def test_the_headline_says_who_uses_a_long_past() -> None:
 def test_a_lead_that_is_not_settled_is_not_claimed() -> None:
     comparison = made_up_comparison(("lstm", "transformer"))
     doubtful = replace(comparison.neighbours[0], p=0.2, is_clear=False)
-    first = headline(comparison.ranked, [doubtful], [])[0]
+    first = told(comparison, comparison.ranked, [doubtful])[0]
     assert "but its lead of 0." in first
     assert "over lstm is not settled (p = 0.200)." in first
     by_seed = replace(doubtful, p=0.001)
-    assert "is not settled (it may change with the seed)." in headline(comparison.ranked, [by_seed], [])[0]
+    assert "is not settled (it may change with the seed)." in told(comparison, comparison.ranked, [by_seed])[0]
 
 
 def test_one_seed_settles_no_order_and_says_so() -> None:
@@ -66,23 +67,23 @@ def test_one_seed_settles_no_order_and_says_so() -> None:
 def test_neighbours_further_down_that_are_not_settled_are_named() -> None:
     comparison = made_up_comparison()
     doubtful = [replace(n, is_clear=n.better != "ngram") for n in comparison.neighbours]
-    sentences = headline(comparison.ranked, doubtful, [])
-    assert "The order of ngram and rnn is not settled by this much data." in sentences
+    sentences = told(comparison, comparison.ranked, doubtful)
+    assert "The order of ngram and rnn is not settled by this much test data." in sentences
 
 
 @pytest.mark.parametrize(
     ("open_places", "sentence"),
     [
-        ((2,), "The order of m2 and m3 is not settled by this much data."),
-        ((2, 3), "The order of m2, m3 and m4 is not settled by this much data."),
-        ((2, 3, 4, 5), "The order of the 5 from m2 to m6 is not settled by this much data."),
-        ((3, 5, 6), "The order of m3 and m4 and of m5, m6 and m7 is not settled by this much data."),
+        ((2,), "The order of m2 and m3 is not settled by this much test data."),
+        ((2, 3), "The order of m2, m3 and m4 is not settled by this much test data."),
+        ((2, 3, 4, 5), "The order of the 5 from m2 to m6 is not settled by this much test data."),
+        ((3, 5, 6), "The order of m3 and m4 and of m5, m6 and m7 is not settled by this much test data."),
         (
             (2, 4, 8, 9, 10),
-            "The order of m2 and m3, of m4 and m5 and of the 4 from m8 to m11 is not settled by this much data.",
+            "The order of m2 and m3, of m4 and m5 and of the 4 from m8 to m11 is not settled by this much test data.",
         ),
-        ((2, 4, 6, 8), "Further down, 4 of 10 pairs of neighbours are not settled by this much data."),
-        (tuple(range(2, 12)), "The order of the 11 behind it is not settled by this much data."),
+        ((2, 4, 6, 8), "Further down, 4 of 10 pairs of neighbours are not settled by this much test data."),
+        (tuple(range(2, 12)), "The order of the 11 behind it is not settled by this much test data."),
     ],
 )
 def test_what_is_not_settled_among_twelve_is_told_in_groups(open_places: tuple[int, ...], sentence: str) -> None:
@@ -118,21 +119,27 @@ def test_a_single_contender_is_best_of_nothing() -> None:
 
 def twelve(open_places: tuple[int, ...], n_seeds: int = 3, p: float = 0.2) -> tuple[str, ...]:
     """The headline when m1 to m12 finished in this order, and the steps after `open_places` are not settled."""
-    lstm = made_up_comparison(("lstm",), n_seeds=n_seeds).ranked[0]
+    comparison = made_up_comparison(("lstm",), n_seeds=n_seeds)
+    lstm = comparison.ranked[0]
     ranked = [replace(lstm, name=f"m{place}") for place in range(1, 13)]
     steps = [
-        Neighbours(
+        PairResult(
             better=f"m{place}",
             worse=f"m{place + 1}",
             difference=0.1,
             low=0.05,
             high=0.15,
             p=p,
+            wins=1.0,
             is_clear=place not in open_places,
         )
         for place in range(1, 12)
     ]
-    return headline(ranked, steps, [])
+    return told(comparison, ranked, steps)
+
+
+def told(comparison: Comparison, ranked: Sequence[Contender], pairs: Sequence[PairResult]) -> tuple[str, ...]:
+    return write_headline(ranked, ranked, pairs, (), comparison.setup)
 
 
 def headline_of(*args: tuple[str, ...], **kwargs: tuple[str, ...]) -> tuple[str, ...]:
