@@ -26,7 +26,7 @@ def write_caption_card(
         ("pictures", f"{data.size} x {data.size} pixels, {data.fit}"),
         ("vocabulary", f"{tokenizer.kind}, {tokenizer.vocab_size:,} tokens, sha256 {tokenizer.hash[:16]}"),
         ("data", f"{data.pictures}, {data.captions}; fingerprint {facts.data[:16]}"),
-        ("how much", prepared.told()),
+        ("how much", prepared.counts.describe()),
         ("seed", str(config.seed)),
         ("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}"),
     ]

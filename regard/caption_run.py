@@ -13,10 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from regard.config import RunConfig
-from regard.data.caption_pairs import CaptionSet, load_captions
-from regard.data.pair_encoding import encoded_text
-from regard.data.pictures import SUFFIXES, fitted, read_picture
-from regard.data.prepared_captions import PreparedCaptions, n_bytes, n_captions
+from regard.data.pictures import SUFFIXES, fit_square, read_picture
+from regard.data.prepared_captions import CaptionSet, PreparedCaptions, encode_captions
+from regard.data.rows import encode_line
 from regard.decode.caption import MAX_LENGTH, Caption, captions_of, looked_at
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError, nearest
@@ -120,7 +119,7 @@ class CaptionRun:
         except RegardError as error:
             raise RegardError(f"The picture '{path}' cannot be used: {error}. Give JPEG, PNG or the like.") from None
         first = data.n_margin // 2
-        whole = fitted(image, data.side, data.fit)
+        whole = fit_square(image, data.side, data.fit)
         return whole[first : first + data.size, first : first + data.size].copy()  # Pillow's own cannot be written
 
     def looked(
@@ -146,7 +145,7 @@ class CaptionRun:
     def _read(self, caption: str) -> tuple[int, ...]:
         """The tokens of a caption, as in training."""
         text, limit = " ".join(caption.split()), self.model.max_context
-        tokens: tuple[int, ...] = tuple(encoded_text(self.tokenizer, text).tolist()) if text else ()
+        tokens: tuple[int, ...] = tuple(encode_line(self.tokenizer, text).tolist()) if text else ()
         if limit is not None and len(tokens) > limit:
             raise RegardError(f"The caption has {len(tokens)} tokens; at most {limit} fit into the model. Shorten it.")
         return tokens
@@ -191,10 +190,10 @@ class CaptionRun:
         else:
             if isinstance(data, str) or len(data) != 2:
                 raise RegardError(f"Other pictures are two names, a folder and a file of captions, not {data!r}.")
-            named = {"pictures": data[0], "captions": data[1], "train": None, "valid": None, "test": None}
             own = self.config.captions
-            other = own.replace(**named, p_valid=0.0, p_test=0.0, skips_bad=skips_bad or own.skips_bad)
-            prepared = PreparedCaptions(self.tokenizer, load_captions(other), "")
+            skips = skips_bad or own.skips_bad
+            other = own.replace(pictures=data[0], captions=data[1], train=None, valid=None, test=None, skips_bad=skips)
+            prepared = encode_captions(self.tokenizer, other)
             pictures = prepared.data.train
         if not len(pictures):
             raise RegardError(
@@ -244,9 +243,9 @@ def evaluate_captions(
     return CaptionEvaluation(
         nats=nats,
         n_tokens=n_tokens,
-        n_bytes=n_bytes(pictures),
+        n_bytes=pictures.n_bytes,
         n_pictures=len(pictures),
-        n_captions=n_captions(pictures),
+        n_captions=pictures.n_captions,
         bleu=caption_bleu(model, prepared, pictures, beam, features),
     )
 

@@ -28,9 +28,9 @@ def print_caption_evaluation(result: CaptionEvaluation, as_json: bool) -> None:
     table.add_row("pictures, captions, tokens", f"{result.n_pictures:,}, {result.n_captions:,}, {result.n_tokens:,}")
     console.print(table)
     if result.skipped:
-        from regard.data.caption_pairs import told_skipped
+        from regard.data.split import describe_skipped
 
-        console.print(f"Left out: {told_skipped(result.skipped)}.", soft_wrap=True)
+        console.print(f"{describe_skipped(result.skipped, '')}.", soft_wrap=True)
     console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 
 

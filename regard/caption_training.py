@@ -12,7 +12,7 @@ from regard import folder as run_folder
 from regard.caption_card import write_caption_card
 from regard.caption_run import CaptionEvaluation, CaptionRun, evaluate_captions, load_caption_run
 from regard.config import RunConfig
-from regard.data.prepared_captions import PreparedCaptions, first_pictures, prepare_captions
+from regard.data.prepared_captions import PreparedCaptions, prepare_captions
 from regard.decode.caption import MAX_LENGTH
 from regard.decode.config import BeamConfig
 from regard.decoder_start import begin_decoder, check_decoder
@@ -48,7 +48,7 @@ def train_captions(
             prepared = run_folder.prepared_captions_again(folder, config, progress=draw)
         else:
             prepared = prepare_captions(config.captions, config.tokenizer, progress=draw)
-    for note in (*config.notes(), *_notes_on_seeing(config), f"{prepared.told()}."):
+    for note in (*config.notes(), *_notes_on_seeing(config), f"{prepared.counts.describe()}."):
         reporter.note(note)
     start = first_weights_of(config.decoder_from, folder)
     facts = _rehearsed(config, prepared, start)
@@ -157,7 +157,7 @@ def _finished(
     run = load_caption_run(folder)
     test: CaptionEvaluation | None = None
     if is_tested and len(prepared.data.test):
-        some = first_pictures(prepared.data.test, MAX_TEST_PICTURES)
+        some = prepared.data.test.first(MAX_TEST_PICTURES)
         test = evaluate_captions(run.model, prepared, some, BeamConfig(max_length=MAX_LENGTH), features)
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
     write_caption_card(folder, config, run.facts, prepared, test)

@@ -23,9 +23,9 @@ from pathlib import Path
 from regard import __version__
 from regard.config import RunConfig, load_config
 from regard.data.cache import flock
-from regard.data.prepared_captions import PreparedCaptions, prepare_captions
-from regard.data.prepared_pairs import PreparedPairs, open_pairs, prepare_pairs
-from regard.data.prepared_text import PreparedText, open_text, prepare_text
+from regard.data.prepared_captions import PreparedCaptions, prepare_captions_again
+from regard.data.prepared_pairs import PreparedPairs, prepare_pairs_again
+from regard.data.prepared_text import PreparedText, prepare_text_again
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.text.learning import Progress
@@ -190,50 +190,25 @@ def prepared_again(
     facts = _read_facts(folder / "run.json")
     if facts.data == IMPORTED:
         raise RegardError(f"'{folder}' was imported and has no text of its own; name one with {option}.")
-    found = open_text(facts.data)
-    if found is not None:
-        return found
-    prepared = prepare_text(config.text, config.tokenizer.replace(path=str(folder)), progress=progress)
-    if prepared.fingerprint != facts.data:
-        source = config.text.train if isinstance(config.text.train, str) else ", ".join(config.text.train)
-        raise RegardError(
-            f"The text in {source} is not the one that '{folder}' was begun with (fingerprint "
-            f"{prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old text, or train a new run."
-        )
-    return prepared
+    tokenizer = config.tokenizer.replace(path=str(folder))
+    return prepare_text_again(facts.data, config.text, tokenizer, folder, progress)
 
 
 def prepared_pairs_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> PreparedPairs:
-    """The same for a run that reads pairs."""
+    """The pairs a run was begun with: from the cache, or read again, which must give the same pairs."""
     facts = _read_facts(folder / "run.json")
-    found = open_pairs(facts.data)
-    if found is not None and (found.train.word_tags is not None or not config.pairs.has_slots):
-        return found
     tokenizer, target = config.tokenizer.replace(path=str(folder / "tokenizer.json")), config.target_tokenizer
     if target is not None:  # both sides may name one vocabulary, which is then kept once
         name = "tokenizer.json" if facts.target_tokenizer is None else TARGET_TOKENIZER
         target = target.replace(path=str(folder / name))
-    prepared = prepare_pairs(config.pairs, tokenizer, target, progress=progress)
-    if prepared.fingerprint != facts.data:
-        raise RegardError(
-            f"The pairs in {config.pairs.train} are not those that '{folder}' was begun with (fingerprint "
-            f"{prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
-        )
-    return prepared
+    return prepare_pairs_again(facts.data, config.pairs, tokenizer, target, folder, progress)
 
 
 def prepared_captions_again(folder: Path, config: RunConfig, progress: Progress | None = None) -> PreparedCaptions:
-    """The same for a run that describes pictures; they are looked for where the run found them."""
+    """The pictures a run was begun with, read again; they are looked for where the run found them."""
     tokenizer = config.tokenizer.replace(path=str(folder / "tokenizer.json"))
-    prepared = prepare_captions(config.captions, tokenizer, progress=progress)
     facts = _read_facts(folder / "run.json")
-    if prepared.fingerprint != facts.data:
-        raise RegardError(
-            f"The pictures in {config.captions.pictures} or their captions are not those that '{folder}' was begun "
-            f"with (fingerprint {prepared.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a "
-            "new run."
-        )
-    return prepared
+    return prepare_captions_again(facts.data, config.captions, tokenizer, folder, progress)
 
 
 def _read_facts(path: Path) -> RunFacts:

@@ -115,7 +115,7 @@ def pair_plan(config: RunConfig, progress: Drawing) -> Plan:
 
 def caption_plan(config: RunConfig, progress: Drawing) -> Plan:
     from regard.caption_training import outline, task_of
-    from regard.data.prepared_captions import prepare_captions, texts_of
+    from regard.data.prepared_captions import prepare_captions
 
     with progress() as draw:
         prepared = prepare_captions(config.captions, config.tokenizer, progress=draw)
@@ -123,7 +123,7 @@ def caption_plan(config: RunConfig, progress: Drawing) -> Plan:
     start = _decoder_start(config, network, tokenizer)
     task = task_of(config, network, prepared)
     sizes = {
-        name: sum(len(tokenizer.encode(text)) for text in texts_of(getattr(prepared.data, name)))
+        name: sum(len(tokenizer.encode(text)) for text in getattr(prepared.data, name).texts)
         for name in ("train", "valid", "test")
     }
     batch = task.batches.at(0)

@@ -212,9 +212,9 @@ def print_pair_evaluation(result: PairEvaluation, as_json: bool) -> None:
         share = f"{result.n_left_out:,} of {result.n_pairs + result.n_left_out:,} pairs"
         console.print(f"Left out, since they are longer than the model reads: {share}.")
     if result.skipped:
-        from regard.data.pair_texts import told_skipped
+        from regard.data.split import describe_skipped
 
-        console.print(f"{told_skipped(result.skipped)}.")
+        console.print(f"{describe_skipped(result.skipped)}.")
     if result.bleu is not None:
         console.print(f"[dim]sacreBLEU {result.bleu.signature}[/dim]")
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from regard.data.config import check_parts
 from regard.data.pair_grammar import form_of, held_out, is_grammar, of_split
 from regard.data.reading import COMPRESSED, ENCODING_DOC, UTF8, normalize_encoding
 from regard.errors import RegardError
@@ -93,10 +94,7 @@ class PairsConfig(Settings):
             self._check_trees(forms)
         if self.tag is not None and not is_tag(self.tag):
             raise RegardError(f"tag must be written in angle brackets with no space, such as <2de>, not {self.tag!r}.")
-        if self.part_valid + self.part_test > 0.95:
-            raise RegardError(
-                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
-            )
+        check_parts(self.part_valid, self.part_test)
 
     def _check_trees(self, forms: set[str]) -> None:
         if len(forms) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.pair_batch import padded
+from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED
 from regard.decode.lines import decoded_lines
 from regard.decode.translate import Ids, Sentence, Translator, flat, words_of
@@ -60,9 +60,9 @@ def forced_nats(
     known = [np.where(ids < V, ids, unknown) for ids in predicted]  # what is copied is read as <unk>
     read = [np.concatenate([[eos], ids[:-1]]) for ids in known]
     device = model.embedding.device
-    source, source_mask = padded(flat([pair.source.ids for pair in pairs]))
-    words = padded(flat([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
-    (inputs, mask), (targets, _) = padded(flat(read)), padded(flat(predicted))
+    source, source_mask = pad(flat([pair.source.ids for pair in pairs]))
+    words = pad(flat([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
+    (inputs, mask), (targets, _) = pad(flat(read)), pad(flat(predicted))
     encoded = model.eval().encode(
         torch.from_numpy(source).to(device),
         torch.from_numpy(source_mask).to(device),

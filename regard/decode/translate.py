@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.pair_batch import padded
+from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
-from regard.data.pair_encoding import encoded_text
-from regard.data.pair_tags import tag_ids
+from regard.data.pairs import find_tags
+from regard.data.rows import encode_line
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.decode.decode_all import decode_all
@@ -112,13 +112,13 @@ class Translator:
     def read(self, text: str, tag: str | None = None) -> Sentence:
         """A source as the models read it; white space around it is none of it."""
         text, tag = text.strip(), tag or self.tag
-        ids = encoded_text(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
+        ids = encode_line(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
         words, unknown = None, tuple[str, ...]()
         if self._copied is not None:
             words, spelled = self._copied.of_source(text)
             unknown = tuple(spelled)
         if tag is not None and len(ids):
-            ids = np.concatenate([tag_ids(self.source_tokenizer, [tag]), ids])
+            ids = np.concatenate([find_tags(self.source_tokenizer, [tag]), ids])
             words = None if words is None else np.concatenate([[NOT_COPIED], words])
         return Sentence(text, ids, words, unknown)
 
@@ -129,14 +129,14 @@ class Translator:
             return np.zeros(0, dtype=np.int64)
         if self._copied is not None:
             return self._copied.of_target(text, source.unknown)
-        return encoded_text(self.target_tokenizer, text).astype(np.int64)
+        return encode_line(self.target_tokenizer, text).astype(np.int64)
 
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
         """The best targets of each source, best first, or those that are drawn, in one batch."""
-        ids, mask = padded(flat([sentence.ids for sentence in sentences]))
+        ids, mask = pad(flat([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
-            words = padded(flat([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
+            words = pad(flat([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
         limits = self.max_lengths(sentences)
         if self.max_target is not None:
             limits = [min(limit, self.max_target) for limit in limits]

@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from regard.caption_run import CaptionRun, load_caption_run
-from regard.data.caption_pairs import CaptionSet
 from regard.data.pairs import Pairs
-from regard.data.prepared_captions import PreparedCaptions, square
+from regard.data.prepared_captions import CaptionSet, PreparedCaptions
 from regard.data.tree_lines import bracketed
 from regard.data.tree_pairs import FORMS, gold_tree
 from regard.decode.caption import MAX_LENGTH, captions_of
@@ -165,7 +164,7 @@ def _parsing(run: PairRun, pairs: Pairs, beam: int) -> Decode:
 
 def _captioning(run: CaptionRun, prepared: PreparedCaptions, pictures: CaptionSet, beam: BeamConfig) -> Decode:
     def decode(batch: Numbers) -> list[str]:
-        seen = torch.from_numpy(square(prepared.data, [pictures.numbers[i] for i in batch]))
+        seen = torch.from_numpy(prepared.data.squares([pictures.numbers[i] for i in batch]))
         return [best[0].text for best in captions_of(run.model, run.tokenizer, seen, beam)]
 
     return decode

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regard.comparison.machine import hardware, versions
-from regard.data.pair_texts import told_skipped
+from regard.data.split import describe_skipped
 from regard.score.bootstrap import Counts, PairedBootstrap, bootstrap_of
 from regard.score.translation import MANY_ENDS, ChrfScore
 from regard.systems.examples import examples_of
@@ -127,7 +127,7 @@ def _notes(
     """What limits the comparison."""
     found = []
     if skipped := materials[0].skipped:
-        found.append(f"Of the test data, {told_skipped(skipped)}.")
+        found.append(f"Of the test data, {describe_skipped(skipped)}.")
     if len({material.watched for material in materials}) > 1:
         found.append("The runs were watched on different validation data: their curves do not compare with each other.")
     if len({material.sources for material in materials}) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # what is being done, how much of it is done, of how much (None: not known)
 Progress = Callable[[str, int, int | None], None]
+T = TypeVar("T")
 
 
 def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Progress | None = None) -> Tokenizer:
@@ -33,6 +34,26 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Pro
     if config.kind == "word":
         return Tokenizer(_word(config, watched))
     return Tokenizer(_bpe(config, watched) if config.kind == "bpe" else _wordpiece(config, watched))
+
+
+def part_to_learn_from(config: TokenizerConfig, n_bytes: int) -> float:
+    """How much of a text of so many bytes a tokenizer is learned from."""
+    is_capped = config.max_bytes is not None and config.kind in ("bpe", "wordpiece")
+    return min(1.0, (config.max_bytes or 0) / n_bytes) if is_capped else 1.0
+
+
+def take_evenly(items: Iterable[T], part: float) -> Iterator[T]:
+    """So large a part of the items, spread evenly over them.
+
+    >>> list(take_evenly(range(6), 0.5))
+    [1, 3, 5]
+    """
+    taken = 0.0
+    for item in items:
+        taken += part
+        if taken >= 1:
+            taken -= 1
+            yield item
 
 
 def _byte() -> tokenizers.Tokenizer:

@@ -10,8 +10,8 @@ import pytest
 import torch
 from tiny_parsing import LINES, TREES, random_model, random_parser, tokenizers
 
-from regard.data.pair_rows import Rows
 from regard.data.pairs import Pairs
+from regard.data.rows import Rows
 from regard.data.tree_lines import TreeLimits, linearised
 from regard.data.tree_pairs import FORMS
 from regard.decode.config import BeamConfig
