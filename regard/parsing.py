@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.data.pairs import Pairs
-from regard.data.tree_lines import TreeLimits, tree_of, written
-from regard.data.tree_pairs import FORMS, gold_tree
+from regard.data.tree_lines import TreeLimits, build_tree, escape_word
+from regard.data.tree_pairs import FORMS, rebuild_tree
 from regard.data.trees import Tree
 from regard.decode.config import BeamConfig
 from regard.decode.lines import LinesDone, batches_by_tokens, decoded_lines
@@ -136,7 +136,7 @@ class Parser:
                 f"The sentence that begins '{' '.join(words[:5])}' has {len(words)} words, and the model writes "
                 f"trees of at most {self.limits.max_words}. Split it, or leave it out: --skip-bad."
             )
-        return _Words(words, self._translator.read(" ".join(map(written, words)), tag))
+        return _Words(words, self._translator.read(" ".join(map(escape_word, words)), tag))
 
     def _parse(self, read: list[_Words]) -> list[Parse]:
         found = self._translator.translate([words.sentence for words in read])
@@ -145,7 +145,7 @@ class Parser:
     def _made(self, best: Translation, read: _Words) -> Parse:
         tokens = [self._tokens[token] for token in best.tokens]
         try:
-            tree = None if UNK in tokens else tree_of(tokens, read.words, form=self.form)
+            tree = None if UNK in tokens else build_tree(tokens, read.words, form=self.form)
         except RegardError:
             assert self._translator.constrain is None, "a constraint lets nothing but trees through"
             tree = None
@@ -186,7 +186,7 @@ def parse_score(constrained: Parser, free: Parser, pairs: Pairs) -> ParseScore:
 def brackets_of(parser: Parser, pairs: Pairs) -> BracketScore:
     """The score of the parses of all sources, against the trees that the targets are."""
     trees = [parse.tree for parse in parser.all(*_sentences(pairs))]
-    gold = [gold_tree(pairs, i, parser.tree_words) for i in range(len(pairs))]
+    gold = [rebuild_tree(pairs, i, parser.tree_words) for i in range(len(pairs))]
     return bracket_f1([tree for tree in trees if tree is not None], gold, has_tags=parser.form.has_tags)
 
 

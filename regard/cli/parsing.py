@@ -48,7 +48,7 @@ def parse(
       regard parse runs/treebank sentences.txt --svg pictures --json
     """
     from regard import line_terminal, terminal
-    from regard.data.tree_lines import bracketed
+    from regard.data.tree_lines import to_brackets
     from regard.decode.config import BeamConfig
     from regard.errors import RegardError
     from regard.files import write_atomically
@@ -76,7 +76,7 @@ def parse(
             progress=progress,
         )
         for number, (tree, log_prob) in enumerate(((parse.tree, parse.log_prob) for parse in found), start=1):
-            text = "" if tree is None else bracketed(tree)
+            text = "" if tree is None else to_brackets(tree)
             if svg is not None and tree is not None:
                 write_atomically(svg / f"{number}.svg", tree_svg(tree).encode())
             if as_json:

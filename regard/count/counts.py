@@ -19,10 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from regard.count.arrays import Bools, Ids, Index
+Ids = npt.NDArray[np.integer[Any]]  # token ids of any width: what a stream holds
+Index = npt.NDArray[np.int64]  # positions in a level of the trie, or keys into one
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 EOS = 0  # the token that ends a sentence
 NONE = -1  # the index of an n-gram that is not there

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from regard.count.arrays import Bools, Floats
+from regard.count.counts import Bools, Floats
 
 
 @dataclass(frozen=True)

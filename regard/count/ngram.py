@@ -9,11 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from regard.count.arpa import write_arpa
 from regard.count.arpa_reader import read_arpa
-from regard.count.arpa_writer import write_arpa
-from regard.count.arrays import Bools, Floats, Ids, Index
 from regard.count.config import NgramConfig
-from regard.count.counts import EOS, NONE, Level, Progress, count_ngrams, preceding, sentence_starts
+from regard.count.counts import (
+    EOS,
+    NONE,
+    Bools,
+    Floats,
+    Ids,
+    Index,
+    Level,
+    Progress,
+    count_ngrams,
+    preceding,
+    sentence_starts,
+)
 from regard.count.estimate import Estimate
 from regard.count.kneser_ney import estimate_kneser_ney
 from regard.count.relative_frequency import estimate_add_k, estimate_mle

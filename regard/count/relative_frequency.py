@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.count.arrays import Floats, Index
-from regard.count.counts import Level
+from regard.count.counts import Floats, Index, Level
 from regard.count.estimate import Estimate, log
 
 

@@ -18,7 +18,7 @@ from regard.data.pairs_config import PairPart, PairsConfig
 from regard.data.reading import MAX_LINE, BadLine, read_lines, too_long
 from regard.data.source import HUB, TextFile, resolve
 from regard.data.tables import Table, open_table
-from regard.data.tree_pairs import tree_sides
+from regard.data.tree_pairs import read_tree_pairs
 from regard.errors import RegardError, nearest
 
 TABLES = ("tsv", "csv")
@@ -108,7 +108,7 @@ class PairReader:
         if part.form == "files":
             return self._read_aligned(*part.files)
         if part.form == "trees":
-            return tree_sides(part.files[0], self._data.tree_words)
+            return read_tree_pairs(part.files[0], self._data.tree_words)
         return self._read_records(part.files[0]) if part.table is None else _read_table(part.files[0], part.table)
 
     def _read_records(self, file: TextFile) -> Iterator[tuple[str, TextPair | BadLine]]:

@@ -250,7 +250,7 @@ def _find_usable(
         if name in there and name in captions:
             usable.append(name)
         elif name in captions:
-            why = f"has a caption in {config.captions} and is not in {folder}. Put it there, take its captions out, {SKIP}."
+            why = f"has a caption in {config.captions} and is not in {folder}. Put it there, take it out there, {SKIP}."
             skipped.add(NO_PICTURE, f"'{name}' {why}")
         elif name in there:
             why = f"has no caption in {config.captions}. Write one, take the picture out, {SKIP}."

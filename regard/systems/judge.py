@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from regard.data.trees import Tree, trees_of
+from regard.data.trees import Tree, parse_trees
 from regard.score.bootstrap import Counts, score_by, statistics_of
 from regard.score.bracket_f1 import bracket_f1
 from regard.score.translation import ChrfScore, bleu_metric, chrf, streams
@@ -85,7 +85,7 @@ class BracketJudge:
 
 
 def _tree(line: str) -> Tree:
-    return next(iter(trees_of([line])))
+    return next(iter(parse_trees([line])))
 
 
 def judge_of(task: str, references: Sequence[Sequence[str]], has_tags: bool) -> Judge:

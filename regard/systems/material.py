@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from regard.caption_run import CaptionRun, load_caption_run
 from regard.data.pairs import Pairs
 from regard.data.prepared_captions import CaptionSet, PreparedCaptions
-from regard.data.tree_lines import bracketed
-from regard.data.tree_pairs import FORMS, gold_tree
+from regard.data.tree_lines import to_brackets
+from regard.data.tree_pairs import FORMS, rebuild_tree
 from regard.decode.caption import MAX_LENGTH, captions_of
 from regard.decode.config import MAX_RATIO, BeamConfig
 from regard.decode.lines import batches_by_tokens
@@ -63,7 +63,7 @@ def _pairs(run: PairRun, data: Sequence[str] | None, split: str, skips_bad: bool
     sources, targets = [pairs.source_text(i) for i in numbers], [pairs.target_text(i) for i in numbers]
     words = run.config.pairs.tree_words
     if run.is_parser:
-        targets = [bracketed(gold_tree(pairs, i, words)) for i in numbers]
+        targets = [to_brackets(rebuild_tree(pairs, i, words)) for i in numbers]
     watched = None
     if data is None:
         valid = prepared_pairs_again(run.folder, run.config).valid
@@ -157,7 +157,7 @@ def _parsing(run: PairRun, pairs: Pairs, beam: int) -> Decode:
 
     def decode(batch: Numbers) -> list[str]:
         parses = parser.all([pairs.source_text(i) for i in batch], [pairs.tag(i) for i in batch])
-        return ["" if parse.tree is None else bracketed(parse.tree) for parse in parses]
+        return ["" if parse.tree is None else to_brackets(parse.tree) for parse in parses]
 
     return decode
 
