@@ -129,7 +129,7 @@ def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(name: str) -> tuple[str, int | None, str | None]:
-    from regard.data.builtin.grammar.forms import LANGUAGES
+    from regard.data.builtin.grammar.meaning import LANGUAGES
 
     names = [*(f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b), *DIAGNOSTICS]
     match = _NAME.fullmatch(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.builtin.grammar.forms import LANGUAGES
+from regard.data.builtin.grammar.meaning import LANGUAGES
 from regard.pair_run import PairRun, load_pair_run
 from regard.studies.brief import Told
 

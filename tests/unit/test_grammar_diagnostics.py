@@ -7,9 +7,8 @@ from collections import Counter
 import pytest
 
 from regard.data.builtin.grammar import diagnostics
-from regard.data.builtin.grammar.diagnostics import TASKS
+from regard.data.builtin.grammar.diagnostics import MONTHS, TASKS, in_words, ordinal, year_in_words
 from regard.data.builtin.grammar.held_out import SPLITS
-from regard.data.builtin.grammar.number_words import MONTHS, in_words, ordinal, year_in_words
 from regard.errors import RegardError
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from regard.data.builtin.grammar import english, french, german
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
+from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
+from regard.data.builtin.grammar.meaning import (
     DATIVE,
     FUTURE,
     PAST,
@@ -17,7 +18,6 @@ from regard.data.builtin.grammar.forms import (
     Preposition,
     Pronoun,
 )
-from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
 from regard.data.builtin.grammar.words import aligned, bracketed, joined, leaves
 
 BY_ADVERB = {adverb.english: adverb for _, adverb in ADVERBS}

@@ -2,8 +2,8 @@
 
 from regard.data.builtin.grammar.held_out import split_of
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, ALL_VERBS, NOUNS, nouns_of
+from regard.data.builtin.grammar.scene import SHAPES
 from regard.data.builtin.grammar.sentences import KINDS
-from regard.data.builtin.grammar.shapes import SHAPES
 
 SUBJECT_KINDS = {kind for verb in ALL_VERBS for kind in verb.subjects}
 

@@ -10,22 +10,6 @@ from dataclasses import replace
 from random import Random
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    DATIVE,
-    FUTURE,
-    PAST,
-    PERFECT,
-    PLURAL,
-    PRESENT,
-    SINGULAR,
-    Adjective,
-    Adverb,
-    Noun,
-    Person,
-    Preposition,
-    Pronoun,
-    Verb,
-)
 from regard.data.builtin.grammar.lexicon import (
     ADJECTIVES,
     ADVERBS,
@@ -38,8 +22,8 @@ from regard.data.builtin.grammar.lexicon import (
     nouns_of,
 )
 
-HE_AND_SHE = (Pronoun("m", SINGULAR, "he"), Pronoun("f", SINGULAR, "she"))
-THEY = Pronoun("m", PLURAL, "they")
+HE_AND_SHE = (m.Pronoun("m", m.SINGULAR, "he"), m.Pronoun("f", m.SINGULAR, "she"))
+THEY = m.Pronoun("m", m.PLURAL, "they")
 ODD = {
     ("old", "girl"),
     ("old", "boy"),
@@ -64,7 +48,7 @@ _BY_PATTERN = {p: [v for v in ALL_VERBS if v.pattern == p] for p in ("alone", "o
 _PLACE_NOUNS = [noun for noun in NOUNS.values() if noun.kind == "place"]
 
 
-def adverbs(group: str, *flags: str) -> list[Adverb]:
+def adverbs(group: str, *flags: str) -> list[m.Adverb]:
     """Those of a group with one of these flags."""
     return [adverb for name, adverb in ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
 
@@ -104,7 +88,7 @@ class Composer:
 
     # Things
 
-    def person(self) -> Person:
+    def person(self) -> m.Person:
         who = self.random.choice(GIVEN)
         return replace(who, family=self.random.choice(FAMILIES)) if self.chance(0.3) else who
 
@@ -124,16 +108,16 @@ class Composer:
             return m.NounPhrase(self.key(), self.person())
         return self.of_noun(self.random.choice(nouns_of(frozenset(kinds))), determiners, adjective)
 
-    def of_noun(self, noun: Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
+    def of_noun(self, noun: m.Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
         if noun.is_mass:
             determiners = {d: w for d, w in determiners.items() if d in (m.THE, m.THIS, m.MY, m.BARE)}
             determiners = {d: 8 if d == m.BARE else w for d, w in determiners.items()}
         if noun.name in UNOWNED:
             determiners = {d: w for d, w in determiners.items() if d not in (m.MY, m.OUR, m.OWNED)}
         determiner = self.one_of(determiners)
-        number = SINGULAR
+        number = m.SINGULAR
         if not noun.is_mass and determiner not in SINGULAR_ONLY and (determiner in PLURAL_ONLY or self.chance(0.25)):
-            number = PLURAL
+            number = m.PLURAL
         return m.NounPhrase(
             key=self.key(),
             head=noun,
@@ -144,11 +128,11 @@ class Composer:
             owner=self.owner() if determiner == m.OWNED else None,
         )
 
-    def owner(self) -> Person:
+    def owner(self) -> m.Person:
         """Someone whose German genitive is written with an s."""
         return self.random.choice([who for who in GIVEN if who.given[-1] not in "sxz"])
 
-    def attributes(self, noun: Noun) -> tuple[Adjective, ...]:
+    def attributes(self, noun: m.Noun) -> tuple[m.Adjective, ...]:
         """One adjective, or two where French puts them on both sides of the noun."""
         fits = [a for a in ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
         fits = [a for a in fits if (a.name, noun.name) not in ODD]
@@ -165,7 +149,7 @@ class Composer:
         """Sometimes two things joined by and."""
         if first.is_pronoun or not self.maybe(0.12):
             return first
-        kind = first.head.kind if isinstance(first.head, Noun) else "person"
+        kind = first.head.kind if isinstance(first.head, m.Noun) else "person"
         alike = [noun for noun in nouns_of(frozenset(kinds)) if noun.kind == kind]
         second = self.thing({noun.name for noun in alike}, determiners, adjective=0.2)
         return first if second.head.name == first.head.name else m.Both(self.key(), first, second)
@@ -182,13 +166,13 @@ class Composer:
             )
         return self.inside(self.random.choice(_PLACE_NOUNS))
 
-    def inside(self, noun: Noun) -> m.Somewhere:
+    def inside(self, noun: m.Noun) -> m.Somewhere:
         english, german, french = noun.there
-        preposition = Preposition(english, german, DATIVE, french)
+        preposition = m.Preposition(english, german, m.DATIVE, french)
         determiners = DEFINITE if french == "à" else OF_PLACES  # à la gare, but not à une gare
-        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, determiners, 0.25), number=SINGULAR))
+        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, determiners, 0.25), number=m.SINGULAR))
 
-    def where_of(self, verb: Verb, subject: m.Thing) -> tuple[m.Somewhere, ...]:
+    def where_of(self, verb: m.Verb, subject: m.Thing) -> tuple[m.Somewhere, ...]:
         """Where it happens; verbs of staying and going need a place."""
         if "there" in verb.flags:
             if self.chance(0.5):
@@ -198,7 +182,7 @@ class Composer:
         if "city" in verb.flags or ("to" in verb.flags and "animal" not in verb.subjects and self.chance(0.3)):
             return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES), is_direction=True),)
         if "to" in verb.flags:
-            goal = replace(self.of_noun(self.random.choice(nouns_of(GOALS)), OF_PLACES, 0.25), number=SINGULAR)
+            goal = replace(self.of_noun(self.random.choice(nouns_of(GOALS)), OF_PLACES, 0.25), number=m.SINGULAR)
             return (m.Somewhere(self.key(), PREPOSITIONS["to"], goal, is_direction=True),)
         if verb.is_stative or not self.maybe(0.3):
             return ()
@@ -210,7 +194,7 @@ class Composer:
     # Clauses
 
     def tense(self) -> str:
-        return self.random.choices((PRESENT, PAST, PERFECT, FUTURE), (5, 3, 2, 2))[0]
+        return self.random.choices((m.PRESENT, m.PAST, m.PERFECT, m.FUTURE), (5, 3, 2, 2))[0]
 
     def event(self, tense: str, *, is_inner: bool = False, is_question: bool = False) -> m.Clause:
         """Someone does something. An inner clause, in a noun or after because, is kept plainer.
@@ -218,7 +202,7 @@ class Composer:
         Verbs whose object could as well be their subject come more often: there, only word order or case tells.
         """
         pattern = self.random.choices(("alone", "object", "gift"), (3, 7, 1.5))[0]
-        verbs = [v for v in _BY_PATTERN[pattern] if tense != PERFECT or not v.is_stative]
+        verbs = [v for v in _BY_PATTERN[pattern] if tense != m.PERFECT or not v.is_stative]
         verb = self.random.choices(verbs, [3 if v.subjects & v.objects else 1 for v in verbs])[0]
         negation = None if is_question or not self.chance(0.2) else m.NEVER if self.chance(0.25) else m.NOT
         guarded = DEFINITE if negation or is_question else ANY
@@ -239,7 +223,7 @@ class Composer:
         self.can_say_they = False
         return clause if is_inner else self.with_relative(clause)
 
-    def goal(self, verb: Verb, negation: str | None, subject: m.Thing) -> m.Thing:
+    def goal(self, verb: m.Verb, negation: str | None, subject: m.Thing) -> m.Thing:
         """The object: no one but persons may be meant by a pronoun, and nobody does it to himself."""
         determiners = ANY
         if verb.is_stative:  # "likes dogs" means all of them, and French would say so
@@ -294,15 +278,15 @@ class Composer:
         return clause
 
     def maybe_relative(self, thing: m.Thing | None, tense: str) -> m.NounPhrase | None:
-        if not isinstance(thing, m.NounPhrase) or not isinstance(thing.head, Noun) or not self.maybe(0.12):
+        if not isinstance(thing, m.NounPhrase) or not isinstance(thing.head, m.Noun) or not self.maybe(0.12):
             return None
         return replace(thing, relative=self.relative(thing, tense))
 
     def relative(self, thing: m.NounPhrase, tense_outside: str) -> m.Relative | None:
         noun = thing.head
-        assert isinstance(noun, Noun)
-        tense = PAST if tense_outside in (PAST, PERFECT) else self.random.choice((PRESENT, PAST, PERFECT))
-        verbs = [v for v in ALL_VERBS if v.pattern in ("alone", "object") and (tense != PERFECT or not v.is_stative)]
+        assert isinstance(noun, m.Noun)
+        tense = m.PAST if tense_outside in (m.PAST, m.PERFECT) else self.random.choice((m.PRESENT, m.PAST, m.PERFECT))
+        verbs = [v for v in ALL_VERBS if v.pattern in ("alone", "object") and (tense != m.PERFECT or not v.is_stative)]
         mine = [v for v in verbs if v.subjects & noun.kinds]
         theirs = [
             v for v in verbs if v.objects & noun.kinds and not v.german.preposition and not v.french.preposition
@@ -331,14 +315,14 @@ class Composer:
         subject = _without_group(self.maybe_both(first, kinds, guarded), adjective.group)
         self.can_say_they = False
         degree = self.degree(adjective, negation) if self.maybe(0.35) else None
-        is_mood = "~" in adjective.kinds and tense != PRESENT
+        is_mood = "~" in adjective.kinds and tense != m.PRESENT
         when = self.random.choice(adverbs("time", tense)) if is_mood and self.maybe(0.5) else None
         return m.Clause(
             key=self.key(), subject=subject, verb=None, tense=tense, negation=negation, predicate=adjective,
             degree=degree, when=when, is_question=is_question,
         )  # fmt: skip
 
-    def degree(self, adjective: Adjective, negation: str | None) -> Adverb | None:
+    def degree(self, adjective: m.Adjective, negation: str | None) -> m.Adverb | None:
         """How much so: only what is good can be too little, "not very good"; only what is not, too much."""
         very, really, too = adverbs("degree")
         if negation:
@@ -351,4 +335,4 @@ class Composer:
         verb = self.random.choice(_BY_PATTERN["claim"])
         subject = self.thing(("person",), DEFINITE, adjective=0.2, can_be_pronoun=True)
         self.can_say_they = False
-        return m.Clause(self.key(), subject, verb, PRESENT)
+        return m.Clause(self.key(), subject, verb, m.PRESENT)

@@ -6,18 +6,6 @@ import re
 from collections.abc import Sequence
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    FUTURE,
-    PAST,
-    PERFECT,
-    PLURAL,
-    PRESENT,
-    SINGULAR,
-    Adverb,
-    Noun,
-    Person,
-    Pronoun,
-)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -37,9 +25,9 @@ DETERMINERS = {
     m.THE: ("the", "the"), m.A: ("a", ""), m.THIS: ("this", "these"), m.MY: ("my", "my"), m.OUR: ("our", "our"),
     m.EVERY: ("every", ""), m.SOME: ("", "some"), m.MANY: ("", "many"), m.NO: ("no", "no"),
 }  # fmt: skip
-PRONOUNS = {("m", SINGULAR): ("he", "him"), ("f", SINGULAR): ("she", "her"), ("m", PLURAL): ("they", "them")}
-BE = {PRESENT: ("is", "are"), PAST: ("was", "were")}
-DO = {PRESENT: ("does", "do"), PAST: ("did", "did")}
+PRONOUNS = {("m", m.SINGULAR): ("he", "him"), ("f", m.SINGULAR): ("she", "her"), ("m", m.PLURAL): ("they", "them")}
+BE = {m.PRESENT: ("is", "are"), m.PAST: ("was", "were")}
+DO = {m.PRESENT: ("does", "do"), m.PAST: ("did", "did")}
 BESIDE_VERBS = {"dressed": ("ADJP", "ADJ"), "bored": ("ADJP", "ADJ"), "care": ("NP", "NOUN")}  # others are particles
 LINKS = {"and": "and", "but": "but", "because": "because", "while": "while", "if": "if"}
 _SOUNDS_CONSONANT = re.compile(r"(use|uni|one|eu)", re.IGNORECASE)
@@ -107,8 +95,8 @@ def _verb_phrase(verbs: Sequence[Node], rest: Sequence[Node | None]) -> Phrase |
 def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]]:
     """The verbs with what stands between them, and all that follows."""
     number = c.subject.parts[0].number if c.is_existential else c.subject.number  # there is a dog and two cats
-    number = SINGULAR if without == "subject" else number
-    verbs = _verbs(c, PLURAL if number == PLURAL else SINGULAR, is_inverted=without not in ("", "subject"))
+    number = m.SINGULAR if without == "subject" else number
+    verbs = _verbs(c, m.PLURAL if number == m.PLURAL else m.SINGULAR, is_inverted=without not in ("", "subject"))
     where = [] if without == "where" else [somewhere(place, mark=f"{c.key}.where") for place in c.where]
     if c.predicate is not None and without != "predicate":
         degree = spelled(c.degree.english, "ADV", f"{c.key}.degree") if c.degree else []
@@ -123,7 +111,7 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
     if c.is_recipient_first and without != "object":
         # French à is in the article or the name, as German's dative is; a key of its own, lest names link crosswise.
         bearers = frozenset(
-            f"{c.recipient.key}.{part}" for part in ("d" if isinstance(c.recipient.head, Noun) else "nf")
+            f"{c.recipient.key}.{part}" for part in ("d" if isinstance(c.recipient.head, m.Noun) else "nf")
         )
         return verbs, [also_meaning(receiver, bearers, f"{c.key}.given"), goal, manner, *where]
     return verbs, [goal, phrase("PP", [word("to", "ADP", f"{c.key}.to"), receiver]), manner, *where]
@@ -131,7 +119,7 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
 
 def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     """Auxiliary, negation or adverb, verb, particle: "does not wake up", "has often seen"."""
-    many = number == PLURAL
+    many = number == m.PLURAL
     v, t = f"{c.key}.v", f"{c.key}.t"
     between: list[Node] = []
     if c.negation == m.NOT:
@@ -141,21 +129,21 @@ def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     elif c.often:
         between = [*spelled(c.often.english, "ADV", f"{c.key}.often")]
     if c.verb is None:
-        if c.tense == FUTURE:
+        if c.tense == m.FUTURE:
             return [word("will", "AUX", t, f"{c.key}.ask"), *between, word("be", "AUX", v)]
         return [word(BE[c.tense][many], "AUX", v, t, f"{c.key}.ask"), *between]
     verb = c.verb.english
     particle = _particle(c)
     verb_keys = [v] if verb.particle or verb.preposition else [v, f"{c.key}.particle"]
-    if c.tense == FUTURE:
+    if c.tense == m.FUTURE:
         return [word("will", "AUX", t, f"{c.key}.ask"), *between, word(verb.base, "VERB", *verb_keys), *particle]
-    if c.tense == PERFECT:
+    if c.tense == m.PERFECT:
         has = word("have" if many else "has", "AUX", t, f"{c.key}.ask")
         return [has, *between, word(verb.participle, "VERB", *verb_keys), *particle]
     if c.negation == m.NOT or c.is_question or is_inverted:
         do = word(DO[c.tense][many], "AUX", t, f"{c.key}.ask")
         return [do, *between, word(verb.base, "VERB", *verb_keys), *particle]
-    form = verb.past if c.tense == PAST else verb.base if many else verb.third
+    form = verb.past if c.tense == m.PAST else verb.base if many else verb.third
     return [*between, word(form, "VERB", *verb_keys, t), *particle]
 
 
@@ -176,7 +164,7 @@ def _after_preposition(c: m.Clause, goal: Phrase | None) -> Phrase | None:
     return phrase("PP", [word(c.verb.english.preposition, "ADP", f"{c.key}.particle"), goal])
 
 
-def _adverb(adverb: Adverb | None, key: str) -> Phrase | None:
+def _adverb(adverb: m.Adverb | None, key: str) -> Phrase | None:
     return adverbial(adverb.english, key, "ADVP", mark=key) if adverb else None
 
 
@@ -201,14 +189,14 @@ def noun_phrase(thing: m.Thing, is_object: bool = False, mark: str = "") -> Phra
         there = mark if thing.lacks else ""  # what is not there answers no question
         return phrase("NP", [noun_phrase(thing.first, is_object, there), link, second], "" if thing.lacks else mark)
     head, key = thing.head, thing.key
-    if isinstance(head, Pronoun):
+    if isinstance(head, m.Pronoun):
         text = PRONOUNS[head.gender, head.number][is_object]
         return phrase("NP", [word(text, "PRON", f"{key}.n")], mark)
-    if isinstance(head, Person):
+    if isinstance(head, m.Person):
         return phrase("NP", person_words(head.given, head.family, key), mark)
     determiner = _determiner(thing)
     adjectives = [word(a.name, "ADJ", f"{key}.a{i}") for i, a in enumerate(thing.adjectives)]
-    noun = spelled(head.english[thing.number == PLURAL], "NOUN", f"{key}.n")
+    noun = spelled(head.english[thing.number == m.PLURAL], "NOUN", f"{key}.n")
     if not determiner:  # what other languages say with an article is in the noun
         noun = [Word(w.text, w.tag, w.keys | {f"{key}.d"}) for w in noun]
     children: list[Node] = [*determiner, *adjectives, *noun]
@@ -232,11 +220,11 @@ def _determiner(thing: m.NounPhrase) -> list[Node]:
                 ],
             )
         ]
-    text = "" if thing.determiner == m.BARE else DETERMINERS[thing.determiner][thing.number == PLURAL]
+    text = "" if thing.determiner == m.BARE else DETERMINERS[thing.determiner][thing.number == m.PLURAL]
     return [word(text, "DET", key)] if text else []
 
 
-def _relative(relative: m.Relative, head: Noun) -> Phrase:
+def _relative(relative: m.Relative, head: m.Noun) -> Phrase:
     c, is_person = relative.clause, head.kind == "person"
     pronoun = word(("who" if relative.is_subject else "whom") if is_person else "that", "PRON", f"{c.key}.rel")
     if relative.is_subject:

@@ -7,17 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    FUTURE,
-    PAST,
-    PLURAL,
-    PRESENT,
-    Adjective,
-    FrenchVerb,
-    Noun,
-    Person,
-    Pronoun,
-)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -42,8 +31,8 @@ CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("
                 ("de", "des"): "de", ("de", "du"): "de", ("de", "de"): "de"}  # fmt: skip
 PRONOUNS = {"he": ("il", "le"), "she": ("elle", "la"), "they": ("ils", "les")}
 LINKS = {"and": "et", "but": "mais", "because": "parce que", "while": "pendant que", "if": "si"}
-BE = {PRESENT: ("est", "sont"), PAST: ("était", "étaient"), FUTURE: ("sera", "seront")}
-AUXILIARIES = {"avoir": ("a", "ont"), "être": BE[PRESENT]}
+BE = {m.PRESENT: ("est", "sont"), m.PAST: ("était", "étaient"), m.FUTURE: ("sera", "seront")}
+AUXILIARIES = {"avoir": ("a", "ont"), "être": BE[m.PRESENT]}
 MADE = {"thing", "clothes", "vehicle", "furniture"}
 NEUF = ("neuf", "neuve", "neufs", "neuves", "neuf")
 ELIDED = {"le", "la", "de", "ne", "que", "se"}
@@ -136,13 +125,13 @@ def _verbs(c: m.Clause, agrees_with: m.NounPhrase | None = None) -> Phrase:
         after += spelled(c.often.french, "ADV", f"{c.key}.often")
     if c.manner and _stands_within(c):
         after += spelled(c.manner.french, "ADV", f"{c.key}.manner")
-    many = c.subject.number == PLURAL
+    many = c.subject.number == m.PLURAL
     v, t, ask = f"{c.key}.v", f"{c.key}.t", f"{c.key}.ask"
     if c.verb is None:
         return phrase("VN", [*ne, word(BE[c.tense][many], "AUX", v, t, ask), *after])
     verb = c.verb.french
     clitics = [word("se", "PRON", v)] if verb.is_reflexive else []
-    if isinstance(c.object, m.NounPhrase) and isinstance(c.object.head, Pronoun):
+    if isinstance(c.object, m.NounPhrase) and isinstance(c.object.head, m.Pronoun):
         clitics.append(word(PRONOUNS[c.object.head.name][1], "PRON", f"{c.object.key}.n"))
         agrees_with = c.object
     whole = [v] if verb.preposition else [v, f"{c.key}.particle"]
@@ -155,15 +144,15 @@ def _verbs(c: m.Clause, agrees_with: m.NounPhrase | None = None) -> Phrase:
     participle = verb.participle
     if model is not None:
         participle += "e" if model.french_gender == "f" else ""
-        participle += "s" if model.number == PLURAL and participle[-1] not in "sx" else ""
+        participle += "s" if model.number == m.PLURAL and participle[-1] not in "sx" else ""
     return phrase("VN", [*ne, *clitics, auxiliary, *after, word(participle, "VERB", *whole), *companion])
 
 
-def _simple(verb: FrenchVerb, tense: str, many: bool, is_stative: bool) -> str:
+def _simple(verb: m.FrenchVerb, tense: str, many: bool, is_stative: bool) -> str:
     """The form of one word, or nothing where the past is composed."""
-    if tense == PRESENT:
+    if tense == m.PRESENT:
         return verb.plural if many else verb.singular
-    if tense == FUTURE:
+    if tense == m.FUTURE:
         return verb.future + ("ont" if many else "a")
     if is_stative:
         return verb.imperfect + ("aient" if many else "ait")
@@ -194,21 +183,21 @@ def _with_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
     return phrase("PP", [*before, merged, phrase("NP", things.children[1:])])
 
 
-def agreeing(adjective: Adjective, gender: str, number: str) -> str:
+def agreeing(adjective: m.Adjective, gender: str, number: str) -> str:
     """
     >>> from regard.data.builtin.grammar.lexicon import ADJECTIVES
     >>> agreeing(ADJECTIVES["old"], "f", "plural")
     'vieilles'
     """
     masculine, feminine, masculines, feminines, _ = adjective.french
-    if number == PLURAL:
+    if number == m.PLURAL:
         return feminines if gender == "f" else masculines
     return feminine if gender == "f" else masculine
 
 
-def _as_predicate(adjective: Adjective, subject: m.Thing) -> Adjective:
+def _as_predicate(adjective: m.Adjective, subject: m.Thing) -> m.Adjective:
     """What was made and not yet used is neuf; nouveau, of a predicate, is what was not there before."""
-    is_made = all(isinstance(part.head, Noun) and part.head.kind in MADE for part in subject.parts)
+    is_made = all(isinstance(part.head, m.Noun) and part.head.kind in MADE for part in subject.parts)
     return replace(adjective, french=NEUF) if adjective.name == "new" and is_made else adjective
 
 
@@ -219,16 +208,16 @@ def noun_phrase(thing: m.Thing, is_negated: bool = False) -> Phrase:
         none = [word("pas", "ADV", f"{thing.key}.not")] if thing.lacks else []
         return phrase("NP", [noun_phrase(thing.first), link, *none, noun_phrase(thing.second, is_negated=thing.lacks)])
     head, key = thing.head, thing.key
-    if isinstance(head, Pronoun):
+    if isinstance(head, m.Pronoun):
         return phrase("NP", [word(PRONOUNS[head.name][0], "PRON", f"{key}.n")])
-    if isinstance(head, Person):
+    if isinstance(head, m.Person):
         return phrase("NP", person_words(head.given, head.family, key))
     before: list[Word] = []
     after: list[Word] = []
-    noun = spelled(head.french[thing.number == PLURAL], "NOUN", f"{key}.n")
+    noun = spelled(head.french[thing.number == m.PLURAL], "NOUN", f"{key}.n")
     for i, a in enumerate(thing.adjectives):
         form = agreeing(a, head.french_gender, thing.number)
-        if a.is_before_noun and form == a.french[0] and thing.number != PLURAL and sounds_vowel(noun[0].text):
+        if a.is_before_noun and form == a.french[0] and thing.number != m.PLURAL and sounds_vowel(noun[0].text):
             form = a.french[4]
         (before if a.is_before_noun else after).extend(spelled(form, "ADJ", f"{key}.a{i}"))
     follower = (before or noun)[0].text
@@ -243,7 +232,7 @@ def noun_phrase(thing: m.Thing, is_negated: bool = False) -> Phrase:
 
 
 def _determiner(thing: m.NounPhrase, gender: str, follower: str, has_before: bool, is_negated: bool) -> list[Word]:
-    key, many = f"{thing.key}.d", thing.number == PLURAL
+    key, many = f"{thing.key}.d", thing.number == m.PLURAL
     if is_negated:
         return [word("de", "DET", key)]
     if thing.determiner == m.COUNT:

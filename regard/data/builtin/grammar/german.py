@@ -12,19 +12,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    ACCUSATIVE,
-    DATIVE,
-    FUTURE,
-    NOMINATIVE,
-    PAST,
-    PERFECT,
-    PLURAL,
-    GermanVerb,
-    Noun,
-    Person,
-    Pronoun,
-)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -40,7 +27,7 @@ from regard.data.builtin.grammar.words import (
 )
 
 NUMBERS = ("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn")
-_BY_CASE = (NOMINATIVE, ACCUSATIVE, DATIVE)
+_BY_CASE = (m.NOMINATIVE, m.ACCUSATIVE, m.DATIVE)
 
 
 def _table(**rows: str) -> dict[tuple[str, str], str]:
@@ -53,7 +40,7 @@ def _table(**rows: str) -> dict[tuple[str, str], str]:
 
 
 DEFINITE = _table(m="der den dem", f="die die der", n="das das dem", p="die die den")
-RELATIVE = DEFINITE | {("p", DATIVE): "denen"}
+RELATIVE = DEFINITE | {("p", m.DATIVE): "denen"}
 DER_ENDINGS = _table(m="er en em", f="e e er", n="es es em", p="e e en")  # dieser, jeder, einige, viele
 EIN_ENDINGS = _table(m="_ en em", f="e e er", n="_ _ em", p="e e en")  # ein, kein, mein, unser
 WEAK = _table(m="e en en", f="e e en", n="e e en", p="en en en")  # after der
@@ -100,10 +87,10 @@ def sentence(meaning: m.Meaning) -> Phrase:
 def clause(c: m.Clause, is_subordinate: bool = False, is_first_taken: bool = False) -> list[Node]:
     """The children of a clause, in order."""
     finite, closing, joined = _verbs(c)
-    subject = noun_phrase(c.subject, NOMINATIVE)
+    subject = noun_phrase(c.subject, m.NOMINATIVE)
     if c.is_existential:  # what there is stands in the accusative
         there = word("es", "PRON", f"{c.key}.there")
-        things = noun_phrase(c.subject, ACCUSATIVE)
+        things = noun_phrase(c.subject, m.ACCUSATIVE)
         if is_subordinate:
             return [there, things, *_where(c), *finite]
         return [there, *finite, things, *_where(c)]
@@ -128,8 +115,8 @@ def _relative_last(c: m.Clause, is_closed: bool) -> tuple[m.Clause, list[Node]]:
         return c, []
     if not is_closed and c.negation is None:
         return c, []
-    assert isinstance(thing.head, Noun)
-    gender = "p" if thing.number == PLURAL else thing.head.german_gender
+    assert isinstance(thing.head, m.Noun)
+    gender = "p" if thing.number == m.PLURAL else thing.head.german_gender
     return replace(c, object=replace(thing, relative=None)), _in_commas(thing.relative, gender, thing.key)
 
 
@@ -170,7 +157,7 @@ def _middle(c: m.Clause) -> list[Node]:
     if c.negation == m.NEVER:
         nodes.append(word("nie", "ADV", f"{c.key}.not"))
     if c.recipient is not None:
-        nodes.append(noun_phrase(c.recipient, DATIVE, without_preposition=f"{c.key}.to"))
+        nodes.append(noun_phrase(c.recipient, m.DATIVE, without_preposition=f"{c.key}.to"))
     says_no = c.negation == m.NOT and c.object is not None and c.object.is_indefinite
     last: list[Node] = []
     manner: list[Node] = [adverbial(c.manner.german, f"{c.key}.manner", "AVP")] if c.manner else []
@@ -200,21 +187,21 @@ def _is_new(thing: m.Thing) -> bool:
 def _verbs(c: m.Clause) -> tuple[list[Node], list[Node], list[Node]]:
     """The finite verb; what closes a main clause; and all of it as it closes a subordinate one."""
     v, t, ask, particle = f"{c.key}.v", f"{c.key}.t", f"{c.key}.ask", f"{c.key}.particle"
-    many = c.subject.number == PLURAL
+    many = c.subject.number == m.PLURAL
     if c.verb is None:
-        if c.tense == FUTURE:
+        if c.tense == m.FUTURE:
             return _split(word("werden" if many else "wird", "AUX", t, ask), word("sein", "AUX", v))
         if c.is_existential:
             return _split(word("gibt", "VERB", v, t, ask))
-        forms = ("war", "waren") if c.tense == PAST else ("ist", "sind")
+        forms = ("war", "waren") if c.tense == m.PAST else ("ist", "sind")
         return _split(word(forms[many], "AUX", v, t, ask))
     verb = c.verb.german
     whole = [v] if verb.preposition else [v, particle]
-    if c.tense == FUTURE:
+    if c.tense == m.FUTURE:
         return _split(
             word("werden" if many else "wird", "AUX", t, ask), word(verb.prefix + verb.infinitive, "VERB", *whole)
         )
-    if c.tense == PERFECT:
+    if c.tense == m.PERFECT:
         return _split(word(AUXILIARIES[verb.auxiliary][many], "AUX", t, ask), word(verb.participle, "VERB", *whole))
     form = _finite(verb, c.tense, many)
     if not verb.prefix:
@@ -227,8 +214,8 @@ def _split(finite: Word, *closing: Word) -> tuple[list[Node], list[Node], list[N
     return [finite], [*closing], [*closing, finite]
 
 
-def _finite(verb: GermanVerb, tense: str, many: bool) -> str:
-    if tense == PAST:
+def _finite(verb: m.GermanVerb, tense: str, many: bool) -> str:
+    if tense == m.PAST:
         return verb.past_plural if many else verb.past
     return verb.infinitive if many else verb.present
 
@@ -263,11 +250,11 @@ def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_prepositi
         comma = [word(",", "PUNCT", f"{thing.key}.comma")] if thing.lacks else []
         return phrase("CNP", [noun_phrase(thing.first, case), *comma, link, second])
     head, key = thing.head, thing.key
-    if isinstance(head, Pronoun):
+    if isinstance(head, m.Pronoun):
         return phrase("NP", [word(PRONOUNS[head.name][_BY_CASE.index(case)], "PRON", f"{key}.n")])
-    if isinstance(head, Person):
+    if isinstance(head, m.Person):
         return phrase("NP", _with_keys(person_words(head.given, head.family, key), without_preposition))
-    gender = "p" if thing.number == PLURAL else head.german_gender
+    gender = "p" if thing.number == m.PLURAL else head.german_gender
     kind = m.NO if negation else thing.determiner
     determiner = _determiner(thing, kind, gender, case, negation)
     endings = DECLENSIONS.get(kind, STRONG)
@@ -306,13 +293,13 @@ def _determiner(thing: m.NounPhrase, kind: str, gender: str, case: str, negation
 
 def _relative(relative: m.Relative, gender: str) -> Phrase:
     c = relative.clause
-    case = NOMINATIVE if relative.is_subject else c.verb.german.case if c.verb else NOMINATIVE
+    case = m.NOMINATIVE if relative.is_subject else c.verb.german.case if c.verb else m.NOMINATIVE
     pronoun = word(RELATIVE[gender, case], "PRON", f"{c.key}.rel")
     joined = _verbs(c)[2]
     if relative.is_subject:
         return phrase("S", [pronoun, *_pronouns(c), *_when(c), *_middle(c), *joined])
     middle = _middle(replace(c, object=None))
-    return phrase("S", [pronoun, noun_phrase(c.subject, NOMINATIVE), *middle, *joined])
+    return phrase("S", [pronoun, noun_phrase(c.subject, m.NOMINATIVE), *middle, *joined])
 
 
 def finished(tree: Phrase) -> Phrase:

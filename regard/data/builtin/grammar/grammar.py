@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from regard.data.builtin.grammar import english, french, german
-from regard.data.builtin.grammar.forms import LANGUAGES
 from regard.data.builtin.grammar.held_out import belongs, check_split, draw_until
-from regard.data.builtin.grammar.meaning import Meaning
+from regard.data.builtin.grammar.meaning import LANGUAGES, Meaning
 from regard.data.builtin.grammar.questions import ask
 from regard.data.builtin.grammar.scene import Scene, scene_of
 from regard.data.builtin.grammar.sentences import check_kind, draw_kind, draw_meaning, pairs
