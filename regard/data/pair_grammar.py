@@ -71,19 +71,8 @@ def preview_grammar(name: str, n_first: int) -> list[PairsOfSplit]:
     for what, n, split in map(_read, whole):
         assert n is not None
         assert split is not None
-        found.append(PairsOfSplit(split, n, list(islice(_sides(what, n, split), n_first))))
+        found.append(PairsOfSplit(split, n, list(islice(_draw_pairs(what, n, split), n_first))))
     return found
-
-
-def _sides(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
-    """Both sides of pairs, as one reads them: the target of a sentence that is parsed is its tree."""
-    from regard.data.builtin.grammar import Grammar
-
-    if form_of(f"{PREFIX}{what}") != "trees":
-        return _pairs(what, n, split)
-    language, _ = what.split("-")
-    sentences = Grammar().sentences(split, n)
-    return ((" ".join(sentence.words(language)), str(sentence.trees[language])) for sentence in sentences)
 
 
 def form_of(name: str) -> str:
@@ -102,21 +91,13 @@ def write_pairs(name: str, path: Path) -> None:
     assert split is not None, "of which split"
     is_tree = form_of(name) == "trees"
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(_trees(what, n, split) if is_tree else _lines(what, n, split))
+        for source, target in _draw_pairs(what, n, split):
+            file.write(f"{target}\n" if is_tree else f"{source}\t{target}\n")
 
 
-def _trees(what: str, n: int, split: str) -> Iterator[str]:
-    from regard.data.builtin.grammar import Grammar
-
-    language, _ = what.split("-")
-    return (f"{sentence.trees[language]}\n" for sentence in Grammar().sentences(split, n))
-
-
-def _lines(what: str, n: int, split: str) -> Iterator[str]:
-    return (f"{source}\t{target}\n" for source, target in _pairs(what, n, split))
-
-
-def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
+def _draw_pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
+    """Both sides of pairs, as one reads them: the target of a sentence that is parsed is its tree."""
+    # The lexicon is read when it is needed: configs import this module, and most runs are on files.
     from regard.data.builtin.grammar import Grammar
     from regard.data.builtin.grammar.diagnostics import TASKS
 
@@ -125,11 +106,12 @@ def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
         return
     source, target = what.split("-")
     for sentence in Grammar().sentences(split, n):
-        yield " ".join(sentence.words(source)), " ".join(sentence.words(target))
+        words = " ".join(sentence.words(source))
+        yield words, sentence.trees[source] if target == TREES else " ".join(sentence.words(target))
 
 
 def _read(name: str) -> tuple[str, int | None, str | None]:
-    from regard.data.builtin.grammar.meaning import LANGUAGES
+    from regard.data.builtin.grammar.meaning import LANGUAGES  # lazy, as in `_draw_pairs`
 
     names = [*(f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b), *DIAGNOSTICS]
     match = _NAME.fullmatch(name)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from regard.data.cache import check_same, key_of
 from regard.data.caption_config import CaptionConfig
-from regard.data.pair_source import parse_record
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
-from regard.data.reading import BadLine, read_lines, text_blocks
+from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates, text_blocks
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, describe_skipped, hash_key, split_documents
 from regard.errors import RegardError, nearest
 from regard.text.config import TokenizerConfig
@@ -340,9 +339,5 @@ def read_record(line: str) -> Said | BadLine:
         return BadLine("no field", "is no caption: picture must be a name, and caption text or a list of texts.")
     if not all(isinstance(caption, str) for caption in captions):
         return BadLine("no field", "has a caption that holds something other than text. Give text or a list of texts.")
-    for text in (picture, *captions):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:  # JSON can spell half a surrogate pair
-            return BadLine("broken UTF-8", f"has a lone surrogate {text[error.start]!r}. Write the whole character.")
-    return [(picture, caption) for caption in captions]
+    broken = next(filter(None, map(refuse_surrogates, (picture, *captions))), None)
+    return broken or [(picture, caption) for caption in captions]

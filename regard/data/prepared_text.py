@@ -26,7 +26,7 @@ from regard.data.cache import (
     spool_folder,
 )
 from regard.data.config import DataConfig
-from regard.data.pieces import Piece, limited
+from regard.data.pieces import Piece, limit_bytes
 from regard.data.source import TextFile, read_pieces, resolve
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, Split, plan_split
 from regard.data.stream import Stream, StreamWriter, open_streams, write_note
@@ -169,7 +169,7 @@ class _Text:
         )
 
     def _training_source(self) -> Iterator[Piece]:
-        return limited(read_pieces(self._files["train"], self._data.document), self._data.max_bytes)
+        return limit_bytes(read_pieces(self._files["train"], self._data.document), self._data.max_bytes)
 
 
 def _encode(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | None) -> PreparedText:

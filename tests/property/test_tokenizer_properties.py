@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from regard.data.pieces import pieces_of_file
+from regard.data.pieces import cut_file
 from regard.text.config import KINDS, TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -87,7 +87,7 @@ def test_words_come_back_from_the_word_tokenizer(words: list[str]) -> None:
 @given(text=texts, size=st.integers(1, 9))
 def test_pieces_and_units_leave_nothing_out(text: str, size: int) -> None:
     blocks = [text[i : i + size] for i in range(0, len(text), size)]
-    assert "".join(piece.text for piece in pieces_of_file(blocks)) == text
+    assert "".join(piece.text for piece in cut_file(blocks)) == text
     assert "".join(units_of(text)) == text
 
 
