@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config import RunConfig
-from regard.data.pair_grammar import is_grammar, of_split
+from regard.data.pair_grammar import complete_name, is_grammar
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
@@ -342,7 +342,7 @@ def _with_tag(pairs: Pairs, tag: str | None) -> Pairs:
 def _of_split(data: Any, split: str) -> Any:
     """What `data.train` may be, where every name of the built-in grammar's has a split."""
     if isinstance(data, str):
-        return of_split(data, split) if is_grammar(data) else data
+        return complete_name(data, split) if is_grammar(data) else data
     return tuple(_of_split(part, split) for part in data)
 
 

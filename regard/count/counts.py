@@ -61,7 +61,7 @@ def count_ngrams(ids: Ids, order: int, vocab_size: int, progress: Progress | Non
     for n in range(2, order + 1):
         if progress is not None:
             progress("counting n-grams", n - 1, order)
-        shorter, prefix = found, preceding(found, starts, n, vocab_size)
+        shorter, prefix = found, find_prefixes(found, starts, n, vocab_size)
         rows = np.flatnonzero(prefix != NONE)
         keys, index, counts = np.unique(prefix[rows] * base + x[rows], return_inverse=True, return_counts=True)
         suffixes = np.empty_like(keys)
@@ -83,7 +83,7 @@ def sentence_starts(ids: Ids) -> Bools:
     return starts
 
 
-def preceding(found: Index, starts: Bools, n: int, bos: int) -> Index:
+def find_prefixes(found: Index, starts: Bools, n: int, bos: int) -> Index:
     """I_{n-1}[i-1], the prefix of the n-gram that ends at i; at the start of a sentence it can only be `<s>`."""
     prefix = np.empty_like(found)
     prefix[:1] = NONE

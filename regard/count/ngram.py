@@ -22,7 +22,7 @@ from regard.count.counts import (
     Level,
     Progress,
     count_ngrams,
-    preceding,
+    find_prefixes,
     sentence_starts,
 )
 from regard.count.estimate import Estimate
@@ -90,16 +90,16 @@ class NgramModel:
         """-log P of every token of a stream given its past in the sentence; the first follows `<s>`."""
         _check_ids(ids, self.vocab_size)
         nats = np.empty(len(ids))
-        for rows, log_prob, _ in self._scored(ids):
+        for rows, log_prob, _ in self._score_chunks(ids):
             np.negative(log_prob, out=nats[rows])
         return nats
 
     def matched_orders(self, ids: Ids) -> Index:
         """The length of the longest stored n-gram that ends at each token: how much context the model could use."""
         _check_ids(ids, self.vocab_size)
-        return np.concatenate([np.zeros(0, np.int64), *(matched for _, _, matched in self._scored(ids))])
+        return np.concatenate([np.zeros(0, np.int64), *(matched for _, _, matched in self._score_chunks(ids))])
 
-    def _scored(self, ids: Ids) -> Iterator[tuple[slice, Floats, Index]]:
+    def _score_chunks(self, ids: Ids) -> Iterator[tuple[slice, Floats, Index]]:
         """(rows, log P, matched order) a chunk at a time; each chunk sees the N - 1 tokens before it."""
         for first in range(0, len(ids), CHUNK):
             before = max(0, first - self.order + 1)
@@ -115,7 +115,7 @@ class NgramModel:
         log_prob = self.estimate.log_probs[0][x]
         matched = np.ones_like(x)
         for n in range(2, self.order + 1):
-            prefix = preceding(found, starts, n, self.vocab_size)
+            prefix = find_prefixes(found, starts, n, self.vocab_size)
             rows = np.flatnonzero(prefix != NONE)
             rows = rows[np.argsort(self.trie.key(prefix[rows], x[rows]))]  # in trie order: fewer cache misses
             prefix = prefix[rows]

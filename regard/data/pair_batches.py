@@ -256,10 +256,10 @@ class BatchMaker:
         assert self._copied is not None
         sources, targets = [], []
         for i in indices.tolist():
-            words, unknown = self._copied.of_source(self._pairs.source_text(i))
+            words, unknown = self._copied.number_source(self._pairs.source_text(i))
             has_tag = self._pairs.tag(i) is not None
             sources.append(np.concatenate([[NOT_COPIED], words]) if has_tag else words)
-            targets.append(self._copied.of_target(self._pairs.target_text(i), unknown))
+            targets.append(self._copied.number_target(self._pairs.target_text(i), unknown))
         return join_rows(sources), join_rows(targets)
 
 

@@ -30,10 +30,10 @@ def is_grammar(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
-def of_split(name: str, split: str) -> str:
+def complete_name(name: str, split: str) -> str:
     """The name with its number of pairs and its split written out.
 
-    >>> of_split("grammar:en-de", "valid"), of_split("grammar:dates:50@test", "train")
+    >>> complete_name("grammar:en-de", "valid"), complete_name("grammar:dates:50@test", "train")
     ('grammar:en-de:1000@valid', 'grammar:dates:50@test')
     """
     what, n, given = _read(name)
@@ -41,13 +41,13 @@ def of_split(name: str, split: str) -> str:
     return f"{PREFIX}{what}:{n or N_PAIRS[split]}@{split}"
 
 
-def held_out(name: str, split: str) -> str:
+def name_held_out(name: str, split: str) -> str:
     """What is validated and tested on where only training pairs were named.
 
-    >>> held_out("grammar:en-de:5000@train", "test")
+    >>> name_held_out("grammar:en-de:5000@train", "test")
     'grammar:en-de:1000@test'
     """
-    return of_split(f"{PREFIX}{_read(name)[0]}", split)
+    return complete_name(f"{PREFIX}{_read(name)[0]}", split)
 
 
 class PairsOfSplit(NamedTuple):
@@ -64,9 +64,9 @@ def preview_grammar(name: str, n_first: int) -> list[PairsOfSplit]:
     >>> [(found.split, found.n_pairs, len(found.first)) for found in preview_grammar("grammar:en-de:50", 2)]
     [('train', 50, 2), ('valid', 1000, 2), ('test', 1000, 2)]
     """
-    whole = [of_split(name, "train")]
+    whole = [complete_name(name, "train")]
     if _read(name)[2] is None:
-        whole += [held_out(name, split) for split in ("valid", "test")]
+        whole += [name_held_out(name, split) for split in ("valid", "test")]
     found = []
     for what, n, split in map(_read, whole):
         assert n is not None
@@ -75,10 +75,10 @@ def preview_grammar(name: str, n_first: int) -> list[PairsOfSplit]:
     return found
 
 
-def form_of(name: str) -> str:
+def find_form(name: str) -> str:
     """How the pairs of a name are written.
 
-    >>> form_of("grammar:en-trees:50"), form_of("grammar:en-de")
+    >>> find_form("grammar:en-trees:50"), find_form("grammar:en-de")
     ('trees', 'tsv')
     """
     return "trees" if _read(name)[0].endswith(f"-{TREES}") else "tsv"
@@ -89,7 +89,7 @@ def write_pairs(name: str, path: Path) -> None:
     what, n, split = _read(name)
     assert n is not None, "how many"
     assert split is not None, "of which split"
-    is_tree = form_of(name) == "trees"
+    is_tree = find_form(name) == "trees"
     with open(path, "w", encoding="utf-8") as file:
         for source, target in _draw_pairs(what, n, split):
             file.write(f"{target}\n" if is_tree else f"{source}\t{target}\n")

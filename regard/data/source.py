@@ -123,7 +123,7 @@ def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[
         if not found:
             raise RegardError(f"No file matches '{name}'. In a glob, ** means any number of folders.")
         return [_as_text_file(p, str(p), data) for p in found if p.stat().st_size > 0]
-    raise _missing(name, path)
+    raise _explain_missing(name, path)
 
 
 def _folder(folder: Path, data: DataConfig) -> list[TextFile]:
@@ -174,7 +174,7 @@ def _copy(source: IO[bytes], spool: Path) -> None:
     write_atomically(spool, write)
 
 
-def _missing(name: str, path: Path) -> MissingTextError:
+def _explain_missing(name: str, path: Path) -> MissingTextError:
     parent = path.parent
     if not parent.is_dir():
         return MissingTextError(f"There is no file '{name}': the folder {parent} does not exist.")

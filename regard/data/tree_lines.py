@@ -115,7 +115,7 @@ def build_tree(
         elif not open_:
             raise RegardError(f"Token {number}, '{token}', comes before the first bracket: a sequence is one tree.")
         elif token.startswith(")"):
-            tree = _closed(open_.pop(), token, number)
+            tree = _close(open_.pop(), token, number)
             if open_:
                 open_[-1][1].append(tree)
             else:
@@ -197,7 +197,7 @@ def _leaves(
     return [Tree(tag, (word,)) for tag, word in zip(tags, words, strict=True)]
 
 
-def _closed(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> Tree:
+def _close(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> Tree:
     label, children = bracket
     if token not in (")", f"){label}"):
         raise RegardError(f"Token {number}, '{token}', closes the bracket '({label}': it should be '){label}'.")

@@ -126,12 +126,12 @@ class Stretches:
     def _from(self, first: Numbered) -> list[Numbered]:
         found, depth, size = [first], first.balance, len(first.line)
         if first.is_bad:
-            return self._broken(found)
+            return self._isolate_broken(found)
         self._margin = first.indent
         while depth <= MAX_DEPTH and (depth <= 0 or size <= MAX_LINE):
             after = self._next()
             if after is None:
-                return found if depth <= 0 else self._broken(found)
+                return found if depth <= 0 else self._isolate_broken(found)
             is_at_margin = after.indent <= self._margin
             # Where no tree is open, only a ')' too many has still to do with the last one.
             if is_at_margin and (after.begins == "((" if depth > 0 else after.begins not in ("", ")") or after.is_bad):
@@ -141,9 +141,9 @@ class Stretches:
                 return found
             found.append(after)
             if after.is_bad:
-                return self._broken(found)
+                return self._isolate_broken(found)
             depth, size = depth + after.balance, size + len(after.line)
-        return self._broken(found, is_too_long=depth <= MAX_DEPTH)
+        return self._isolate_broken(found, is_too_long=depth <= MAX_DEPTH)
 
     def _learn(self, whole: Sequence[Numbered]) -> None:
         """What trees look like in this file."""
@@ -156,7 +156,7 @@ class Stretches:
     def _is_bracket(self, line: Numbered) -> bool:
         return line.begins[:1] == "(" and line.indent <= self._margin
 
-    def _broken(self, found: list[Numbered], is_too_long: bool = False) -> list[Numbered]:
+    def _isolate_broken(self, found: list[Numbered], is_too_long: bool = False) -> list[Numbered]:
         """The first tree of `found` alone; the reading goes on where another may begin.
 
         Where a line cannot be read, one fault is likelier than two: brackets before it are no sign of a tree that is

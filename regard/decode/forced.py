@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED
 from regard.decode.lines import decoded_lines
-from regard.decode.translate import Ids, Sentence, Translator, flat, words_of
+from regard.decode.translate import Ids, Sentence, Translator, flat, split_words
 from regard.errors import RegardError
 from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.record import Record
@@ -61,7 +61,7 @@ def forced_nats(
     read = [np.concatenate([[eos], ids[:-1]]) for ids in known]
     device = model.embedding.device
     source, source_mask = pad(flat([pair.source.ids for pair in pairs]))
-    words = pad(flat([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
+    words = pad(flat([split_words(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
     (inputs, mask), (targets, _) = pad(flat(read)), pad(flat(predicted))
     encoded = model.eval().encode(
         torch.from_numpy(source).to(device),

@@ -115,7 +115,7 @@ class Translator:
         ids = encode_line(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
         words, unknown = None, tuple[str, ...]()
         if self._copied is not None:
-            words, spelled = self._copied.of_source(text)
+            words, spelled = self._copied.number_source(text)
             unknown = tuple(spelled)
         if tag is not None and len(ids):
             ids = np.concatenate([find_tags(self.source_tokenizer, [tag]), ids])
@@ -128,7 +128,7 @@ class Translator:
         if not text:
             return np.zeros(0, dtype=np.int64)
         if self._copied is not None:
-            return self._copied.of_target(text, source.unknown)
+            return self._copied.number_target(text, source.unknown)
         return encode_line(self.target_tokenizer, text).astype(np.int64)
 
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
@@ -136,7 +136,7 @@ class Translator:
         ids, mask = pad(flat([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
-            words = pad(flat([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
+            words = pad(flat([split_words(sentence) for sentence in sentences]), NOT_COPIED)[0]
         limits = self.max_lengths(sentences)
         if self.max_target is not None:
             limits = [min(limit, self.max_target) for limit in limits]
@@ -252,7 +252,7 @@ def _drawing(sampling: SamplingConfig | None, config: BeamConfig) -> SamplingCon
     return sampling
 
 
-def words_of(sentence: Sentence) -> Ids:
+def split_words(sentence: Sentence) -> Ids:
     """Its words, for a model that copies."""
     assert sentence.words is not None, "a model that copies reads words"
     return sentence.words

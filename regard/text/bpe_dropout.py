@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.text.tokenizer import Tokenizer
-from regard.text.units import units_of
+from regard.text.units import split_units
 
 N_SAMPLES = 32  # divides 256: a byte of the hash picks each with the same probability
 MAX_REMEMBERED = 2**18  # samples, about 300 bytes each
@@ -69,7 +69,7 @@ class BpeDropout:
 
     def units(self, text: str) -> list[str]:
         normalizer = self.tokenizer.hf.normalizer
-        return units_of(text if normalizer is None else normalizer.normalize_str(text))
+        return split_units(text if normalizer is None else normalizer.normalize_str(text))
 
     def words(self, unit: str) -> list[str]:
         """The words and punctuation that the tokenizer cuts a unit into, a character for each byte."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.text.units import bert_words_of, units_of, words_of
+from regard.text.units import split_bert_words, split_units, split_words
 
 if TYPE_CHECKING:
     import tokenizers
@@ -34,7 +34,7 @@ class Encoder(Protocol):
     def __call__(self, pieces: Pieces) -> Ids: ...
 
 
-def encoder_for(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
+def choose_encoder(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
     """The fastest encoder there is for this tokenizer, whose end mark is `eos`."""
     if kind == "byte":
         return EachPiece(_byte_ids, eos)
@@ -43,9 +43,9 @@ def encoder_for(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
     if kind == "word":
         return _words(hf)
     if kind == "wordpiece":
-        return UnitEncoder(hf, bert_words_of, eos, glue=" ")
+        return UnitEncoder(hf, split_bert_words, eos, glue=" ")
     fast = gigatoken_encode(hf)
-    return EachPiece(fast, eos) if fast is not None else UnitEncoder(hf, units_of, eos, glue="")
+    return EachPiece(fast, eos) if fast is not None else UnitEncoder(hf, split_units, eos, glue="")
 
 
 class EachPiece:
@@ -97,7 +97,7 @@ def _words(hf: tokenizers.Tokenizer) -> Encoder:
     def pieces_to_ids(pieces: Pieces) -> Ids:
         words: list[str] = []
         for text, ends in pieces:
-            words += words_of(fold(text).replace("\n", " <eos> "))
+            words += split_words(fold(text).replace("\n", " <eos> "))
             if ends and not text.endswith("\n"):
                 words.append("<eos>")
         return np.fromiter(map(table.__getitem__, words), dtype=np.int32, count=len(words))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.pair_grammar import of_split, preview_grammar, write_pairs
+from regard.data.pair_grammar import complete_name, preview_grammar, write_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import encode_pairs, prepare_pairs
 from regard.data.tree_lines import TreeLimits, linearise
@@ -62,7 +62,7 @@ def test_parts_of_the_grammar_keep_their_tags() -> None:
 
 
 def test_a_diagnostic_is_written_too(tmp_path: Path) -> None:
-    write_pairs(of_split("grammar:reversal:20", "train"), tmp_path / "pairs.tsv")
+    write_pairs(complete_name("grammar:reversal:20", "train"), tmp_path / "pairs.tsv")
     for line in (tmp_path / "pairs.tsv").read_text(encoding="utf-8").splitlines():
         source, target = line.split("\t")
         assert source.split()[::-1] == target.split()

@@ -19,7 +19,7 @@ from regard.data.builtin.grammar.lexicon import (
     NOUNS,
     PLACES,
     PREPOSITIONS,
-    nouns_of,
+    find_nouns,
 )
 
 HE_AND_SHE = (m.Pronoun("m", m.SINGULAR, "he"), m.Pronoun("f", m.SINGULAR, "she"))
@@ -53,10 +53,10 @@ def adverbs(group: str, *flags: str) -> list[m.Adverb]:
     return [adverb for name, adverb in ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
 
 
-def _without_group(thing: m.Thing, group: str) -> m.Thing:
+def _drop_group(thing: m.Thing, group: str) -> m.Thing:
     """Less the attributes that a predicate of their group would repeat or deny: "the long book is short"."""
     if isinstance(thing, m.Both):
-        first, second = (_without_group(part, group) for part in thing.parts)
+        first, second = (_drop_group(part, group) for part in thing.parts)
         assert isinstance(first, m.NounPhrase)
         assert isinstance(second, m.NounPhrase)
         return replace(thing, first=first, second=second)
@@ -106,7 +106,7 @@ class Composer:
                 who = self.random.choice((*HE_AND_SHE, THEY) if self.can_say_they else HE_AND_SHE)
                 return m.NounPhrase(self.key(), who, number=who.number)
             return m.NounPhrase(self.key(), self.person())
-        return self.of_noun(self.random.choice(nouns_of(frozenset(kinds))), determiners, adjective)
+        return self.of_noun(self.random.choice(find_nouns(frozenset(kinds))), determiners, adjective)
 
     def of_noun(self, noun: m.Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
         if noun.is_mass:
@@ -150,7 +150,7 @@ class Composer:
         if first.is_pronoun or not self.maybe(0.12):
             return first
         kind = first.head.kind if isinstance(first.head, m.Noun) else "person"
-        alike = [noun for noun in nouns_of(frozenset(kinds)) if noun.kind == kind]
+        alike = [noun for noun in find_nouns(frozenset(kinds)) if noun.kind == kind]
         second = self.thing({noun.name for noun in alike}, determiners, adjective=0.2)
         return first if second.head.name == first.head.name else m.Both(self.key(), first, second)
 
@@ -178,11 +178,11 @@ class Composer:
             if self.chance(0.5):
                 return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES)),)
             homes = HOMES if verb.is_stative else frozenset({"place"})
-            return (self.inside(self.random.choice(nouns_of(homes))),)
+            return (self.inside(self.random.choice(find_nouns(homes))),)
         if "city" in verb.flags or ("to" in verb.flags and "animal" not in verb.subjects and self.chance(0.3)):
             return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES), is_direction=True),)
         if "to" in verb.flags:
-            goal = replace(self.of_noun(self.random.choice(nouns_of(GOALS)), OF_PLACES, 0.25), number=m.SINGULAR)
+            goal = replace(self.of_noun(self.random.choice(find_nouns(GOALS)), OF_PLACES, 0.25), number=m.SINGULAR)
             return (m.Somewhere(self.key(), PREPOSITIONS["to"], goal, is_direction=True),)
         if verb.is_stative or not self.maybe(0.3):
             return ()
@@ -219,9 +219,9 @@ class Composer:
             where=self.where_of(verb, subject),
             is_question=is_question,
         )
-        clause = self.modified(clause, is_inner)
+        clause = self.modify(clause, is_inner)
         self.can_say_they = False
-        return clause if is_inner else self.with_relative(clause)
+        return clause if is_inner else self.add_relative(clause)
 
     def goal(self, verb: m.Verb, negation: str | None, subject: m.Thing) -> m.Thing:
         """The object: no one but persons may be meant by a pronoun, and nobody does it to himself."""
@@ -252,7 +252,7 @@ class Composer:
             if found.head.name not in taken:
                 return found
 
-    def modified(self, clause: m.Clause, is_inner: bool) -> m.Clause:
+    def modify(self, clause: m.Clause, is_inner: bool) -> m.Clause:
         """With adverbs of time, frequency and manner."""
         verb = clause.verb
         assert verb is not None
@@ -267,7 +267,7 @@ class Composer:
         is_when_first = when is not None and not clause.is_question and self.chance(0.4)
         return replace(clause, often=often, when=when, manner=manner, is_when_first=is_when_first)
 
-    def with_relative(self, clause: m.Clause) -> m.Clause:
+    def add_relative(self, clause: m.Clause) -> m.Clause:
         """Sometimes the subject or the object says more about itself."""
         if relative := self.maybe_relative(clause.subject, clause.tense):
             return replace(clause, subject=relative)
@@ -312,7 +312,7 @@ class Composer:
         negation = m.NOT if not is_question and self.chance(0.3) else None
         guarded = DEFINITE if negation or is_question else DEFINITE | {m.SOME: 0.5, m.MANY: 0.5}
         first = self.thing(kinds, guarded, can_be_pronoun=True, adjective=0.2)
-        subject = _without_group(self.maybe_both(first, kinds, guarded), adjective.group)
+        subject = _drop_group(self.maybe_both(first, kinds, guarded), adjective.group)
         self.can_say_they = False
         degree = self.degree(adjective, negation) if self.maybe(0.35) else None
         is_mood = "~" in adjective.kinds and tense != m.PRESENT

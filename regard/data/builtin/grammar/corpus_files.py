@@ -16,7 +16,7 @@ from regard.data.builtin.grammar.diagnostics import TASKS
 from regard.data.builtin.grammar.grammar import PAIRS, Grammar, Sentence
 from regard.data.builtin.grammar.meaning import LANGUAGES
 from regard.data.builtin.grammar.sentences import KINDS, check_kind
-from regard.data.builtin.grammar.words import placed
+from regard.data.builtin.grammar.words import place_words
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
 
@@ -252,10 +252,10 @@ def _write_sentences(
 def _paragraph(sentence: Sentence) -> dict[str, Any]:
     assert sentence.question is not None
     assert sentence.answer is not None
-    text, starts = placed(sentence.en, "en")
+    text, starts = place_words(sentence.en, "en")
     first, last = sentence.answer[0], sentence.answer[1] - 1
     start, end = starts[first], starts[last] + len(sentence.en[last])
-    question = placed(sentence.question, "en")[0]
+    question = place_words(sentence.question, "en")[0]
     answer = {"text": text[start:end], "answer_start": start}
     return {
         "context": text,

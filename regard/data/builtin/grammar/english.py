@@ -10,13 +10,13 @@ from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
     Word,
+    add_meaning,
     adverbial,
-    also_meaning,
     leaves,
     person_words,
     phrase,
-    spelled,
-    with_texts,
+    replace_texts,
+    spell,
     word,
 )
 
@@ -51,12 +51,12 @@ def sentence(meaning: m.Meaning) -> Phrase:
         elif meaning.is_second_first:
             children = [phrase("SBAR", [link, second]), comma, *main.children]
         else:
-            children = _with_last(main, phrase("SBAR", [link, second]))
+            children = _append_to_verb(main, phrase("SBAR", [link, second]))
     mark = "?" if meaning.main.is_question else "."
-    return finished(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
+    return finish(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
 
 
-def _with_last(main: Phrase, last: Phrase) -> list[Node | None]:
+def _append_to_verb(main: Phrase, last: Phrase) -> list[Node | None]:
     """The clause's children with `last` inside its verb phrase, which is what it modifies."""
     *before, verb_phrase = main.children
     assert isinstance(verb_phrase, Phrase)
@@ -99,7 +99,7 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
     verbs = _verbs(c, m.PLURAL if number == m.PLURAL else m.SINGULAR, is_inverted=without not in ("", "subject"))
     where = [] if without == "where" else [somewhere(place, mark=f"{c.key}.where") for place in c.where]
     if c.predicate is not None and without != "predicate":
-        degree = spelled(c.degree.english, "ADV", f"{c.key}.degree") if c.degree else []
+        degree = spell(c.degree.english, "ADV", f"{c.key}.degree") if c.degree else []
         quality = phrase("ADJP", [*degree, word(c.predicate.name, "ADJ", f"{c.key}.quality")], f"{c.key}.predicate")
         return verbs, [quality, *where]
     goal = noun_phrase(c.object, is_object=True, mark=f"{c.key}.object") if c.object and without != "object" else None
@@ -113,7 +113,7 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
         bearers = frozenset(
             f"{c.recipient.key}.{part}" for part in ("d" if isinstance(c.recipient.head, m.Noun) else "nf")
         )
-        return verbs, [also_meaning(receiver, bearers, f"{c.key}.given"), goal, manner, *where]
+        return verbs, [add_meaning(receiver, bearers, f"{c.key}.given"), goal, manner, *where]
     return verbs, [goal, phrase("PP", [word("to", "ADP", f"{c.key}.to"), receiver]), manner, *where]
 
 
@@ -127,7 +127,7 @@ def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     elif c.negation == m.NEVER:
         between = [word("never", "ADV", f"{c.key}.not")]
     elif c.often:
-        between = [*spelled(c.often.english, "ADV", f"{c.key}.often")]
+        between = [*spell(c.often.english, "ADV", f"{c.key}.often")]
     if c.verb is None:
         if c.tense == m.FUTURE:
             return [word("will", "AUX", t, f"{c.key}.ask"), *between, word("be", "AUX", v)]
@@ -170,11 +170,11 @@ def _adverb(adverb: m.Adverb | None, key: str) -> Phrase | None:
 
 def somewhere(place: m.Somewhere, mark: str = "") -> Phrase:
     if place.place is not None:
-        name = phrase("NP", spelled(place.place.english, "PROPN", f"{place.key}.n", "LOC"))
+        name = phrase("NP", spell(place.place.english, "PROPN", f"{place.key}.n", "LOC"))
         return phrase("PP", [word("to" if place.is_direction else "in", "ADP", f"{place.key}.p"), name], mark)
     assert place.preposition is not None
     assert place.thing is not None
-    preposition = spelled(place.preposition.english, "ADP", f"{place.key}.p")
+    preposition = spell(place.preposition.english, "ADP", f"{place.key}.p")
     return phrase("PP", [*preposition, noun_phrase(place.thing, is_object=True)], mark)
 
 
@@ -196,7 +196,7 @@ def noun_phrase(thing: m.Thing, is_object: bool = False, mark: str = "") -> Phra
         return phrase("NP", person_words(head.given, head.family, key), mark)
     determiner = _determiner(thing)
     adjectives = [word(a.name, "ADJ", f"{key}.a{i}") for i, a in enumerate(thing.adjectives)]
-    noun = spelled(head.english[thing.number == m.PLURAL], "NOUN", f"{key}.n")
+    noun = spell(head.english[thing.number == m.PLURAL], "NOUN", f"{key}.n")
     if not determiner:  # what other languages say with an article is in the noun
         noun = [Word(w.text, w.tag, w.keys | {f"{key}.d"}) for w in noun]
     children: list[Node] = [*determiner, *adjectives, *noun]
@@ -235,7 +235,7 @@ def _relative(relative: m.Relative, head: m.Noun) -> Phrase:
     return phrase("SBAR", [pronoun, phrase("S", [noun_phrase(c.subject), _verb_phrase(verbs, rest)])])
 
 
-def finished(tree: Phrase) -> Phrase:
+def finish(tree: Phrase) -> Phrase:
     """an before a vowel, and a capital at the beginning."""
     words = list(leaves(tree))
     texts = [w.text for w in words]
@@ -244,6 +244,6 @@ def finished(tree: Phrase) -> Phrase:
         if text == "a" and words[i].tag == "DET" and sounds_vowel:
             texts[i] = "an"
     texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = with_texts(tree, iter(texts))
+    result = replace_texts(tree, iter(texts))
     assert isinstance(result, Phrase)
     return result

@@ -20,9 +20,9 @@ from regard.data.builtin.grammar.words import (
     leaves,
     person_words,
     phrase,
-    spelled,
-    with_texts,
-    without,
+    remove_words,
+    replace_texts,
+    spell,
     word,
 )
 
@@ -81,7 +81,7 @@ def sentence(meaning: m.Meaning) -> Phrase:
             else:
                 children = [*clause(meaning.main), comma, reason]
     mark = "?" if meaning.main.is_question else "."
-    return finished(phrase("S", [*children, word(mark, "PUNCT", "end")]))
+    return finish(phrase("S", [*children, word(mark, "PUNCT", "end")]))
 
 
 def clause(c: m.Clause, is_subordinate: bool = False, is_first_taken: bool = False) -> list[Node]:
@@ -117,10 +117,10 @@ def _relative_last(c: m.Clause, is_closed: bool) -> tuple[m.Clause, list[Node]]:
         return c, []
     assert isinstance(thing.head, m.Noun)
     gender = "p" if thing.number == m.PLURAL else thing.head.german_gender
-    return replace(c, object=replace(thing, relative=None)), _in_commas(thing.relative, gender, thing.key)
+    return replace(c, object=replace(thing, relative=None)), _set_in_commas(thing.relative, gender, thing.key)
 
 
-def _in_commas(relative: m.Relative, gender: str, key: str) -> list[Node]:
+def _set_in_commas(relative: m.Relative, gender: str, key: str) -> list[Node]:
     return [word(",", "PUNCT", f"{key}.open"), _relative(relative, gender), word(",", "PUNCT", f"{key}.shut")]
 
 
@@ -153,7 +153,7 @@ def _middle(c: m.Clause) -> list[Node]:
     """From "how often" on: objects, nicht, manner, place, and objects with a preposition."""
     nodes: list[Node] = []
     if c.often:
-        nodes += spelled(c.often.german, "ADV", f"{c.key}.often")
+        nodes += spell(c.often.german, "ADV", f"{c.key}.often")
     if c.negation == m.NEVER:
         nodes.append(word("nie", "ADV", f"{c.key}.not"))
     if c.recipient is not None:
@@ -165,7 +165,7 @@ def _middle(c: m.Clause) -> list[Node]:
         verb = c.verb.german
         goal = noun_phrase(c.object, verb.case, negation=f"{c.key}.not" if says_no else "")
         if verb.preposition:
-            last = [_with_preposition([word(verb.preposition, "ADP", f"{c.key}.particle")], goal)]
+            last = [_put_preposition([word(verb.preposition, "ADP", f"{c.key}.particle")], goal)]
         elif not c.object.is_pronoun:
             late = manner if _is_new(c.object) else []  # er trägt die Kerze heimlich, aber heimlich eine Kerze
             nodes += [*late, goal]
@@ -174,7 +174,7 @@ def _middle(c: m.Clause) -> list[Node]:
         nodes.append(word("nicht", "PART", f"{c.key}.not"))
     nodes += manner
     if c.predicate is not None:
-        degree = spelled(c.degree.german, "ADV", f"{c.key}.degree") if c.degree else []
+        degree = spell(c.degree.german, "ADV", f"{c.key}.degree") if c.degree else []
         nodes.append(phrase("AP", [*degree, word(c.predicate.german[0], "ADJ", f"{c.key}.quality")]))
     return [*nodes, *_where(c), *last]
 
@@ -223,15 +223,15 @@ def _finite(verb: m.GermanVerb, tense: str, many: bool) -> str:
 def somewhere(place: m.Somewhere) -> Phrase:
     key = f"{place.key}.p"
     if place.place is not None:
-        name = phrase("NP", spelled(place.place.german, "PROPN", f"{place.key}.n", "LOC"))
+        name = phrase("NP", spell(place.place.german, "PROPN", f"{place.key}.n", "LOC"))
         return phrase("PP", [word("nach" if place.is_direction else "in", "ADP", key), name])
     assert place.preposition is not None
     assert place.thing is not None
-    words = spelled(place.preposition.german, "ADP", key)
-    return _with_preposition(words, noun_phrase(place.thing, place.preposition.case))
+    words = spell(place.preposition.german, "ADP", key)
+    return _put_preposition(words, noun_phrase(place.thing, place.preposition.case))
 
 
-def _with_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
+def _put_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
     """Preposition and phrase, melted where German melts them: in dem, im."""
     *before, last = preposition
     first = things.children[0]
@@ -253,7 +253,7 @@ def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_prepositi
     if isinstance(head, m.Pronoun):
         return phrase("NP", [word(PRONOUNS[head.name][_BY_CASE.index(case)], "PRON", f"{key}.n")])
     if isinstance(head, m.Person):
-        return phrase("NP", _with_keys(person_words(head.given, head.family, key), without_preposition))
+        return phrase("NP", _add_keys(person_words(head.given, head.family, key), without_preposition))
     gender = "p" if thing.number == m.PLURAL else head.german_gender
     kind = m.NO if negation else thing.determiner
     determiner = _determiner(thing, kind, gender, case, negation)
@@ -261,15 +261,15 @@ def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_prepositi
     adjectives = [
         word(a.german[1] + endings[gender, case], "ADJ", f"{key}.a{i}") for i, a in enumerate(thing.adjectives)
     ]
-    noun = spelled(head.in_german(case, thing.number), "NOUN", f"{key}.n")
-    noun = _with_keys(noun, "" if determiner else f"{key}.d")
-    children: list[Node] = [*_with_keys(determiner, without_preposition), *adjectives, *noun]
+    noun = spell(head.in_german(case, thing.number), "NOUN", f"{key}.n")
+    noun = _add_keys(noun, "" if determiner else f"{key}.d")
+    children: list[Node] = [*_add_keys(determiner, without_preposition), *adjectives, *noun]
     if thing.relative is not None:
-        children += _in_commas(thing.relative, gender, key)
+        children += _set_in_commas(thing.relative, gender, key)
     return phrase("NP", children)
 
 
-def _with_keys(words: Sequence[Word], *more: str) -> list[Word]:
+def _add_keys(words: Sequence[Word], *more: str) -> list[Word]:
     return [Word(w.text, w.tag, w.keys | {key for key in more if key}, w.entity) for w in words]
 
 
@@ -302,13 +302,13 @@ def _relative(relative: m.Relative, gender: str) -> Phrase:
     return phrase("S", [pronoun, noun_phrase(c.subject, m.NOMINATIVE), *middle, *joined])
 
 
-def finished(tree: Phrase) -> Phrase:
+def finish(tree: Phrase) -> Phrase:
     """No comma before another mark, and a capital at the beginning."""
     words = list(leaves(tree))
     doubled = {id(a) for a, b in pairwise(words) if a.text == "," and b.tag == "PUNCT"}
-    tree = without(tree, doubled)
+    tree = remove_words(tree, doubled)
     texts = [w.text for w in leaves(tree)]
     texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = with_texts(tree, iter(texts))
+    result = replace_texts(tree, iter(texts))
     assert isinstance(result, Phrase)
     return result

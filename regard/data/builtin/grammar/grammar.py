@@ -10,9 +10,9 @@ from regard.data.builtin.grammar import english, french, german
 from regard.data.builtin.grammar.held_out import belongs, check_split, draw_until
 from regard.data.builtin.grammar.meaning import LANGUAGES, Meaning
 from regard.data.builtin.grammar.questions import ask
-from regard.data.builtin.grammar.scene import Scene, scene_of
+from regard.data.builtin.grammar.scene import Scene, draw_scene
 from regard.data.builtin.grammar.sentences import check_kind, draw_kind, draw_meaning, pairs
-from regard.data.builtin.grammar.words import Phrase, aligned, bracketed, joined, leaves
+from regard.data.builtin.grammar.words import Phrase, align, join_words, leaves, write_tree
 from regard.errors import RegardError
 
 SHORTEST, LONGEST = 3, 25  # words without punctuation, in every language
@@ -51,7 +51,7 @@ class Sentence:
 
     def text(self, language: str) -> str:
         """As people write it."""
-        return joined(self.words(language), language)
+        return join_words(self.words(language), language)
 
     @property
     def tree(self) -> str:
@@ -88,7 +88,7 @@ class Grammar:
             meaning = draw_meaning(random, of_kind, richness)
             if not belongs(pairs(meaning), split):
                 return None
-            return _written(index, split, of_kind, meaning, random)
+            return _write(index, split, of_kind, meaning, random)
 
         return draw_until(draw, *place)
 
@@ -100,7 +100,7 @@ class Grammar:
             index += 1
 
 
-def _written(index: int, split: str, kind: str, meaning: Meaning, random: Random) -> Sentence | None:
+def _write(index: int, split: str, kind: str, meaning: Meaning, random: Random) -> Sentence | None:
     """The sentence in every language, or None where one of them is too short or too long."""
     trees: dict[str, Phrase] = {language: write(meaning) for language, write in _WRITERS.items()}
     words = {language: list(leaves(tree)) for language, tree in trees.items()}
@@ -117,11 +117,11 @@ def _written(index: int, split: str, kind: str, meaning: Meaning, random: Random
         fr=tuple(w.text for w in words["fr"]),
         tags={language: tuple(w.tag for w in words[language]) for language in LANGUAGES},
         entities={language: tuple(w.entity for w in words[language]) for language in LANGUAGES},
-        trees={language: bracketed(trees[language]) for language in LANGUAGES},
-        alignments={(a, b): aligned(words[a], words[b]) for a, b in PAIRS},
+        trees={language: write_tree(trees[language]) for language in LANGUAGES},
+        alignments={(a, b): align(words[a], words[b]) for a, b in PAIRS},
         sentiment=SENTIMENTS[meaning.polarity],
         question=question,
         answer=answer,
-        scene=scene_of(meaning, random) if kind == "scene" else None,
+        scene=draw_scene(meaning, random) if kind == "scene" else None,
         combinations=frozenset(pairs(meaning)),
     )

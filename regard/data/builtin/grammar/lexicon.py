@@ -205,6 +205,6 @@ FAMILIES = SURNAMES.split()
 
 
 @cache
-def nouns_of(kinds: frozenset[str]) -> list[m.Noun]:
+def find_nouns(kinds: frozenset[str]) -> list[m.Noun]:
     """Every noun of one of these kinds, in the order of the table."""
     return [noun for noun in NOUNS.values() if noun.kinds & kinds]

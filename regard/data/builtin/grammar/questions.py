@@ -7,7 +7,7 @@ from random import Random
 
 from regard.data.builtin.grammar import english
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.words import Phrase, leaves, phrase, span_of, word
+from regard.data.builtin.grammar.words import Phrase, find_span, leaves, phrase, word
 
 
 def ask(meaning: m.Meaning, tree: Phrase, random: Random) -> tuple[tuple[str, ...], tuple[int, int]] | None:
@@ -19,10 +19,10 @@ def ask(meaning: m.Meaning, tree: Phrase, random: Random) -> tuple[tuple[str, ..
         return None
     clause = meaning.main
     part = random.choice(_parts(clause))
-    span = span_of(tree, f"{clause.key}.{part}")
+    span = find_span(tree, f"{clause.key}.{part}")
     assert span is not None
     asked = phrase("SBARQ", [word(_question_word(clause, part), "PRON"), *_rest(clause, part), word("?", "PUNCT")])
-    return tuple(w.text for w in leaves(english.finished(asked))), span
+    return tuple(w.text for w in leaves(english.finish(asked))), span
 
 
 def _parts(c: m.Clause) -> list[str]:
@@ -51,9 +51,9 @@ def _question_word(c: m.Clause, part: str) -> str:
 def _rest(c: m.Clause, part: str) -> tuple[Phrase, ...]:
     if part == "subject" and c.is_existential and not c.where:
         return (phrase("SQ", [word("is", "AUX"), word("there", "PRON")]),)
-    return (english.clause(_unfronted(c), without=part),)
+    return (english.clause(_move_time_last(c), without=part),)
 
 
-def _unfronted(c: m.Clause) -> m.Clause:
+def _move_time_last(c: m.Clause) -> m.Clause:
     """With the time at the end: a question begins with its question word."""
     return replace(c, is_when_first=False)

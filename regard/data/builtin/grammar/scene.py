@@ -63,8 +63,8 @@ class Scene:
         picture[:] = BACKGROUND
         for item in self.items:
             # Only the square that the shape lies in is looked at: of ten thousand scenes, a minute is saved.
-            columns = _within(places, item.x, item.radius)
-            rows = _within(places[::-1], item.y, item.radius)
+            columns = _find_within(places, item.x, item.radius)
+            rows = _find_within(places[::-1], item.y, item.radius)
             x, y = np.meshgrid(places[columns], places[::-1][rows])
             mask = SHAPES[item.shape]((x - item.x) / item.radius, (y - item.y) / item.radius)
             picture[rows, columns][mask] = COLOURS[item.colour]
@@ -75,20 +75,20 @@ class Scene:
         return encode_png(self.pixels(n_pixels))
 
 
-def _within(places: NDArray[np.float64], middle: float, radius: float) -> slice:
+def _find_within(places: NDArray[np.float64], middle: float, radius: float) -> slice:
     """Which of places in order are no further than `radius` from `middle`."""
     (near,) = np.nonzero(np.abs(places - middle) <= radius)
     return slice(int(near[0]), int(near[-1]) + 1) if len(near) else slice(0)
 
 
-def scene_of(meaning: m.Meaning, random: Random) -> Scene:
+def draw_scene(meaning: m.Meaning, random: Random) -> Scene:
     """The picture of a scene sentence; `random` decides what the sentence leaves open."""
     clauses = [meaning.main, *([meaning.second] if meaning.second else [])]
     boxes: list[Box] = [(0, 1, 0, 1)] if len(clauses) == 1 else [(0, 0.5, 0, 1), (0.5, 1, 0, 1)]
     items: list[Item] = []
     for clause, box in zip(clauses, boxes, strict=True):
         for thing, room in _rooms(clause, box):
-            items += _drawn(thing, room, random)
+            items += _place_items(thing, room, random)
     return Scene(tuple(items))
 
 
@@ -117,7 +117,7 @@ def _half(box: Box, x: int, y: int) -> Box:
     return (left, right, middle_y, high) if y > 0 else (left, right, low, middle_y)
 
 
-def _drawn(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
+def _place_items(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
     """`count` equal shapes, each in a cell of its own, a little off its centre."""
     words = {a.name for a in thing.adjectives}
     colour = next((c for c in COLOURS if c in words), None) or random.choice(list(COLOURS))
