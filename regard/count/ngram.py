@@ -25,9 +25,8 @@ from regard.count.counts import (
     find_prefixes,
     sentence_starts,
 )
-from regard.count.estimate import Estimate
+from regard.count.estimate import Estimate, estimate_add_k, estimate_mle
 from regard.count.kneser_ney import estimate_kneser_ney
-from regard.count.relative_frequency import estimate_add_k, estimate_mle
 from regard.count.trie import Trie
 from regard.errors import RegardError
 

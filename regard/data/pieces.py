@@ -37,21 +37,21 @@ def cut_file(blocks: Iterable[str]) -> Iterator[Piece]:
 
 def cut_lines(blocks: Iterable[str]) -> Iterator[Piece]:
     """Each line that is not blank is a document, without its line end."""
-    for line in _lines(blocks):
+    for line in split_lines(blocks):
         if line.strip():
             yield from cut_file([line.removesuffix("\r")])
 
 
 def cut_paragraphs(blocks: Iterable[str]) -> Iterator[Piece]:
     """Documents are separated by blank lines."""
-    for is_blank, lines in groupby(_lines(blocks), key=lambda line: not line.strip()):
+    for is_blank, lines in groupby(split_lines(blocks), key=lambda line: not line.strip()):
         if not is_blank:
             yield from cut_file(line if i == 0 else "\n" + line for i, line in enumerate(lines))
 
 
 def cut_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]:
     """Each line is a JSON object and its `field` a document."""
-    for number, line in enumerate(_lines(blocks), start=1):
+    for number, line in enumerate(split_lines(blocks), start=1):
         if line.strip():
             record = parse_record(line)
             text = record if isinstance(record, BadLine) else pick_text(record, field, "data.field")
@@ -61,7 +61,7 @@ def cut_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]
                 yield from cut_file([text])
 
 
-def _lines(blocks: Iterable[str]) -> Iterator[str]:
+def split_lines(blocks: Iterable[str]) -> Iterator[str]:
     """Lines without their "\\n"; the end of the text ends a line too."""
     parts: list[str] = []  # of the line that goes on
     for block in blocks:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from regard.data.pieces import split_lines
 from regard.data.reading import text_blocks
 from regard.errors import MissingTextError, RegardError
 
@@ -107,7 +108,12 @@ def read_trees(
     """
     for path in [given] if isinstance(given, Path | str) else given:
         for file in _files(Path(path)):
-            yield from parse_trees(_lines(file), str(file), keeps_traces=keeps_traces, keeps_functions=keeps_functions)
+            yield from parse_trees(
+                split_lines(text_blocks(file, str(file))),
+                str(file),
+                keeps_traces=keeps_traces,
+                keeps_functions=keeps_functions,
+            )
 
 
 def parse_trees(
@@ -252,11 +258,3 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise MissingTextError(f"The folder {path} has no .mrg files: give a folder that has, or name the files.")
     return files
-
-
-def _lines(path: Path) -> Iterator[str]:
-    rest = ""
-    for block in text_blocks(path, str(path)):
-        *whole, rest = (rest + block).split("\n")
-        yield from whole
-    yield rest

@@ -9,18 +9,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 
+from regard.data.builtin.grammar import lexicon
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.lexicon import (
-    ADJECTIVES,
-    ADVERBS,
-    ALL_VERBS,
-    FAMILIES,
-    GIVEN,
-    NOUNS,
-    PLACES,
-    PREPOSITIONS,
-    find_nouns,
-)
 
 HE_AND_SHE = (m.Pronoun("m", m.SINGULAR, "he"), m.Pronoun("f", m.SINGULAR, "she"))
 THEY = m.Pronoun("m", m.PLURAL, "they")
@@ -44,13 +34,13 @@ GOALS = frozenset({
 })  # fmt: skip
 BESIDE = ("behind", "in front of", "next to")
 UNOWNED = {"man", "woman"}  # "my woman" says too much
-_BY_PATTERN = {p: [v for v in ALL_VERBS if v.pattern == p] for p in ("alone", "object", "gift", "claim")}
-_PLACE_NOUNS = [noun for noun in NOUNS.values() if noun.kind == "place"]
+_BY_PATTERN = {p: [v for v in lexicon.ALL_VERBS if v.pattern == p] for p in ("alone", "object", "gift", "claim")}
+_PLACE_NOUNS = [noun for noun in lexicon.NOUNS.values() if noun.kind == "place"]
 
 
 def adverbs(group: str, *flags: str) -> list[m.Adverb]:
     """Those of a group with one of these flags."""
-    return [adverb for name, adverb in ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
+    return [adverb for name, adverb in lexicon.ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
 
 
 def _drop_group(thing: m.Thing, group: str) -> m.Thing:
@@ -89,8 +79,8 @@ class Composer:
     # Things
 
     def person(self) -> m.Person:
-        who = self.random.choice(GIVEN)
-        return replace(who, family=self.random.choice(FAMILIES)) if self.chance(0.3) else who
+        who = self.random.choice(lexicon.GIVEN)
+        return replace(who, family=self.random.choice(lexicon.FAMILIES)) if self.chance(0.3) else who
 
     def thing(
         self,
@@ -106,7 +96,7 @@ class Composer:
                 who = self.random.choice((*HE_AND_SHE, THEY) if self.can_say_they else HE_AND_SHE)
                 return m.NounPhrase(self.key(), who, number=who.number)
             return m.NounPhrase(self.key(), self.person())
-        return self.of_noun(self.random.choice(find_nouns(frozenset(kinds))), determiners, adjective)
+        return self.of_noun(self.random.choice(lexicon.find_nouns(frozenset(kinds))), determiners, adjective)
 
     def of_noun(self, noun: m.Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
         if noun.is_mass:
@@ -130,11 +120,11 @@ class Composer:
 
     def owner(self) -> m.Person:
         """Someone whose German genitive is written with an s."""
-        return self.random.choice([who for who in GIVEN if who.given[-1] not in "sxz"])
+        return self.random.choice([who for who in lexicon.GIVEN if who.given[-1] not in "sxz"])
 
     def attributes(self, noun: m.Noun) -> tuple[m.Adjective, ...]:
         """One adjective, or two where French puts them on both sides of the noun."""
-        fits = [a for a in ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
+        fits = [a for a in lexicon.ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
         fits = [a for a in fits if (a.name, noun.name) not in ODD]
         fits = [a for a in fits if not noun.french[0].startswith(f"{a.french[0]}-")]  # no grand grand-père
         if not fits:
@@ -150,7 +140,7 @@ class Composer:
         if first.is_pronoun or not self.maybe(0.12):
             return first
         kind = first.head.kind if isinstance(first.head, m.Noun) else "person"
-        alike = [noun for noun in find_nouns(frozenset(kinds)) if noun.kind == kind]
+        alike = [noun for noun in lexicon.find_nouns(frozenset(kinds)) if noun.kind == kind]
         second = self.thing({noun.name for noun in alike}, determiners, adjective=0.2)
         return first if second.head.name == first.head.name else m.Both(self.key(), first, second)
 
@@ -158,11 +148,11 @@ class Composer:
 
     def in_a_place(self, can_hide: bool) -> m.Somewhere:
         if self.chance(0.25):
-            return m.Somewhere(self.key(), None, place=self.random.choice(PLACES))
+            return m.Somewhere(self.key(), None, place=self.random.choice(lexicon.PLACES))
         if self.chance(0.25):
             near = self.thing(("furniture", "nature"), OF_PLACES, adjective=0.25)
             return m.Somewhere(
-                self.key(), PREPOSITIONS[self.random.choice(("under", *BESIDE) if can_hide else BESIDE)], near
+                self.key(), lexicon.PREPOSITIONS[self.random.choice(("under", *BESIDE) if can_hide else BESIDE)], near
             )
         return self.inside(self.random.choice(_PLACE_NOUNS))
 
@@ -176,19 +166,21 @@ class Composer:
         """Where it happens; verbs of staying and going need a place."""
         if "there" in verb.flags:
             if self.chance(0.5):
-                return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES)),)
+                return (m.Somewhere(self.key(), None, place=self.random.choice(lexicon.PLACES)),)
             homes = HOMES if verb.is_stative else frozenset({"place"})
-            return (self.inside(self.random.choice(find_nouns(homes))),)
+            return (self.inside(self.random.choice(lexicon.find_nouns(homes))),)
         if "city" in verb.flags or ("to" in verb.flags and "animal" not in verb.subjects and self.chance(0.3)):
-            return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES), is_direction=True),)
+            return (m.Somewhere(self.key(), None, place=self.random.choice(lexicon.PLACES), is_direction=True),)
         if "to" in verb.flags:
-            goal = replace(self.of_noun(self.random.choice(find_nouns(GOALS)), OF_PLACES, 0.25), number=m.SINGULAR)
-            return (m.Somewhere(self.key(), PREPOSITIONS["to"], goal, is_direction=True),)
+            goal = replace(
+                self.of_noun(self.random.choice(lexicon.find_nouns(GOALS)), OF_PLACES, 0.25), number=m.SINGULAR
+            )
+            return (m.Somewhere(self.key(), lexicon.PREPOSITIONS["to"], goal, is_direction=True),)
         if verb.is_stative or not self.maybe(0.3):
             return ()
         if self.chance(0.2) and verb.pattern == "alone":
             companion = self.thing(("person",), DEFINITE, adjective=0.2)
-            return (m.Somewhere(self.key(), PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
+            return (m.Somewhere(self.key(), lexicon.PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
         return (self.in_a_place(can_hide=verb.pattern == "alone" and not subject.is_person),)
 
     # Clauses
@@ -286,7 +278,11 @@ class Composer:
         noun = thing.head
         assert isinstance(noun, m.Noun)
         tense = m.PAST if tense_outside in (m.PAST, m.PERFECT) else self.random.choice((m.PRESENT, m.PAST, m.PERFECT))
-        verbs = [v for v in ALL_VERBS if v.pattern in ("alone", "object") and (tense != m.PERFECT or not v.is_stative)]
+        verbs = [
+            v
+            for v in lexicon.ALL_VERBS
+            if v.pattern in ("alone", "object") and (tense != m.PERFECT or not v.is_stative)
+        ]
         mine = [v for v in verbs if v.subjects & noun.kinds]
         theirs = [
             v for v in verbs if v.objects & noun.kinds and not v.german.preposition and not v.french.preposition
@@ -306,7 +302,7 @@ class Composer:
         """What something is like."""
         verdicts = self.chance(0.8)
         adjective = self.random.choice(
-            [a for a in ADJECTIVES.values() if (a.polarity != 0) == verdicts and a.group != "colour"]
+            [a for a in lexicon.ADJECTIVES.values() if (a.polarity != 0) == verdicts and a.group != "colour"]
         )
         kinds = sorted(kind for kind in adjective.kinds if kind not in "+-!~")
         negation = m.NOT if not is_question and self.chance(0.3) else None

@@ -15,9 +15,9 @@ from regard.data.builtin.grammar.words import (
     leaves,
     person_words,
     phrase,
-    replace_texts,
     spell,
     word,
+    write_sentence,
 )
 
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -243,7 +243,4 @@ def finish(tree: Phrase) -> Phrase:
         sounds_vowel = _SOUNDS_VOWEL.match(texts[i + 1]) and not _SOUNDS_CONSONANT.match(texts[i + 1])
         if text == "a" and words[i].tag == "DET" and sounds_vowel:
             texts[i] = "an"
-    texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = replace_texts(tree, iter(texts))
-    assert isinstance(result, Phrase)
-    return result
+    return write_sentence(tree, texts)

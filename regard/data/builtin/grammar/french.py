@@ -15,9 +15,9 @@ from regard.data.builtin.grammar.words import (
     leaves,
     person_words,
     phrase,
-    replace_texts,
     spell,
     word,
+    write_sentence,
 )
 
 NUMBERS = ("un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix")
@@ -270,7 +270,4 @@ def finish(tree: Phrase) -> Phrase:
             texts[i] = text[:-1] + "'"
         elif text == "si" and texts[i + 1] in ("il", "ils"):
             texts[i] = "s'"
-    texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = replace_texts(tree, iter(texts))
-    assert isinstance(result, Phrase)
-    return result
+    return write_sentence(tree, texts)

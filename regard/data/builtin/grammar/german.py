@@ -21,9 +21,9 @@ from regard.data.builtin.grammar.words import (
     person_words,
     phrase,
     remove_words,
-    replace_texts,
     spell,
     word,
+    write_sentence,
 )
 
 NUMBERS = ("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn")
@@ -308,7 +308,4 @@ def finish(tree: Phrase) -> Phrase:
     doubled = {id(a) for a, b in pairwise(words) if a.text == "," and b.tag == "PUNCT"}
     tree = remove_words(tree, doubled)
     texts = [w.text for w in leaves(tree)]
-    texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = replace_texts(tree, iter(texts))
-    assert isinstance(result, Phrase)
-    return result
+    return write_sentence(tree, texts)

@@ -121,6 +121,13 @@ def replace_texts(node: Node, texts: Iterator[str]) -> Node:
     return Phrase(node.label, tuple(replace_texts(child, texts) for child in node.children), node.mark)
 
 
+def write_sentence(tree: Phrase, texts: list[str]) -> Phrase:
+    """The same tree over other spellings, with a capital at the beginning."""
+    result = replace_texts(tree, iter([texts[0][0].upper() + texts[0][1:], *texts[1:]]))
+    assert isinstance(result, Phrase)
+    return result
+
+
 def add_meaning(node: Phrase, keys: frozenset[str], more: str) -> Phrase:
     """The same tree, where every word that has one of `keys` has `more` too."""
     children: list[Node] = []
