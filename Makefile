@@ -5,27 +5,30 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core-installed
 DEV := $(VENV)/.dev-installed
 DEMO := demo
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --no-deps
 
-.PHONY: help demo test check lint format bench clean
+.PHONY: help demo test check lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
 	@echo "Regard. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-$(CORE): requirements.lock pyproject.toml
+$(CORE): requirements.lock requirements-torch.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Regard needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Regard into $(VENV) (once; this downloads PyTorch) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --config-settings editable_mode=compat --editable .
+	@$(LOCKED) -r requirements.lock
+	@$(PIP) -r requirements-torch.lock
+	@$(PIP) --no-deps --config-settings editable_mode=compat --editable .
 	@touch $@
 
-$(DEV): $(CORE) requirements-dev.lock
+$(DEV): $(CORE) requirements-dev.lock requirements-kenlm.lock
 	@echo "Installing the test tools ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check kenlm==0.3.0 2> $(VENV)/kenlm.log || \
+	@$(LOCKED) -r requirements-dev.lock
+	@$(LOCKED) -r requirements-kenlm.lock 2> $(VENV)/kenlm.log || \
 	  echo "KenLM could not be built here (it needs a C++ compiler and cmake; see $(VENV)/kenlm.log): its parity tests will be skipped."
 	@touch $@
 
@@ -47,9 +50,13 @@ lint: $(DEV)  ## ruff and mypy
 format: $(DEV)  ## let ruff rewrite the code
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
+docs: $(CORE)  ## write docs/settings.md, the reference of every setting, anew
+	@$(BIN)/python docs/make_settings.py
+
 bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/train_step.py
 	@$(BIN)/python benchmarks/generate.py
+	@$(BIN)/python benchmarks/translate_cpu.py
 	@$(BIN)/python benchmarks/resume.py
 
 clean:  ## remove the environment and everything generated

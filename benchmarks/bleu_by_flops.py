@@ -4,7 +4,8 @@
 
 A family is the kind of encoder. A run belongs to the budget that it is nearest to, if within a factor of 1.3. Of a
 family's runs at a budget the one with the best validation BLEU is taken, and its test BLEU shown beside it: who chooses
-by test scores measures luck. Runs that did not end are left out. Prints the table in Markdown.
+by test scores measures luck. Runs that did not end are left out. Prints the table in Markdown. `--tiny` needs no runs:
+it trains two that are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,19 +93,48 @@ def draw(points: list[Point], best: dict[tuple[float, str], Point], out: Path) -
     figure.savefig(out)
 
 
+def train_two(folder: Path) -> list[Path]:
+    """An LSTM and a Transformer of almost no size, on pairs of the built-in grammar."""
+    import regard
+
+    pairs = {split: f"grammar:en-de:{n}@{split}" for split, n in (("train", 40), ("valid", 4), ("test", 4))}
+    for encoder in COLOURS:
+        attention = "mlp" if encoder == "lstm" else "scaled-dot"
+        shape = {"encoder": encoder, "decoder": encoder, "attention": attention, "d_model": 8, "n_layers": 1}
+        given = {
+            "data": pairs,
+            "model": {"name": "seq2seq", **shape},
+            "tokenizer": {"kind": "word", "vocab_size": None},
+            "teaching": {"judged_by": "bleu", "max_judged": 4},
+            "optimizer": {"lr": 0.01},
+            "train": {"max_epochs": 1, "eval_every": 1},
+            "runtime": {"device": "cpu", "n_threads": 1},
+        }
+        regard.train(given, out=folder / encoder)
+    return [folder / encoder for encoder in COLOURS]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--at", nargs="+", type=float, required=True, help="budgets in FLOPs")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("--at", nargs="+", type=float, help="budgets in FLOPs")
     parser.add_argument("--out", type=Path, default=Path("bleu_by_flops.png"))
+    parser.add_argument("--tiny", action="store_true", help="try the script on two runs that it trains itself")
     given = parser.parse_args()
-    points = [point for run in given.runs if (point := point_of(run)) is not None]
-    best = best_of(points, given.at)
+    if not given.tiny and not (given.runs and given.at):
+        parser.error("give runs, and budgets with --at; or --tiny")
+    with tempfile.TemporaryDirectory() as folder:
+        runs = train_two(Path(folder)) if given.tiny else given.runs
+        points = [point for run in runs if (point := point_of(run)) is not None]
+    show(points, given.at or [point.flops for point in points])
+    draw(points, best_of(points, given.at or [point.flops for point in points]), given.out)
+
+
+def show(points: list[Point], budgets: list[float]) -> None:
     print("| FLOPs | family | runs | validation BLEU | test BLEU | settings |\n|---|---|---|---|---|---|")
-    for (budget, family), p in sorted(best.items()):
-        n = sum(q.family == family and nearest(q.flops, given.at) == budget for q in points)
+    for (budget, family), p in sorted(best_of(points, budgets).items()):
+        n = sum(q.family == family and nearest(q.flops, budgets) == budget for q in points)
         print(f"| {p.flops:.1e} | {family} | {n} | {p.valid:.1f} | {p.test:.1f} | {p.settings} |")
-    draw(points, best, given.out)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python benchmarks/encode.py                 # 1 GB, as the bar asks
     python benchmarks/encode.py --mb 50         # a quick look
+    python benchmarks/encode.py --tiny          # try the script
 
 A text of the asked size is made from a source text by shuffling its paragraphs over and over. For BPE and WordPiece
 the tokenizer is learned once, on a few megabytes, and then timed are
@@ -13,8 +14,6 @@ Each runs in a process of its own. Memory is the resident size of that process a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import subprocess
@@ -22,7 +21,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from timing import Figures, options
 
 from regard.data.config import DataConfig
 from regard.data.prepared_text import prepare_text
@@ -36,27 +38,30 @@ LEARN_CHARS = 4_000_000
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--mb", type=int, default=1000, help="megabytes of text (default: 1000)")
-    options.add_argument("--source", default="python-docs", help="text to make it from: a path or a built-in")
-    options.add_argument("--vocab-size", type=int, default=8192)
-    options.add_argument("--alone-mb", type=int, default=100, help="megabytes for encode_batch alone, which is slow")
-    options.add_argument("--json", type=Path, help="also write the figures here")
-    given = options.parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--mb", type=float, default=1000, help="megabytes of text (default: 1000)")
+    parser.add_argument("--source", default="python-docs", help="text to make it from: a path or a built-in")
+    parser.add_argument("--vocab-size", type=int, default=8192)
+    parser.add_argument("--alone-mb", type=float, default=100, help="megabytes for encode_batch alone, which is slow")
+    given = parser.parse_args()
+    if given.tiny:
+        given.mb, given.vocab_size, given.source = 0.1, 300, __file__
     with tempfile.TemporaryDirectory() as folder:
-        rows = compare(Path(folder), given.source, given.mb, min(given.mb, given.alone_mb), given.vocab_size)
+        kinds = ("bpe",) if given.tiny else ("bpe", "wordpiece")
+        rows = compare(Path(folder), given.source, given.mb, min(given.mb, given.alone_mb), given.vocab_size, kinds)
     for row in rows:
         name, figures = f"{row['kind']:10} {row['how']:10}", (row["mb_per_s"], row["peak_mb"], row["ratio"])
         print(name, "{:8.1f} MB/s {:7.0f} MB  x{:.2f}".format(*figures))
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=2))
+    Figures({f"{row['kind']}, {row['how']}": row for row in rows}).write(given.out)
 
 
-def compare(folder: Path, source: str, mb: int, alone_mb: int, vocab_size: int) -> list[dict[str, object]]:
+def compare(
+    folder: Path, source: str, mb: float, alone_mb: float, vocab_size: int, kinds: Sequence[str]
+) -> list[dict[str, object]]:
     sample = make_text(folder / "text.txt", source, mb)
     make_text(folder / "short.txt", source, alone_mb)
     rows: list[dict[str, object]] = []
-    for kind in ("bpe", "wordpiece"):
+    for kind in kinds:
         train_tokenizer(TokenizerConfig(kind=kind, vocab_size=vocab_size), [sample]).save(folder / f"{kind}.json")
         alone = measured(folder, kind, "alone", "short.txt")
         for how in ("alone", "regard", *(("gigatoken",) if kind == "bpe" and has_gigatoken() else ())):
@@ -65,7 +70,7 @@ def compare(folder: Path, source: str, mb: int, alone_mb: int, vocab_size: int) 
     return rows
 
 
-def make_text(path: Path, source: str, mb: int) -> str:
+def make_text(path: Path, source: str, mb: float) -> str:
     """Write `mb` megabytes of shuffled paragraphs; returns some of it to learn a tokenizer from."""
     paragraphs = [p for text in documents(DataConfig(train=source)) for p in text.split("\n\n") if p.strip()]
     draws, size = random.Random(0), 0

@@ -1,15 +1,17 @@
 """How fast an n-gram model is counted, smoothed, written and scored, and how much memory that takes.
 
-    python benchmarks/ngram.py --text ptb.train.txt --test ptb.test.txt
+    python benchmarks/ngram.py --text ptb.train.txt --test ptb.test.txt [--order 5] [--tiny]
 
 Text is one sentence a line, words between white space. Estimation runs from the text file to a model that can score;
 scoring is compared with the PyPI package `kenlm` (KenLM's compiled code, called from Python) reading the ARPA file that
-we wrote, in the same run. Memory is the peak of a fresh process above what it held after its imports.
+we wrote, in the same run; where it is not installed, that is left out. Memory is the peak of a fresh process above what
+it held after its imports. `--tiny` needs no text: the built-in grammar writes one.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import resource
 import subprocess
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from timing import Figures, options
 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
@@ -28,52 +31,78 @@ from regard.count.sentences import UNK, find_words, number_words
 
 
 def main() -> None:
-    arguments = parse_arguments()
-    if arguments.measure_memory:
-        print(bytes_per_ngram(arguments.text, arguments.order))
+    given = parse_arguments()
+    if given.measure_memory:
+        print(bytes_per_ngram(given.text, given.order))
         return
-    memory = memory_in_a_fresh_process(arguments)  # first: a child's peak is never below what its parent held
-    (model, words), estimating = best_of(arguments.repeats, lambda: estimate(arguments.text, arguments.order))
-    n_train = sum(1 + len(line.split()) for line in arguments.text.open(encoding="utf-8"))
-    test = find_words(arguments.test.open(encoding="utf-8"), words)
-    nats, scoring = best_of(arguments.repeats, lambda: model.nats(test))
-    _, scoring_text = best_of(
-        arguments.repeats, lambda: model.nats(find_words(arguments.test.open(encoding="utf-8"), words))
-    )
     with tempfile.TemporaryDirectory() as folder:
-        arpa = Path(folder) / "model.arpa"
-        _, writing = best_of(arguments.repeats, lambda: model.write_arpa(arpa, words))
-        _, reading = best_of(1, lambda: NgramModel.read_arpa(arpa))
-        theirs, kenlm_scoring = score_with_kenlm(arpa, arguments.test, arguments.repeats)
-    difference = np.abs(nats / np.log(10) + theirs).max()
-    print(f"order {arguments.order}, {n_train:,} training tokens, {sum(model.n_ngrams):,} n-grams")
-    print(
-        f"{len(test):,} test tokens, perplexity {np.exp(nats.mean()):.2f}; kenlm differs by {difference:.1e} in log10"
-    )
-    print(f"{'':44} {'measured':>12} {'bar':>12}")
+        if given.tiny:
+            given.text, given.test, given.order = *write_sentences(Path(folder)), 3
+        figures = measure(given, Path(folder) / "model.arpa")
+    figures.write(given.out)
+
+
+def measure(given: argparse.Namespace, arpa: Path) -> Figures:
+    memory = memory_in_a_fresh_process(given)  # first: a child's peak is never below what its parent held
+    (model, words), estimating = best_of(given.repeats, lambda: estimate(given.text, given.order))
+    n_train = sum(1 + len(line.split()) for line in given.text.read_text(encoding="utf-8").splitlines())
+    test = read_test(given.test, words)
+    nats, scoring = best_of(given.repeats, lambda: model.nats(test))
+    _, scoring_text = best_of(given.repeats, lambda: model.nats(read_test(given.test, words)))
+    _, writing = best_of(given.repeats, lambda: model.write_arpa(arpa, words))
+    _, reading = best_of(1, lambda: NgramModel.read_arpa(arpa))
+    print(f"order {given.order}, {n_train:,} training tokens, {sum(model.n_ngrams):,} n-grams")
+    print(f"{len(test):,} test tokens, perplexity {np.exp(nats.mean()):.2f}")
     rows = [
         ("estimation, text to model, tokens/s", n_train / estimating, "> 300,000"),
         ("the same with the ARPA file written, tokens/s", n_train / (estimating + writing), ""),
         ("scoring token ids, tokens/s", len(test) / scoring, "> 1,000,000"),
         ("scoring a text file, tokens/s", len(test) / scoring_text, ""),
-        ("PyPI kenlm scoring a text file, tokens/s", len(test) / kenlm_scoring, ""),
         ("reading the ARPA file, n-grams/s", sum(model.n_ngrams) / reading, ""),
         ("peak memory of estimation, bytes an n-gram", memory, "< 100"),
     ]
+    if importlib.util.find_spec("kenlm") is None:
+        print("PyPI kenlm is not installed, and is left out.")
+    else:
+        theirs, kenlm_scoring = score_with_kenlm(arpa, given.test, given.repeats)
+        print(f"kenlm differs by {np.abs(nats / np.log(10) + theirs).max():.1e} in log10")
+        rows.append(("PyPI kenlm scoring a text file, tokens/s", len(test) / kenlm_scoring, ""))
+        rows.append(("scoring a text file, ours / PyPI kenlm", kenlm_scoring / scoring_text, ""))
+    print(f"{'':45} {'measured':>12} {'bar':>12}")
     for name, value, bar in rows:
-        print(f"{name:44} {value:12,.0f} {bar:>12}")
-    print(f"scoring a text file, ours / PyPI kenlm: {kenlm_scoring / scoring_text:.2f}x")
+        print(f"{name:45} {value:12,.{2 if value < 10 else 0}f} {bar:>12}")
+    return Figures({name: value for name, value, _ in rows})
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     ptb = Path(os.environ["REGARD_DATA"]) / "ptb" if "REGARD_DATA" in os.environ else None
-    parser.add_argument("--text", type=Path, default=ptb and ptb / "ptb.train.txt", required=ptb is None)
-    parser.add_argument("--test", type=Path, default=ptb and ptb / "ptb.test.txt", required=ptb is None)
+    parser.add_argument("--text", type=Path, default=ptb and ptb / "ptb.train.txt")
+    parser.add_argument("--test", type=Path, default=ptb and ptb / "ptb.test.txt")
     parser.add_argument("--order", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3, help="the fastest of so many counts")
     parser.add_argument("--measure-memory", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not given.tiny and None in (given.text, given.test):
+        parser.error("give --text and --test, or the folder that holds ptb/ in REGARD_DATA, or --tiny")
+    return given
+
+
+def write_sentences(folder: Path) -> tuple[Path, Path]:
+    """Sentences of the built-in grammar, to learn from and to test on."""
+    from regard.data.builtin.grammar import Grammar
+
+    paths = folder / "train.txt", folder / "test.txt"
+    for path, split, n in zip(paths, ("train", "test"), (200, 20), strict=True):
+        path.write_text(
+            "".join(f"{' '.join(s.words('en'))}\n" for s in Grammar().sentences(split, n)), encoding="utf-8"
+        )
+    return paths
+
+
+def read_test(path: Path, words: list[str]) -> np.ndarray:
+    with path.open(encoding="utf-8") as lines:
+        return find_words(lines, words)
 
 
 def estimate(text: Path, order: int) -> tuple[NgramModel, list[str]]:
@@ -97,8 +126,9 @@ def score_with_kenlm(arpa: Path, test: Path, repeats: int) -> tuple[np.ndarray, 
     config = kenlm.Config()
     config.show_progress = False
     model = kenlm.Model(str(arpa), config)
-    _, seconds = best_of(repeats, lambda: [model.score(line) for line in test.open(encoding="utf-8")])
-    each = [log10 for line in test.open(encoding="utf-8") for log10, _, _ in model.full_scores(line)]
+    _, seconds = best_of(repeats, lambda: [model.score(line) for line in test.read_text(encoding="utf-8").splitlines()])
+    lines = test.read_text(encoding="utf-8").splitlines()
+    each = [log10 for line in lines for log10, _, _ in model.full_scores(line)]
     return np.array(each), seconds
 
 

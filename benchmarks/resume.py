@@ -1,6 +1,6 @@
 """Kill a training run again and again, and see whether it ends with the bits of a run that was never stopped.
 
-    python benchmarks/resume.py [--kills 20] [--seed 0]
+    python benchmarks/resume.py [--kills 20] [--seed 0] [--tiny]
 
 Each kill is a SIGKILL from another process, at a random moment of training or in the midst of writing a checkpoint
 (when the folder that is written aside has appeared). Then the run is resumed to its end in a fresh process, and its
@@ -11,8 +11,8 @@ schedules. Prints a table and exits with 1 where a single bit differs.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -22,22 +22,18 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
+from timing import options
 
-from regard.data.stream import Stream
-from regard.models.table import build_language_model, model_config
-from regard.training.checkpoint import checkpoint_folders
-from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.loop import train_gradient
-from regard.training.metrics import WALL_CLOCK, read_metrics
+import regard
 
-VOCAB_SIZE = 200
+WALL_CLOCK = ("seconds", "tokens_per_second")
+N_WORDS = 200
 CONTENDERS: list[dict[str, Any]] = [
     {"model": ("lstm", {"d_model": 64, "p_dropout": 0.2}), "train": {}, "schedule": {}},
     {
@@ -58,42 +54,40 @@ CONTENDERS: list[dict[str, Any]] = [
 ]
 
 
-def text() -> Any:
-    """Words drawn with Zipf's law, each followed by its own favourites half of the time."""
+def write_text(path: Path, n_words: int) -> None:
+    """Words drawn with Zipf's law, each followed by its own favourite half of the time."""
     draw = np.random.default_rng(0)
-    chances = 1 / np.arange(1, VOCAB_SIZE + 1)
-    ids = draw.choice(VOCAB_SIZE, 60_000, p=chances / chances.sum())
-    ids[1::2] = ids[::2] * 7 % VOCAB_SIZE
-    streams = {"train": ids[:50_000], "valid": ids[50_000:54_000], "test": ids[54_000:]}
-    made = {name: Stream.of(part, n_bytes=4 * len(part), n_words=len(part)) for name, part in streams.items()}
-    return SimpleNamespace(**made, fingerprint="zipf")
+    chances = 1 / np.arange(1, N_WORDS + 1)
+    ids = draw.choice(N_WORDS, n_words, p=chances / chances.sum())
+    ids[1::2] = ids[::2] * 7 % N_WORDS
+    path.write_text("\n".join(" ".join(f"w{i}" for i in line) for line in np.array_split(ids, n_words // 10)) + "\n")
 
 
-def train(folder: Path, contender: dict[str, Any]) -> None:
-    """Train to the end, or go on from what is there."""
-    torch.manual_seed(0)
+def recipe(contender: dict[str, Any], data: Path, n_steps: int) -> dict[str, Any]:
     name, settings = contender["model"]
-    train_gradient(
-        build_language_model(name, model_config(name, settings), VOCAB_SIZE),
-        text(),
-        folder,
-        train=TrainConfig(
-            max_steps=60, n_batch=8, n_context=32, eval_every=10, max_eval_tokens=1000, **contender["train"]
-        ),
-        optimizer=OptimizerConfig(),
-        schedule=ScheduleConfig(n_warmup=10, **contender["schedule"]),
-        runtime=RuntimeConfig(device="cpu", n_threads=1),
-        checkpoint=CheckpointConfig(every_steps=3, every_seconds=None, has_tensorboard=False),
-        resume=True,
-    )
+    return {
+        "data": {"train": str(data)},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "model": {"name": name, **settings},
+        "schedule": {"n_warmup": 10, **contender["schedule"]},
+        "train": {
+            "max_steps": n_steps, "n_batch": 8, "n_context": 32, "eval_every": 10, "max_eval_tokens": 1000,
+            **contender["train"],
+        },
+        "runtime": {"device": "cpu", "n_threads": 1},
+        "checkpoint": {"every_steps": 3, "every_seconds": None, "has_tensorboard": False},
+    }  # fmt: skip
 
 
-def start(folder: Path, contender: dict[str, Any]) -> int:
-    """Train in a process of its own; returns its id. Forked: what this process has imported is there already."""
+def start(folder: Path, given: dict[str, Any]) -> int:
+    """Train to the end, or go on from what is there, in a process of its own; returns its id.
+
+    Forked: what this process has imported is there already.
+    """
     child = os.fork()
     if child == 0:
         try:
-            train(folder, contender)
+            regard.train(given, out=folder, resume=True, is_tested=False)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
@@ -121,57 +115,74 @@ def kill_while_saving(child: int, folder: Path, n_saves: int, draw: random.Rando
 
 
 def outcome(folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    """The weights as a hash, and the lines of metrics without what a clock wrote."""
     weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    lines = [{k: v for k, v in line.items() if k not in WALL_CLOCK} for line in read_metrics(folder)]
-    return weights, lines
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return weights, [{k: v for k, v in line.items() if k not in WALL_CLOCK} for line in lines]
+
+
+def kill_once(folder: Path, given: dict[str, Any], is_saving: bool, seconds: float, draw: random.Random) -> bool:
+    """Begin a run and kill it; tried again until the kill falls into training, or into writing a checkpoint."""
+    was_killed = False
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        child = start(folder, given)
+        if is_saving:
+            kill_while_saving(child, folder, draw.randint(1, given["train"]["max_steps"] // 4), draw)
+        else:
+            kill_while_training(child, draw.uniform(0.05, 0.9) * seconds)
+        was_killed = finish(child) == -signal.SIGKILL
+        if any(folder.rglob(".partial*")) if is_saving else was_killed:
+            break
+    return was_killed
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    given = parser.parse_args()
+    n_kills, n_steps, n_contenders = (2, 8, 1) if given.tiny else (given.kills, 60, len(CONTENDERS))
     torch.set_num_threads(1)
     torch.optim.AdamW([torch.zeros(1)])  # imported here, so that no child has to
-    draw = random.Random(options.seed)
-    root = Path(tempfile.mkdtemp(prefix="regard-resume-"))
+    train = regard.train  # which imports the rest
+    assert train is not None
+    draw = random.Random(given.seed)
+    with tempfile.TemporaryDirectory(prefix="regard-resume-") as name:
+        root = Path(name)
+        os.environ["REGARD_CACHE"] = str(root / "cache")
+        write_text(root / "text.txt", 2_000 if given.tiny else 60_000)
+        recipes = [recipe(contender, root / "text.txt", n_steps) for contender in CONTENDERS[:n_contenders]]
+        table, n_same = kill_all(root, recipes, n_kills, draw)
+    Console(width=150).print(table)
+    print(f"{n_same} of {n_kills} killed runs resumed to the same bits")
+    if given.out is not None:
+        given.out.write_text(json.dumps({"killed": n_kills, "same": n_same}) + "\n")
+    return 0 if n_same == n_kills else 1
 
+
+def kill_all(root: Path, recipes: list[dict[str, Any]], n_kills: int, draw: random.Random) -> tuple[Table, int]:
+    """A line for each kill, and how many runs ended as if nothing had been."""
     expected, seconds = [], []
-    for i, contender in enumerate(CONTENDERS):
+    for i, given in enumerate(recipes):
         began = time.monotonic()
-        assert finish(start(root / f"whole-{i}", contender)) == 0
+        assert finish(start(root / f"whole-{i}", given)) == 0
         expected.append(outcome(root / f"whole-{i}"))
         seconds.append(time.monotonic() - began)
-
     table = Table("kill", "model", "while", "left behind", "resumed from", "weights", "metrics")
     n_same = 0
-    for kill in range(options.kills):
-        which = kill // 2 % len(CONTENDERS)
-        folder = root / f"kill-{kill}"
-        for _ in range(20):  # until the kill falls into training, or into the writing of a checkpoint
-            shutil.rmtree(folder, ignore_errors=True)
-            child = start(folder, CONTENDERS[which])
-            if kill % 2:
-                kill_while_saving(child, folder, draw.randint(1, 15), draw)
-            else:
-                kill_while_training(child, draw.uniform(0.05, 0.9) * seconds[which])
-            was_killed = finish(child) == -signal.SIGKILL
-            left = sorted(p.name for p in folder.rglob(".partial*"))
-            if left if kill % 2 else was_killed:
-                break
-        saved = [f.name for f in checkpoint_folders(folder)]
-        assert finish(start(folder, CONTENDERS[which])) == 0
-        weights, lines = outcome(folder)
-        same = weights == expected[which][0], lines == expected[which][1]
-        n_same += was_killed and all(same) and not list(folder.rglob(".partial*"))
-        said = ["same" if s else "DIFFERENT" for s in same]
-        moment = ("saving" if kill % 2 else "training") if was_killed else "NOT KILLED"
-        where = saved[-1] if saved else "the start"
-        table.add_row(str(kill + 1), CONTENDERS[which]["model"][0], moment, ", ".join(left) or "nothing", where, *said)
-    Console(width=150).print(table)
-    print(f"{n_same} of {options.kills} killed runs resumed to the same bits")
-    shutil.rmtree(root)
-    return 0 if n_same == options.kills else 1
+    for kill in range(n_kills):
+        which, is_saving, folder = kill // 2 % len(recipes), kill % 2 == 1, root / f"kill-{kill}"
+        was_killed = kill_once(folder, recipes[which], is_saving, seconds[which], draw)
+        left = ", ".join(sorted(path.name for path in folder.rglob(".partial*"))) or "nothing"
+        saved = max((path.name for path in folder.glob("state/step-*")), default="the start")
+        assert finish(start(folder, recipes[which])) == 0
+        same = [ours == theirs for ours, theirs in zip(outcome(folder), expected[which], strict=True)]
+        n_same += was_killed and all(same) and not any(folder.rglob(".partial*"))
+        moment = ("saving" if is_saving else "training") if was_killed else "NOT KILLED"
+        words = ("same" if is_same else "DIFFERENT" for is_same in same)
+        table.add_row(str(kill + 1), recipes[which]["model"]["name"], moment, left, saved, *words)
+    return table, n_same
 
 
 if __name__ == "__main__":

@@ -12,28 +12,66 @@ Importing is fast and runs nothing: torch is loaded when a model is.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["RegardError", "__version__", "compare", "compare_runs", "load", "study", "trace", "train"]
 
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.api import compare, load, study, trace, train
-    from regard.systems.comparing import compare_runs
+    from regard import api
+    from regard.api import compare, compare_runs, load, plan, study, trace, train
+    from regard.compare.result import Comparison
+    from regard.lens.trace import Trace
+    from regard.score.scored import Scored
+    from regard.tasks.captions import CaptionRun
+    from regard.tasks.language_model import LanguageModelRun
+    from regard.tasks.parsing import ParsingRun
+    from regard.tasks.table import AnyRun as Run
+    from regard.tasks.translation import TranslationRun
+
+_HOMES = {
+    "regard.api": ("compare", "compare_runs", "load", "plan", "study", "trace", "train"),
+    "regard.compare.result": ("Comparison",),
+    "regard.lens.trace": ("Trace",),
+    "regard.score.scored": ("Scored",),
+    "regard.tasks.captions": ("CaptionRun",),
+    "regard.tasks.language_model": ("LanguageModelRun",),
+    "regard.tasks.parsing": ("ParsingRun",),
+    "regard.tasks.table": ("Run",),
+    "regard.tasks.translation": ("TranslationRun",),
+}
+"""Where each public name lives: it is imported when it is first asked for."""
+
+__all__ = [
+    "CaptionRun",
+    "Comparison",
+    "LanguageModelRun",
+    "ParsingRun",
+    "RegardError",
+    "Run",
+    "Scored",
+    "Trace",
+    "TranslationRun",
+    "__version__",
+    "api",
+    "compare",
+    "compare_runs",
+    "load",
+    "plan",
+    "study",
+    "trace",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public functions when they are first asked for."""
-    if name in ("load", "train", "compare", "study", "trace"):
-        from regard import api
-
-        return getattr(api, name)
-    if name == "compare_runs":
-        from regard.systems.comparing import compare_runs
-
-        return compare_runs
+    if name == "api":  # so that the command line need not import it, and torch with it, to print its help
+        return import_module("regard.api")
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), "AnyRun" if name == "Run" else name)
     raise AttributeError(f"module 'regard' has no attribute '{name}'")
 
 

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from regard import folder as run_folder
-from regard.config import RunConfig, folder_of, load_config, mapping, read_yaml, with_settings
-from regard.decoder_start import in_its_vocabulary
+from regard.config import RunConfig, mapping, read_yaml, with_settings
 from regard.errors import RegardError, naming_recipe
 from regard.lens.trace import trace
-from regard.models.table import PICTURE_MODELS
-from regard.plan import Drawing, Plan, caption_plan, pair_plan, text_plan
-from regard.run import Run
-from regard.run import load as load_text_run
-from regard.start import start_at, started_at, starting_from
-from regard.text_training import train_text
-from regard.training.progress import Reporter, Silent
+from regard.run import engine
+from regard.run import folder as run_folder
+from regard.run.exchange import export_run, import_run
+from regard.run.initial_weights import apply_start
+from regard.tasks.table import AnyRun, build_config, choose_task, task_of
+from regard.tasks.task import ProgressBar, Rehearsal
+from regard.text.learning import Progress
+from regard.training.progress import Reporter, python_reporter
 
 if TYPE_CHECKING:
-    from regard.comparison.result import Comparison
+    from regard.compare.result import Comparison
     from regard.studies.finding import Study
-    from regard.text.learning import Progress
 
-__all__ = ["Plan", "Run", "compare", "load", "plan", "report", "study", "trace", "train"]
+Recipe = RunConfig | Mapping[str, Any] | str | Path | None
+"""A path to YAML, a mapping of the same form, a complete config, or None for every default."""
+Kind = TypeVar("Kind")
+
+__all__ = ["compare", "compare_runs", "export", "import_run", "load", "plan", "report", "study", "trace", "train"]
 
 
 def resolve(
-    recipe: RunConfig | Mapping[str, Any] | str | Path | None,
+    recipe: Recipe,
     *,
     model: str | None = None,
     data: str | Sequence[str] | None = None,
@@ -51,34 +54,30 @@ def resolve(
         current = mapping(given, "model")
         # Another model's settings mean nothing to this one.
         given["model"] = current if current.get("name") == model else {"name": model}
+        given.pop("task", None)
     if data is not None:
-        given["data"] = _data_of(given, [data] if isinstance(data, str) else list(data))
+        given = _with_data(given, [data] if isinstance(data, str) else list(data), start_from)
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    if (path := folder_of(given, "start_from")) is not None:
-        is_begun = begun is not None and load_config(begun / "config.yaml").start_from == path
-        given = starting_from(given, started_at(begun) if begun is not None and is_begun else start_at(Path(path)))
-    return RunConfig.from_dict(in_its_vocabulary(given, begun))
+    whole = apply_start(given, begun)
+    if begun is None and mapping(whole, "model").get("name") is not None:
+        whole = choose_task(whole).adapt(whole)
+    config = build_config(whole)
+    return task_of(config).complete(config)
 
 
-def _data_of(given: Mapping[str, Any], named: list[str]) -> dict[str, Any]:
-    """The data section with other sources: what `data.train` takes, or for pictures a folder and their captions."""
+def _with_data(given: Mapping[str, Any], names: list[str], start_from: object) -> dict[str, Any]:
+    """The plain config with other sources: what its task makes of what `--data` names."""
     kept = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
-    name = mapping(given, "model").get("name")
-    if name not in PICTURE_MODELS:
-        return kept | {"train": named[0] if len(named) == 1 else named}
-    if len(named) != 2:
-        raise RegardError(
-            f"--data of a model that describes pictures names two things, their folder and the file of captions, not "
-            f"{', '.join(named)}."
-        )
-    kept.pop("train", None)
-    return kept | {"pictures": named[0], "captions": named[1]}
+    has_model = mapping(given, "model").get("name") is not None
+    if not has_model:  # the model comes from elsewhere, or its absence is told when all is put together
+        return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else names}}
+    return {**given, "data": choose_task(given).name_sources(kept, names)}
 
 
 def train(
-    recipe: RunConfig | Mapping[str, Any] | str | Path | None = None,
+    recipe: Recipe = None,
     *,
     model: str | None = None,
     data: str | Sequence[str] | None = None,
@@ -87,10 +86,10 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     is_tested: bool = True,
-    progress: Drawing | None = None,
+    progress: ProgressBar | None = None,
     reporter: Reporter | None = None,
-) -> Any:
-    """Train one model into the run folder `out` and return it, loaded: a Run, PairRun or CaptionRun.
+) -> AnyRun:
+    """Train one model into the run folder `out` and return it, loaded, with the verbs of its task.
 
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
@@ -104,52 +103,46 @@ def train(
     if resume and out is not None:
         run_folder.check_resumable(Path(out))
     folder, config = _place(recipe, asked, out=out, resume=resume)
-    reporter, progress = reporter or Silent(), progress or _drawing_nothing
-    how: dict[str, Any] = {"resume": resume, "is_tested": is_tested, "progress": progress, "reporter": reporter}
     with naming_recipe(recipe if data is None else None):
-        if config.reads_pairs:
-            from regard.pair_training import train_pairs
+        return engine.train(
+            config,
+            folder,
+            resume=resume,
+            is_tested=is_tested,
+            progress=progress or nullcontext,
+            reporter=reporter or python_reporter(),
+        )
 
-            return train_pairs(config, folder, **how)
-        if config.reads_pictures:
-            from regard.caption_training import train_captions
 
-            return train_captions(config, folder, **how)
-        return train_text(config, folder, **how)
+@overload
+def load(folder: str | Path, device: str = "auto", precision: str = "float32") -> AnyRun: ...
 
 
-def load(folder: str | Path, device: str = "auto", precision: str = "float32") -> Any:
-    """Open a run folder: a Run, a PairRun where its model reads pairs, a CaptionRun where it describes pictures.
+@overload
+def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Kind]) -> Kind: ...
 
-    Nothing in it is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU.
+
+def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Any] | None = None) -> Any:
+    """Open a run folder: a LanguageModelRun, TranslationRun, ParsingRun or CaptionRun, as its task says.
+
+    With `kind`, one of these classes, any other run is refused, and editors know what is returned. Nothing in the
+    folder is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. A
+    loaded run may be used from several threads.
+
+        run = regard.load("runs/en-de", kind=regard.TranslationRun)
     """
-    config = run_folder.open_folder(Path(folder))[0]
-    if config.reads_pictures:
-        from regard.caption_run import load_caption_run
-
-        return load_caption_run(folder, device, precision)
-    if config.reads_pairs:
-        from regard.pair_run import load_pair_run
-
-        return load_pair_run(folder, device, precision)
-    return load_text_run(folder, device, precision)
+    return engine.load(folder, device, precision, kind)
 
 
-def _place(
-    recipe: RunConfig | Mapping[str, Any] | str | Path | None,
-    asked: Mapping[str, Any],
-    *,
-    out: str | Path | None,
-    resume: bool,
-) -> tuple[Path, RunConfig]:
+def _place(recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, resume: bool) -> tuple[Path, RunConfig]:
     """Where the run lives and what it is, checked against what is there already."""
     if resume and recipe is None and not any(asked.values()):
         if out is None:
             raise RegardError("--resume needs to know which run: give its folder with --out.")
-        return Path(out), run_folder.open_folder(Path(out))[0]
+        return Path(out), run_folder.open_folder(Path(out)).config
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
     if begun is not None and recipe is None:  # what is asked for lies on top of what the run is
-        recipe = run_folder.open_folder(begun)[0]
+        recipe = run_folder.open_folder(begun).config
     config = resolve(recipe, **asked, begun=begun)
     name = Path(recipe).stem if isinstance(recipe, str | Path) else config.model_name
     folder = Path(out) if out is not None else Path("runs") / name
@@ -160,52 +153,99 @@ def _place(
     return folder, config
 
 
+def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str = "test", **options: Any) -> Any:
+    """Score a run on a split of its own data, or on other data; options that are None are left out.
+
+    Which options there are depends on the run's task: `stride` for language models, `beam`, `tag` and `skips_bad` for
+    those that write targets.
+    """
+    asked = {name: value for name, value in options.items() if value is not None}
+    allowed = inspect.signature(run.evaluate).parameters
+    for name in asked:
+        if name not in allowed:
+            option = {"tag": "to", "skips_bad": "skip-bad"}.get(name, name)
+            raise RegardError(f"--{option} does not apply to '{run.folder}', a run that {task_of(run.config).summary}.")
+    if "skips_bad" in asked and data is None:
+        raise RegardError("--skip-bad is for what --data names: name some, or leave it out.")
+    return run.evaluate(data, split=split, **asked)
+
+
+def export(folder: str | Path, to: str | Path) -> None:
+    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
+    export_run(engine.load(folder, device="cpu"), to)
+
+
 def plan(
-    recipe: RunConfig | Mapping[str, Any] | str | Path | None = None,
+    recipe: Recipe = None,
     *,
     model: str | None = None,
     data: str | Sequence[str] | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
-    progress: Drawing | None = None,
-) -> Plan:
+    progress: ProgressBar | None = None,
+) -> Rehearsal:
     """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
     config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
-    planned = pair_plan if config.reads_pairs else caption_plan if config.reads_pictures else text_plan
     with naming_recipe(recipe if data is None else None):
-        return planned(config, progress or _drawing_nothing)
+        return engine.rehearse(config, progress or nullcontext)
 
 
 def compare(
-    contenders: Sequence[str] | str | Path | Mapping[str, Any],
+    contenders: Sequence[str | Path] | str | Path | Mapping[str, Any],
     *,
     data: str | Sequence[str] | None = None,
     budget: str | None = None,
-    params: str | None = None,
+    params: str | int | None = None,
     seeds: int | Sequence[int] | None = None,
     tokenizer: str | None = None,
     prompt: str | None = None,
+    split: str | None = None,
+    beam: int | None = None,
+    max_tokens: int | None = None,
+    device: str | None = None,
+    levels: Sequence[float] = (),
+    is_each: bool | None = None,
+    skips_bad: bool | None = None,
     out: str | Path | None = None,
-    progress: Drawing | None = None,
+    progress: ProgressBar | None = None,
     reporter: Reporter | None = None,
 ) -> Comparison:
-    """Train every contender under one budget and rank them; see `regard compare --help`."""
-    from regard.comparison.plan import comparison_plan
-    from regard.comparison.runner import run_comparison
+    """Compare finished runs, given by their folders, or train models under one budget and compare these.
 
-    given = comparison_plan(
-        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out
-    )
+    Models are given by their names, or by a recipe (a YAML file, or a mapping of the same form) that describes the
+    whole comparison; `data` is what they are trained on, `budget` (2min, 5Mtokens, 1e14flops) what each may cost. Runs
+    are tested on the `split` of their own data, or on `data`; those that differ by their seed alone are one contender,
+    unless `is_each`. `levels` are validation scores whose cost is told.
+
+        regard.compare(["ngram", "lstm"], data="my.txt", budget="2min", out="compare/mine").ranking
+        regard.compare(["runs/lstm", "runs/transformer"], out="compare/runs").to_frame()
+    """
+    from regard.compare.comparing import Options, run_comparison
+    from regard.report.comparison import draw_comparison
+
+    reporter = reporter or python_reporter()
+    options = Options(
+        data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, split=split,
+        beam=beam, max_tokens=max_tokens, device=device, levels=levels, each=is_each or None,
+        skip_bad=skips_bad or None, out=out,
+    )  # fmt: skip
     recipe = contenders if isinstance(contenders, str | Path) else None
     with naming_recipe(recipe if data is None else None):
-        return run_comparison(given, progress=progress or _drawing_nothing, reporter=reporter or Silent())
+        comparison = run_comparison(contenders, options, progress or nullcontext, reporter)
+    assert comparison.folder is not None
+    draw_comparison(comparison, comparison.folder, reporter.note)
+    return comparison
+
+
+compare_runs = compare
 
 
 def report(folder: str | Path) -> Path:
     """Draw a comparison's report.html and overview.png again from its compare.json."""
-    from regard.comparison.runner import draw_again
+    from regard.compare.result import Comparison
+    from regard.report.comparison import draw_comparison
 
-    return draw_again(Path(folder))
+    return draw_comparison(Comparison.load(Path(folder)), Path(folder))
 
 
 def study(
@@ -227,7 +267,3 @@ def study(
 def study_folder(name: str) -> Path:
     """Where the page of a study goes if nothing else is said."""
     return Path("study") / name
-
-
-def _drawing_nothing() -> AbstractContextManager[None]:
-    return nullcontext()

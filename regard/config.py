@@ -1,49 +1,34 @@
 """The complete description of a run: YAML in, `--set a.b=c` on top, every default written out again.
 
+    task: language-model   # what the run is for; left out, it follows from the model and the data
     seed: 0
-    start_from: null     # or a folder: a run, or a Hugging Face GPT-2, whose model, tokenizer and weights are taken
+    start_from: null       # or a folder: a run, or a Hugging Face GPT-2, whose model, tokenizer and weights are taken
     data: {train: my.txt}
     tokenizer: {kind: bpe, vocab_size: 4096}
     model: {name: lstm, d_model: 256, n_layers: 2}
     optimizer: ...   schedule: ...   train: ...   runtime: ...   checkpoint: ...
 
-Models that read pairs have other data, and three keys more:
-
-    decoder_from: null        # or a folder: a run, or a Hugging Face GPT-2, that the decoder begins as
-    data: {train: [train.en, train.de]}
-    target_tokenizer: null    # null: source and target share one vocabulary; brackets of trees have their own
-    teaching: {smoothing: 0.1}
-
-Models that describe pictures have the first and the last of these, and
-
-    data: {pictures: photos/, captions: captions.txt, size: 160}
-
-Each section is the config class of the room it belongs to; unknown keys are refused with the nearest valid name.
+Each section is the config class of the room it belongs to; unknown keys are refused with the nearest valid name. Which
+sections there are, and of which class `data` is, the task says: `regard.tasks.table.build_config` puts it together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import yaml
 
-from regard.data.caption_config import CaptionConfig
-from regard.data.config import DataConfig
-from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError, nearest
-from regard.mixers.looking_back_config import PointerConfig
-from regard.models.captioner_config import CaptionerConfig
-from regard.models.table import MODEL_NAMES, model_config, model_entry
 from regard.settings import Settings
-from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
+from regard.text.config import TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.teaching_config import TeachingConfig
 
-SECTIONS: dict[str, type[Settings]] = {
-    "data": DataConfig,
+Section = TypeVar("Section", bound=Settings)
+
+COMMON: dict[str, type[Settings]] = {
     "tokenizer": TokenizerConfig,
     "optimizer": OptimizerConfig,
     "schedule": ScheduleConfig,
@@ -51,154 +36,78 @@ SECTIONS: dict[str, type[Settings]] = {
     "runtime": RuntimeConfig,
     "checkpoint": CheckpointConfig,
 }
-"""Every section but `model`, whose class depends on `model.name`, of a model that reads text."""
+"""Sections that every task has. `data` is the task's own, and so is `model`, whose class depends on `model.name`."""
 
-PAIR_SECTIONS: dict[str, type[Settings]] = SECTIONS | {
-    "data": PairsConfig,
-    "target_tokenizer": TokenizerConfig,
-    "teaching": TeachingConfig,
-}
-"""The same of a model that reads pairs."""
-
-PICTURE_SECTIONS: dict[str, type[Settings]] = SECTIONS | {"data": CaptionConfig, "teaching": TeachingConfig}
-"""The same of a model that describes pictures."""
-
-SECTIONS_OF = {"text": SECTIONS, "pairs": PAIR_SECTIONS, "pictures": PICTURE_SECTIONS}
-
-FOLDERS = ("start_from", "decoder_from")
-KEYS = (
-    "seed", *FOLDERS, "data", "tokenizer", "target_tokenizer", "model", "teaching", "optimizer", "schedule", "train",
-    "runtime", "checkpoint",
-)  # fmt: skip
-FOR_PAIRS = ("decoder_from", "target_tokenizer", "teaching")
-KEYS_OF = {
-    reads: tuple(key for key in KEYS if key not in missing)
-    for reads, missing in {"text": FOR_PAIRS, "pairs": (), "pictures": ("target_tokenizer",)}.items()
-}
-"""What a config may hold, by what its model reads."""
-
-
-UNUSED: dict[str, dict[str, str]] = {
-    "text": {},
-    "pairs": {
-        "train.n_batch": "a batch has as many pairs as make teaching.max_tokens tokens",
-        "train.n_context": "a pair is read whole, up to data.max_length and model.max_context",
-        "train.varies_context": "a pair is read whole",
-        "train.order": "pairs come in random order, like lengths together",
-        "train.max_eval_tokens": "the loss is that of all validation pairs",
-    },
-    "pictures": {
-        "teaching.max_tokens": "a batch has train.n_batch whole captions",
-        "teaching.p_bpe_dropout": "captions are cut into tokens once",
-        "train.n_context": "a caption is read whole, up to model.max_context",
-        "train.varies_context": "a caption is read whole",
-        "train.order": "captions come in random order",
-        "train.max_eval_tokens": "the loss is that of all validation captions",
-    },
-}
-"""What other models are trained by and these are not, and why."""
+LAST = ("optimizer", "schedule", "train", "runtime", "checkpoint")
+"""A reader wants to know these last: how it is trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """All that decides what a run computes."""
+    """All that decides what a run computes. `sections` are all but `model`, by name."""
 
+    task: str
     seed: int
-    start_from: str | None
-    data: DataConfig | PairsConfig | CaptionConfig
-    tokenizer: TokenizerConfig
     model_name: str
     model: Settings
-    optimizer: OptimizerConfig
-    schedule: ScheduleConfig
-    train: TrainConfig
-    runtime: RuntimeConfig
-    checkpoint: CheckpointConfig
-    target_tokenizer: TokenizerConfig | None = None
-    teaching: TeachingConfig | None = None
-    decoder_from: str | None = None
+    sections: Mapping[str, Settings | None]
+    folders: Mapping[str, str | None] = field(default_factory=dict)
+    """What the run starts from: `start_from`, or `decoder_from`, whichever its task has."""
+    unused: Mapping[str, str] = field(default_factory=dict)
+    """Settings that other tasks have and that do nothing here, as `section` or `section.key`, and why."""
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        if not isinstance(given, Mapping):
-            raise RegardError(f"A run config must be a mapping with the keys {', '.join(KEYS)}, not {given!r}.")
-        for key in given:
-            if key not in KEYS:
-                raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
-        seed = given.get("seed", 0)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
-        folders = {key: folder_of(given, key) for key in FOLDERS}
-        for key in KEYS[3:]:
-            mapping(given, key)  # a section that is none is refused before what it would hold
-        model = dict(mapping(given, "model"))
-        model_name = model.pop("name", None)
-        if not isinstance(model_name, str):
-            raise RegardError(f"'model.name' is required: one of {', '.join(MODEL_NAMES)}.")
-        reads = model_entry(model_name).reads
-        kinds = dict(SECTIONS_OF[reads])
-        if reads == "pairs" and given.get("target_tokenizer") is None:
-            del kinds["target_tokenizer"]  # one vocabulary for both sides, unless the targets are trees
-        for key in FOR_PAIRS:
-            if key not in KEYS_OF[reads] and given.get(key) is not None:
-                raise RegardError(
-                    f"'{key}' is for models that read pairs, and {model_name} reads {reads}: leave it out."
-                )
-        sections = {name: kind.from_dict(mapping(given, name), name) for name, kind in kinds.items()}
-        if isinstance(pairs := sections["data"], PairsConfig) and pairs.has_trees:
-            sections["target_tokenizer"] = tokenizer_of_trees(sections.get("target_tokenizer"))
-        elif isinstance(teaching := sections.get("teaching"), TeachingConfig) and teaching.judged_by == "f1":
-            raise RegardError("teaching.judged_by is f1, which is for trees (data.format: trees). Take loss or bleu.")
-        train = sections["train"]
-        assert isinstance(train, TrainConfig)
-        if reads != "pairs" and train.n_accumulate > train.n_batch:  # of pairs a batch has no fixed number
-            raise RegardError(
-                f"train.n_accumulate {train.n_accumulate} is more than train.n_batch {train.n_batch}, and it is the "
-                "number of parts a batch is computed in. Lower it or raise train.n_batch."
-            )
-        chosen = model_config(model_name, model)
-        if isinstance(chosen, CaptionerConfig) and isinstance(pictures := sections["data"], CaptionConfig):
-            chosen.seeing(pictures.size)  # which it must be able to take
-        tokenizer = sections["tokenizer"]
-        assert isinstance(tokenizer, TokenizerConfig)
-        if tokenizer.path is None:  # what a file holds is checked once it is read
-            check_unknown_words(chosen, tokenizer.kind)
-        return cls(seed=seed, **folders, model_name=model_name, model=chosen, **sections)  # type: ignore[arg-type]
+    def section(self, name: str, kind: type[Section]) -> Section:
+        """A section of the class that its task says it has."""
+        found = self.sections[name]
+        assert isinstance(found, kind), f"the task {self.task} has {name} of another class"
+        return found
+
+    def section_or_none(self, name: str, kind: type[Section]) -> Section | None:
+        return None if self.sections.get(name) is None else self.section(name, kind)
+
+    @property
+    def data(self) -> Settings:
+        return self.section("data", Settings)
+
+    @property
+    def tokenizer(self) -> TokenizerConfig:
+        return self.section("tokenizer", TokenizerConfig)
+
+    @property
+    def optimizer(self) -> OptimizerConfig:
+        return self.section("optimizer", OptimizerConfig)
+
+    @property
+    def schedule(self) -> ScheduleConfig:
+        return self.section("schedule", ScheduleConfig)
+
+    @property
+    def train(self) -> TrainConfig:
+        return self.section("train", TrainConfig)
+
+    @property
+    def runtime(self) -> RuntimeConfig:
+        return self.section("runtime", RuntimeConfig)
+
+    @property
+    def checkpoint(self) -> CheckpointConfig:
+        return self.section("checkpoint", CheckpointConfig)
+
+    def with_section(self, name: str, section: Settings | None) -> Self:
+        return replace(self, sections={**self.sections, name: section})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the order a reader would want them, every default written out."""
-        whole: dict[str, Any] = {}
-        for key in KEYS_OF[model_entry(self.model_name).reads]:
-            value = getattr(self, key)
-            whole[key] = value.to_dict() if isinstance(value, Settings) else value
-        whole["model"] = {"name": self.model_name, **whole["model"]}
-        return whole
+        """Plain values in the order a reader would want them, every default written out, without what is unused."""
+        whole: dict[str, Any] = {"task": self.task, "seed": self.seed, **self.folders}
+        whole |= {name: self._plain(name) for name in self.sections if name not in LAST}
+        whole["model"] = {"name": self.model_name, **self.model.to_dict()}
+        return whole | {name: self._plain(name) for name in LAST if name not in self.unused}
 
-    @property
-    def reads_pairs(self) -> bool:
-        return model_entry(self.model_name).reads == "pairs"
-
-    @property
-    def reads_pictures(self) -> bool:
-        return model_entry(self.model_name).reads == "pictures"
-
-    @property
-    def text(self) -> DataConfig:
-        """The data of a model that reads text."""
-        assert isinstance(self.data, DataConfig), f"{self.model_name} reads pairs"
-        return self.data
-
-    @property
-    def pairs(self) -> PairsConfig:
-        """The data of a model that reads pairs."""
-        assert isinstance(self.data, PairsConfig), f"{self.model_name} reads text"
-        return self.data
-
-    @property
-    def captions(self) -> CaptionConfig:
-        """The data of a model that describes pictures."""
-        assert isinstance(self.data, CaptionConfig), f"{self.model_name} reads no pictures"
-        return self.data
+    def _plain(self, name: str) -> dict[str, Any] | None:
+        section = self.sections[name]
+        if section is None:
+            return None
+        return {key: value for key, value in section.to_dict().items() if f"{name}.{key}" not in self.unused}
 
     def to_yaml(self) -> str:
         """Ends with YAML's own end mark, by which a file that was cut short is told from a whole one."""
@@ -206,20 +115,15 @@ class RunConfig:
 
     def notes(self) -> list[str]:
         """What is set and changes nothing, as sentences."""
-        sections = ("data", "model", "teaching")
-        own = {name: section for name in sections if (section := getattr(self, name)) is not None}
-        notes = [f"{name}.{note}" for name, section in own.items() for note in section.notes()]
-        if isinstance(self.model, CaptionerConfig):
-            notes += self.model.notes_for(self.captions.size)
-        for key, why in UNUSED[model_entry(self.model_name).reads].items():
-            name, field = key.split(".")
-            section = getattr(self, name)
-            if getattr(section, field) != section.help_of(field).default:
-                notes.append(f"{key} changes nothing: {why}.")
+        named = {"model": self.model, **self.sections}
+        notes = [f"{name}.{note}" for name, section in named.items() if section is not None for note in section.notes()]
+        for key, why in self.unused.items():
+            name, _, field_name = key.partition(".")
+            section = self.sections[name]
+            fields = [field_name] if field_name else [line.name for line in type(section).help()] if section else []
+            changed = [f for f in fields if getattr(section, f) != type(section).help_of(f).default] if section else []
+            notes += [f"{name}.{f} changes nothing: {why}." for f in changed]
         return notes
-
-    def replace(self, **changes: Any) -> Self:
-        return replace(self, **changes)
 
 
 def folder_of(given: Mapping[str, Any], key: str) -> str | None:
@@ -228,35 +132,6 @@ def folder_of(given: Mapping[str, Any], key: str) -> str | None:
     if folder is not None and (not isinstance(folder, str) or not folder):
         raise RegardError(f"'{key}' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {folder!r}.")
     return folder
-
-
-def tokenizer_of_trees(given: Settings | None) -> TokenizerConfig:
-    """Brackets and slots are whole words, and all are needed: what was opened must be closed."""
-    whole = TokenizerConfig(kind="word", vocab_size=None)
-    if given is None:
-        return whole
-    assert isinstance(given, TokenizerConfig)
-    if given.path is None and given.replace(max_bytes=whole.max_bytes) != whole:
-        raise RegardError(
-            "The targets are trees, whose vocabulary is every bracket as a word of its own: target_tokenizer must be "
-            "{kind: word, vocab_size: null}, or be left out."
-        )
-    return given
-
-
-def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:
-    """Words that a model leaves out are read as <unk>, so the tokenizer must be of a kind that has it."""
-    n_vocab = model.n_vocab if isinstance(model, PointerConfig) else None
-    if n_vocab is not None and kind not in KINDS_WITH_UNK:
-        raise RegardError(
-            f"model.n_vocab {n_vocab} leaves tokens out that are read as <unk>, and only {' and '.join(KINDS_WITH_UNK)}"
-            f" tokenizers have <unk>; {where} is {kind}. Leave out model.n_vocab, or take one of these tokenizers."
-        )
-
-
-def load_config(path: Path) -> RunConfig:
-    """The config that a recipe or a run folder's `config.yaml` describes."""
-    return RunConfig.from_dict(read_yaml(path))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

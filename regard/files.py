@@ -30,7 +30,7 @@ def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
     """
     path = Path(path)
     aside = _aside(path)
-    with _explaining(path.parent):
+    with _explain_errors(path.parent):
         _make(path.parent, path.parent)
         try:
             if isinstance(data, bytes):
@@ -50,7 +50,7 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
     """Write a whole folder: `fill` puts the files into the folder it is handed. `folder` must not exist yet."""
     folder = Path(folder)
     aside = _aside(folder)
-    with _explaining(folder.parent):
+    with _explain_errors(folder.parent):
         _make(aside, folder)
         try:
             fill(aside)
@@ -67,7 +67,7 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
 def check_can_be_made(folder: Path) -> None:
     """Refuse a folder that cannot be made, before hours go into what it is to hold; nothing is left of the trial."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    with _explaining(folder.parent):
+    with _explain_errors(folder.parent):
         _make(folder, folder)
     for path in missing:
         with suppress(OSError):  # somebody else's by now
@@ -116,19 +116,19 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _explaining(folder: Path) -> Iterator[None]:
+def _explain_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if _is_full(error):
-            raise RegardError(_no_space(folder)) from error
+            raise RegardError(_say_no_space(folder)) from error
         if _is_forbidden(error):
             raise RegardError(f"Cannot write in {folder}: {error.strerror}. Choose a folder that is yours.") from error
         raise
     except Exception as error:
         # safetensors writes from Rust and reports a full disk in its own exception, by text only.
         if "os error 28" in str(error) or "No space left" in str(error):
-            raise RegardError(_no_space(folder)) from error
+            raise RegardError(_say_no_space(folder)) from error
         raise
 
 
@@ -140,7 +140,7 @@ def _is_forbidden(error: OSError) -> bool:
     return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def _no_space(folder: Path) -> str:
+def _say_no_space(folder: Path) -> str:
     return (
         f"No space left to write in {folder}. What was there before is untouched; free some space or choose another "
         "folder, then start again."

@@ -23,6 +23,38 @@ from typing import Any, ClassVar, Self, get_args, get_origin
 
 from regard.errors import RegardError, nearest
 
+COMMON_NAMES = {
+    "optimizer.lr": ("learning_rate", "max_lr", "lr", "rate"),
+    "optimizer.weight_decay": ("weight_decay", "wd", "l2"),
+    "optimizer.max_grad_norm": ("max_grad_norm", "grad_clip", "clip", "clip_grad_norm", "gradient_clip_val"),
+    "optimizer.name": ("optimizer", "optim"),
+    "schedule.n_warmup": ("n_warmup", "warmup", "warmup_steps", "num_warmup_steps"),
+    "schedule.name": ("schedule", "scheduler", "lr_scheduler", "lr_scheduler_type"),
+    "train.n_batch": ("n_batch", "batch", "batch_size", "per_device_train_batch_size"),
+    "train.n_context": ("n_context", "context", "context_length", "seq_len", "sequence_length", "block_size", "bptt"),
+    "train.n_accumulate": ("n_accumulate", "accumulate", "gradient_accumulation_steps", "grad_accum"),
+    "train.max_steps": ("max_steps", "steps", "n_steps", "num_steps", "max_iters", "iterations"),
+    "train.max_epochs": ("max_epochs", "epochs", "n_epochs", "num_epochs", "num_train_epochs"),
+    "train.max_tokens": ("n_tokens", "tokens"),
+    "train.max_seconds": ("max_seconds", "seconds", "time_limit"),
+    "train.eval_every": ("eval_every", "eval_steps", "eval_interval", "evaluate_every"),
+    "train.patience": ("early_stopping", "early_stopping_patience"),
+    "model.p_dropout": ("p_dropout", "dropout", "dropout_rate"),
+    "model.d_model": ("d_model", "embedding_size", "embed_dim", "n_embd", "width"),
+    "model.d_hidden": ("d_hidden", "hidden_size", "hidden_dim", "hidden"),
+    "model.n_layers": ("n_layers", "layers", "num_layers", "n_layer", "depth"),
+    "model.n_heads": ("n_heads", "heads", "num_heads", "n_head"),
+    "tokenizer.vocab_size": ("vocab_size", "vocab"),
+    "teaching.smoothing": ("label_smoothing",),
+    "runtime.device": ("device", "gpu", "cuda"),
+    "runtime.precision": ("precision", "dtype", "bf16", "fp16", "amp"),
+    "runtime.n_threads": ("n_threads", "threads", "num_threads"),
+    "runtime.is_compiled": ("compile", "compiled"),
+    "checkpoint.every_steps": ("save_every", "save_steps", "checkpoint_every"),
+    "checkpoint.log_every": ("log_every", "log_interval", "logging_steps"),
+}
+"""Settings of a run, and what other tools call them or where people look for them."""
+
 
 def setting(
     default: Any = MISSING,
@@ -53,6 +85,10 @@ class FieldHelp:
     doc: str
 
 
+class _ValueError(RegardError):
+    """A value that a field does not take; its text begins with the field's name."""
+
+
 class Settings:
     """What every config dataclass can do. Subclass it directly, never deeper."""
 
@@ -62,8 +98,8 @@ class Settings:
     def __post_init__(self) -> None:
         hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = _coerced(getattr(self, f.name), hints[f.name], f"{type(self).__name__}.{f.name}")
-            _check_allowed(value, f.metadata, f"{type(self).__name__}.{f.name}")
+            value = _coerce(getattr(self, f.name), hints[f.name], f.name)
+            _check_allowed(value, f.metadata, f.name)
             object.__setattr__(self, f.name, value)
         self.check()
 
@@ -76,27 +112,27 @@ class Settings:
         if not isinstance(given, Mapping):
             raise RegardError(f"{where or 'the config'} must be a mapping of keys to values, not {given!r}.")
         names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        given = cls._with_new_names(given, where)
+        given = cls._rename(given, where)
         for key in given:
             if key not in names:
                 raise RegardError(
-                    f"Unknown key '{_dotted(where, str(key))}'.{nearest(str(key), names)} "
+                    f"Unknown key '{_join_names(where, str(key))}'.{suggest_setting(str(key), names, where)} "
                     f"Allowed here: {', '.join(names)}."
                 )
         required = [f.name for f in dataclasses.fields(cls) if f.default is MISSING]  # type: ignore[arg-type]
         for name in required:
             if name not in given:
-                raise RegardError(f"'{_dotted(where, name)}' is required: {cls.help_of(name).doc}.")
+                raise RegardError(f"'{_join_names(where, name)}' is required: {cls.help_of(name).doc}.")
         try:
             return cls(**given)
-        except RegardError as error:
-            raise RegardError(_with_path(str(error), cls.__name__, where)) from None
+        except _ValueError as error:
+            raise RegardError(_join_names(where, str(error))) from None
 
     @classmethod
-    def _with_new_names(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """The same values under the names that fields have now; an old name is told once."""
+    def _rename(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Give values the names that fields have now; an old name is told once."""
         for old in cls.renamed.keys() & given.keys():
-            _tell_renamed(_dotted(where, old), _dotted(where, cls.renamed[old]))
+            _tell_renamed(_join_names(where, old), _join_names(where, cls.renamed[old]))
         return {cls.renamed.get(key, key): value for key, value in given.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,6 +165,17 @@ class Settings:
         return next(line for line in cls.help() if line.name == name)
 
 
+def suggest_setting(key: str, allowed: Sequence[str], where: str = "") -> str:
+    """`" Did you mean 'optimizer.lr'?"` for a key that section `where` of a run's config does not have.
+
+    >>> suggest_setting("learning_rate", ["n_batch"], "train"), suggest_setting("n_bach", ["n_batch"], "train")
+    (" Did you mean 'optimizer.lr'?", " Did you mean 'n_batch'?")
+    """
+    sections = {name.partition(".")[0] for name in COMMON_NAMES} | {"", "data"}
+    meant = [name for name, others in COMMON_NAMES.items() if key in others and where in sections]
+    return f" Did you mean '{meant[0]}'?" if meant else nearest(key, allowed)
+
+
 @functools.cache
 def _tell_renamed(old: str, new: str) -> None:
     """Tell of a renamed setting, once in a process."""
@@ -139,12 +186,8 @@ def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-def _dotted(where: str, key: str) -> str:
+def _join_names(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
-
-
-def _with_path(message: str, class_name: str, where: str) -> str:
-    return message.replace(f"{class_name}.", f"{where}." if where else "")
 
 
 def _plain(value: Any) -> Any:
@@ -171,11 +214,11 @@ def _kind_text(hint: Any, limits: str = "") -> str:
 _NO = object()
 
 
-def _coerced(value: Any, hint: Any, where: str) -> Any:
+def _coerce(value: Any, hint: Any, where: str) -> Any:
     result = _try(value, hint)
     if result is _NO:
         as_list = "" if _try([value], hint) is _NO else f" Write a list in brackets: [{value}]."
-        raise RegardError(f"{where} must be {_kind_text(hint)}, not {value!r}.{as_list}")
+        raise _ValueError(f"{where} must be {_kind_text(hint)}, not {value!r}.{as_list}")
     return result
 
 
@@ -224,12 +267,12 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
         if v is None:
             continue
         if choices is not None and v not in choices:
-            raise RegardError(f"{name} must be one of {', '.join(choices)}, not {v!r}.{nearest(str(v), choices)}")
+            raise _ValueError(f"{name} must be one of {', '.join(choices)}, not {v!r}.{nearest(str(v), choices)}")
         if isinstance(v, int | float) and not isinstance(v, bool):
             if not v == v:
-                raise RegardError(f"{name} must be a number, not NaN.")
+                raise _ValueError(f"{name} must be a number, not NaN.")
             if (low is not None and v < low) or (high is not None and v > high):
-                raise RegardError(f"{name} must be {_range_text(low, high)}, not {v}.")
+                raise _ValueError(f"{name} must be {_range_text(low, high)}, not {v}.")
 
 
 def _limits_text(low: float | None, high: float | None) -> str:

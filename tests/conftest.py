@@ -30,7 +30,7 @@ import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
 from regard.models.language_model import LanguageModel  # noqa: E402
-from regard.models.table import MODELS, build_language_model  # noqa: E402
+from regard.models.table import MODELS, build_model  # noqa: E402
 from regard.settings import Settings  # noqa: E402
 
 hypothesis.settings.register_profile("regard", deadline=None, max_examples=25)
@@ -58,7 +58,7 @@ def tiny_model(tiny_config: Callable[..., Settings]) -> Callable[..., LanguageMo
     """`tiny_model(name, seed=0, vocab_size=11, **changes)`: in float64, and with weights large enough to matter."""
 
     def make(name: str, seed: int = 0, vocab_size: int = 11, **changes: object) -> LanguageModel:
-        model = build_language_model(name, tiny_config(name, **changes), vocab_size).double()
+        model = build_model(name, tiny_config(name, **changes), vocab_size).double()
         draws = torch.Generator().manual_seed(seed)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.5, generator=draws)

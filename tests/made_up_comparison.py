@@ -6,12 +6,8 @@ import math
 import re
 
 import numpy as np
-
 from regard.comparison.rank import ranked_comparison
 from regard.comparison.result import (
-    AttentionView,
-    CellTrace,
-    CellView,
     Comparison,
     ContenderResult,
     CurvePoint,
@@ -22,6 +18,8 @@ from regard.comparison.result import (
     Span,
     TokenizerFacts,
 )
+
+from regard.lens.views import AttentionView, CellTrace, CellView
 
 PASSAGE = """If the iterable is empty, return an empty list. The optional key argument specifies
 a function of one argument that is used to extract a comparison key from each

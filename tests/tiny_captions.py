@@ -14,13 +14,13 @@ from regard.data.caption_config import CaptionConfig
 from regard.data.pictures import Pictures, Pixels
 from regard.data.prepared_captions import CaptionData, CaptionSet, PreparedCaptions
 from regard.models.captioner import Captioner
-from regard.models.table import build_picture_model, model_config
+from regard.models.table import build_model, model_config
+from regard.tasks.caption_objective import CaptionObjective, Features
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
-from regard.training.caption_task import CaptionTask, Features
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.loop import train_task
-from regard.training.result import TrainResult
+from regard.training.loop import train_by_gradient
+from regard.training.state import TrainResult
 from regard.training.teaching_config import TeachingConfig
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
@@ -82,7 +82,7 @@ def _tokenizer() -> Any:
 def tiny_captioner(prepared: PreparedCaptions, variant: str, seed: int = 7, **changes: Any) -> Captioner:
     torch.manual_seed(seed)
     config = model_config("captioner", TINY | GRID[variant] | changes)
-    return build_picture_model("captioner", config, prepared.tokenizer.vocab_size, prepared.data.config.size)
+    return build_model("captioner", config, prepared.tokenizer.vocab_size, prepared.data.config.size)
 
 
 def tiny_caption_task(
@@ -91,9 +91,9 @@ def tiny_caption_task(
     train: dict[str, Any] | None = None,
     features: Features | None = None,
     **teaching: Any,
-) -> CaptionTask:
+) -> CaptionObjective:
     settings = TrainConfig.from_dict({"n_batch": 6} | (train or {}))
-    return CaptionTask(model, prepared, settings, TeachingConfig.from_dict(teaching), 3, features)
+    return CaptionObjective(model, prepared, settings, TeachingConfig.from_dict(teaching), 3, features)
 
 
 def run_tiny_captions(
@@ -104,7 +104,7 @@ def run_tiny_captions(
     features: Features | None = None,
     **changes: Any,
 ) -> TrainResult:
-    """Train; `changes` are sections ({"teaching": {...}}) or keywords of `train_task`."""
+    """Train; `changes` are sections ({"teaching": {...}}) or keywords of `train_by_gradient`."""
     train = {"max_steps": 6, "eval_every": 3, "n_batch": 6} | changes.pop("train", {})
     task = tiny_caption_task(model, prepared, train, features, **changes.pop("teaching", {}))
     sections: dict[str, Any] = {
@@ -116,7 +116,7 @@ def run_tiny_captions(
             {"every_seconds": None, "log_every": 2, "has_tensorboard": False} | changes.pop("checkpoint", {})
         ),
     }
-    return train_task(model, task, folder, seed=3, resume=resume, **sections, **changes)
+    return train_by_gradient(model, task, folder, seed=3, resume=resume, **sections, **changes)
 
 
 def write_pictures(folder: Path) -> tuple[Path, Path]:

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from tiny_pairs import TINY, tiny_prepared
 
-from regard.config import RunConfig
-from regard.folder import RunFacts
-from regard.models.table import build_pair_model
-from regard.pair_run import PairRun
+from regard.models.table import build_model
+from regard.tasks.table import build_config
+from regard.tasks.task import OpenRun, RunFacts
+from regard.tasks.translation import TranslationRun
 
 
 def tiny_pair_run(
@@ -23,14 +23,14 @@ def tiny_pair_run(
     std: float = 0.3,
     data: dict[str, Any] | None = None,
     **model: Any,
-) -> PairRun:
+) -> TranslationRun:
     """A run with matrices from N(0, std), and biases and norms not quite 0 and 1, so that each of them matters."""
     sizes = {key: value for key, value in TINY.items() if key != "n_layers"} | {"n_layers": [2, 3]} | model
     pairs = {"train": ["my.en", "my.de"]} | (data or {})
-    config = RunConfig.from_dict({"model": {"name": name} | sizes, "data": pairs, "tokenizer": {"kind": kind}})
+    config = build_config({"model": {"name": name} | sizes, "data": pairs, "tokenizer": {"kind": kind}})
     prepared = tiny_prepared(kind=kind, is_shared=is_shared)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
-    seq2seq = build_pair_model(name, config.model, target.vocab_size, None if is_shared else source.vocab_size)
+    seq2seq = build_model(name, config.model, target.vocab_size, None if is_shared else source.vocab_size)
     draws = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in seq2seq.parameters():
@@ -39,4 +39,5 @@ def tiny_pair_run(
             else:
                 parameter += 0.1 * torch.randn(parameter.shape, generator=draws)
     facts = RunFacts(1, "0", name, source.vocab_size, source.hash, "", seq2seq.n_parameters, 1)
-    return PairRun(Path("runs/tiny"), config, facts, source, target, seq2seq.eval())
+    tokenizers = (source,) if is_shared else (source, target)
+    return TranslationRun(OpenRun(Path("runs/tiny"), config, facts, tokenizers), seq2seq.eval())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs
 from regard.data.split import Counts
 from regard.models.seq2seq import Seq2Seq
-from regard.models.table import build_pair_model, model_config
+from regard.models.table import build_model, model_config
+from regard.tasks.pair_objective import PairObjective
+from regard.tasks.parsing import greedy_f1
+from regard.tasks.translation import greedy_bleu
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.loop import train_task
-from regard.training.pair_task import PairTask
-from regard.training.result import TrainResult
+from regard.training.loop import train_by_gradient
+from regard.training.state import TrainResult
 from regard.training.teaching_config import TeachingConfig
 
 COLOURS = {"red": "rot", "green": "grün", "blue": "blau"}
@@ -82,20 +84,22 @@ def tiny_pair_model(prepared: PreparedPairs, name: str = "seq2seq", seed: int = 
     config = model_config(name, {key: value for key, value in (TINY | changes).items() if key in known})
     n_source = None if prepared.has_one_vocabulary else prepared.source_tokenizer.vocab_size
     torch.manual_seed(seed)
-    return build_pair_model(name, config, prepared.target_tokenizer.vocab_size, n_source)
+    return build_model(name, config, prepared.target_tokenizer.vocab_size, n_source)
 
 
 def tiny_task(
     model: Seq2Seq, prepared: PreparedPairs, train: dict[str, Any] | None = None, **teaching: Any
-) -> PairTask:
+) -> PairObjective:
     taught = TeachingConfig.from_dict({"max_tokens": 60} | teaching)
-    return PairTask(model, prepared, TrainConfig.from_dict(train or {}), taught, seed=3)
+    scores = {"bleu": greedy_bleu, "f1": partial(greedy_f1, "slot")}
+    greedy = scores.get(taught.select_by)
+    return PairObjective(model, prepared, TrainConfig.from_dict(train or {}), taught, seed=3, greedy_score=greedy)
 
 
 def run_tiny_pairs(
     folder: Path, model: Seq2Seq, prepared: PreparedPairs, resume: bool = False, **changes: Any
 ) -> TrainResult:
-    """Train; `changes` are sections ({"teaching": {...}}) or keywords of `train_task`."""
+    """Train; `changes` are sections ({"teaching": {...}}) or keywords of `train_by_gradient`."""
     train = {"max_steps": 6, "eval_every": 3} | changes.pop("train", {})
     sections: dict[str, Any] = {
         "train": TrainConfig.from_dict(train),
@@ -107,7 +111,7 @@ def run_tiny_pairs(
         ),
     }
     task = tiny_task(model, prepared, train, **changes.pop("teaching", {}))
-    return train_task(model, task, folder, seed=3, resume=resume, **sections, **changes)
+    return train_by_gradient(model, task, folder, seed=3, resume=resume, **sections, **changes)
 
 
 def write_pairs(folder: Path, texts: list[tuple[str, str]] | None = None, name: str = "my") -> tuple[Path, Path]:

@@ -10,10 +10,10 @@ from regard.data.tree_lines import linearise
 from regard.data.tree_pairs import FORMS
 from regard.data.trees import Tree, parse_trees
 from regard.decode.config import BeamConfig
+from regard.decode.parse import Parser
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
-from regard.parsing import Parser
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer

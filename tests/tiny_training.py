@@ -19,12 +19,13 @@ import torch
 
 from regard.data.stream import Stream
 from regard.models.language_model import LanguageModel
-from regard.models.table import MODELS, build_language_model, model_config
+from regard.models.table import MODELS, build_model, model_config
+from regard.tasks.text_objective import TextObjective
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
-from regard.training.loop import train_task
+from regard.training.loop import train_by_gradient
+from regard.training.memory import MemoryEstimate, estimate_memory
 from regard.training.metrics import WALL_CLOCK, read_metrics
-from regard.training.result import TrainResult
-from regard.training.text_task import TextTask
+from regard.training.state import TrainResult
 
 VOCAB_SIZE = 11
 
@@ -34,7 +35,7 @@ SIZE = {"d_model": 12, "d_hidden": 12, "n_layers": 2, "n_heads": 2, "max_context
 SIZES: dict[str, dict[str, Any]] = {
     name: {line.name: SIZE[line.name] for line in entry.config.help() if line.name in SIZE}
     for name, entry in MODELS.items()
-    if entry.kind == "gradient"
+    if "language-model" in entry.tasks and not entry.is_counted
 }
 
 
@@ -54,13 +55,25 @@ def tiny_text(n_tokens: int = 600, n_valid: int = 120, fingerprint: str = "tiny"
 
 def tiny_model(name: str = "lstm", **changes: Any) -> LanguageModel:
     torch.manual_seed(7)
-    return build_language_model(name, model_config(name, SIZES[name] | changes), VOCAB_SIZE)
+    return build_model(name, model_config(name, SIZES[name] | changes), VOCAB_SIZE)
+
+
+def objective_on(model: LanguageModel, batches: Any) -> TextObjective:
+    """To learn from batches of one's own."""
+    objective = TextObjective(model, tiny_text(), TrainConfig(n_batch=4, n_context=8), seed=0)
+    objective.batches, objective.per_epoch = batches, batches.per_epoch
+    objective.carries_state = batches.order == "stream"
+    return objective
+
+
+def memory_of(objective: Any, model: Any, optimizer: OptimizerConfig, runtime: RuntimeConfig) -> MemoryEstimate:
+    return estimate_memory(model, objective, objective.train, optimizer, runtime)
 
 
 def run_tiny(
     folder: Path, model: LanguageModel | None = None, text: Any = None, resume: bool = False, **changes: Any
 ) -> TrainResult:
-    """Train; `changes` are sections ({"train": {...}}) or keywords of `train_task`."""
+    """Train; `changes` are sections ({"train": {...}}) or keywords of `train_by_gradient`."""
     sections: dict[str, Any] = {
         "train": TrainConfig.from_dict(
             {"max_steps": 12, "n_batch": 4, "n_context": 8, "eval_every": 5} | changes.pop("train", {})
@@ -73,8 +86,8 @@ def run_tiny(
         ),
     }
     model, text = model or tiny_model(), text or tiny_text()
-    task = TextTask(model, text, sections["train"], seed=3)
-    return train_task(model, task, folder, seed=3, resume=resume, **sections, **changes)
+    task = TextObjective(model, text, sections["train"], seed=3)
+    return train_by_gradient(model, task, folder, seed=3, resume=resume, **sections, **changes)
 
 
 def lasting_metrics(folder: Path) -> list[dict[str, Any]]:

@@ -9,54 +9,55 @@ from typing import Annotated
 
 import typer
 
+from regard import __version__
 from regard.cli import (
-    captioning,
+    caption,
     catalog,
-    comparing,
-    exchanging,
+    compare,
+    exchange,
     grammar,
-    judging,
-    parsing,
-    studying,
-    training,
-    translating,
-    using,
+    judge,
+    parse,
+    recipes,
+    study,
+    train,
+    translate,
+    use,
 )
+from regard.errors import InterruptedRunError, RegardError
 
 app = typer.Typer(
     name="regard",
     help="Train, compare and look inside sequence models, from n-grams to the Transformer, on your own text.",
     epilog="Start with:  regard compare ngram lstm transformer --data python-docs --budget 30s",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 _TRAIN, _USE, _SEE = "Train", "Use a trained run", "What there is"
-app.command("compare", rich_help_panel=_TRAIN)(comparing.compare)
-app.command("train", rich_help_panel=_TRAIN)(training.train)
-app.command("study", rich_help_panel=_TRAIN)(studying.study)
-app.command("generate", rich_help_panel=_USE)(using.generate)
-app.command("translate", rich_help_panel=_USE)(translating.translate)
-app.command("caption", rich_help_panel=_USE)(captioning.caption)
-app.command("parse", rich_help_panel=_USE)(parsing.parse)
-app.command("score", rich_help_panel=_USE)(using.score)
-app.command("eval", rich_help_panel=_USE)(using.evaluate)
-app.command("bleu", rich_help_panel=_USE)(judging.bleu)
-app.command("align", rich_help_panel=_USE)(judging.align)
-app.command("report", rich_help_panel=_USE)(comparing.report)
-app.command("export", rich_help_panel=_USE)(exchanging.export_run)
-app.command("import", rich_help_panel=_USE)(exchanging.import_run)
+app.command("compare", rich_help_panel=_TRAIN)(compare.compare)
+app.command("train", rich_help_panel=_TRAIN)(train.train)
+app.command("study", rich_help_panel=_TRAIN)(study.study)
+app.command("generate", rich_help_panel=_USE)(use.generate)
+app.command("translate", rich_help_panel=_USE)(translate.translate)
+app.command("caption", rich_help_panel=_USE)(caption.caption)
+app.command("parse", rich_help_panel=_USE)(parse.parse)
+app.command("score", rich_help_panel=_USE)(use.score)
+app.command("eval", rich_help_panel=_USE)(use.evaluate)
+app.command("bleu", rich_help_panel=_USE)(judge.bleu)
+app.command("align", rich_help_panel=_USE)(judge.align)
+app.command("report", rich_help_panel=_USE)(compare.report)
+app.command("export", rich_help_panel=_USE)(exchange.export_run)
+app.command("import", rich_help_panel=_USE)(exchange.import_run)
 app.command("models", rich_help_panel=_SEE)(catalog.models)
+app.command("recipes", rich_help_panel=_SEE)(recipes.recipes)
 app.add_typer(grammar.data, name="data", rich_help_panel=_SEE)
 
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        from regard import __version__
-
         typer.echo(f"regard {__version__}")
         raise typer.Exit
 
@@ -72,8 +73,6 @@ def _root(
 
 def main() -> None:
     """Run the command line; a mistake of the user's becomes one sentence on stderr and exit code 2."""
-    from regard.errors import InterruptedRunError, RegardError
-
     try:
         app()
     except RegardError as error:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.text import Text
 
+from regard.cli.terminal import console, draw_progress, plain_table, to_yaml
+from regard.config import mapping, with_settings
+from regard.data.builtin import BUILTIN
+from regard.data.config import DataConfig
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
+from regard.models.table import MODELS, model_entry
+from regard.text.config import TokenizerConfig
 
 
 def models(
@@ -20,9 +31,7 @@ def models(
 
       regard models lstm
     """
-    from regard import terminal
-
-    terminal.print_models(name)
+    _print_models(name)
 
 
 def data(
@@ -49,10 +58,109 @@ def data(
 
       regard data posts.csv --set data.field=body
     """
-    from regard import terminal
-    from regard.config import mapping, with_settings
-
     given = with_settings({}, settings or [], "data.field=body")
     if unknown := given.keys() - {"data"}:
         raise RegardError(f"--set {unknown.pop()}: only settings of data are used here, such as data.field=body.")
-    terminal.print_data(sources or [], mapping(given, "data"))
+    _print_data(sources or [], mapping(given, "data"))
+
+
+def _print_models(name: str | None) -> None:
+    """The table of models, or everything that can be set for one."""
+    if name is None:
+        table = plain_table("model", "what it is", "paper")
+        for key, entry in MODELS.items():
+            table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
+        console.print(table)
+        console.print("[dim]`regard models NAME` lists everything that can be set for one of them.[/dim]")
+        return
+    entry = model_entry(name)
+    console.print(f"[bold]{name}[/bold]  {entry.summary}  [dim]({entry.paper})[/dim]")
+    _print_settings(name)
+
+
+def _print_settings(name: str) -> None:
+    """Every setting of a model's recipe, but for those that do nothing for it."""
+    from regard.tasks.table import example_config, list_settings, task_of  # with torch, which takes long to start
+
+    config = example_config(name)
+    task = task_of(config)
+    for section, lines in list_settings(config).items():
+        table = plain_table(f"{section}.", "default", "kind", "meaning")
+        for line in lines:
+            default = "required" if line.default is MISSING else to_yaml(line.default)
+            table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
+        console.print(table)
+    for key in task.folders:
+        console.print(f"[bold]{key}[/bold]  null  [dim]a run or a GPT-2 folder to begin as[/dim]")
+    console.print(f"[dim]Example: regard train --model {name} {task.example} --set data.p_valid=0.1[/dim]")
+
+
+def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """The built-in texts and the forms of a source, or what the named sources hold."""
+    from regard.data.preview import choose_config  # with numpy, which takes long to start
+
+    if sources:
+        config = choose_config(sources, settings)
+        if isinstance(config, PairsConfig):
+            _print_pairs(config)
+        else:
+            _print_text(config)
+        return
+    table = plain_table("built-in", "what it is")
+    for name, builtin in BUILTIN.items():
+        table.add_row(f"[bold]{name}[/bold]", builtin.description)
+    pairs = "pairs to translate, of any two of en, de and fr; en-trees to parse; dates, numbers, reversal, copying"
+    table.add_row("[bold]grammar:en-de[/bold]", pairs)
+    console.print(table)
+    table = plain_table("your own", "what --data takes")
+    for form, meaning in (
+        ("my.txt", "a text file, UTF-8; also .gz, .xz, .zst"),
+        ("notes/", "every file of a folder"),
+        ("'notes/*.md'", "a glob; quote it"),
+        ("posts.jsonl", "one JSON object a line; data.field names the text (default: text)"),
+        ("posts.csv", "a table with a header, also .tsv; data.field names the column"),
+        ("a.en a.de", "pairs: two files aligned line by line; also one .tsv, .csv or .jsonl"),
+        ("-", "standard input"),
+        ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
+    ):
+        table.add_row(f"[bold]{form}[/bold]", escape(meaning))
+    console.print(table)
+    console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
+
+
+def _print_text(config: DataConfig) -> None:
+    from regard.data.prepared_text import prepare_text  # with numpy and tokenizers, which take long to start
+
+    with draw_progress() as progress:
+        prepared = prepare_text(config, TokenizerConfig(kind="byte"), progress=progress)
+    table = plain_table("split", "documents", "bytes", "words", right=("documents", "bytes", "words"))
+    for name in ("train", "valid", "test"):
+        stream = getattr(prepared, name)
+        table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
+    console.print(table)
+    console.print("[dim]It begins:[/dim]")
+    console.print(Text(prepared.train.text_sample(400)))
+
+
+def _print_pairs(config: PairsConfig) -> None:
+    """How many pairs there are, what was left out, and the first few of each split."""
+    from regard.data.preview import preview_pairs  # with numpy, which takes long to start
+
+    with draw_progress() as progress:
+        found = preview_pairs(config, progress=progress)
+    table = plain_table("split", "pairs", right=("pairs",))
+    for split, n_pairs, _ in found.splits:
+        table.add_row(split, f"{n_pairs:,}")
+    console.print(table)
+    if found.summary:
+        console.print(f"[dim]{found.summary}.[/dim]", soft_wrap=True)
+    for split, _, first in found.splits:
+        if first:
+            console.print(f"[dim]{split} begins:[/dim]")
+        for source, target in first:
+            console.print(Text(source), soft_wrap=True)
+            console.print(Text(f"  {target}", "bold"), soft_wrap=True)
+    if len(found.splits) > 1:
+        names = [config.train] if isinstance(config.train, str) else config.train
+        data = " ".join(f"--data {name}" for name in names)
+        console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from regard.cli import catalog
+from regard.cli import catalog, terminal
+from regard.errors import RegardError, nearest
 
 UsageError: Any = typer.BadParameter.__base__  # of click, or of the copy of click that newer versions of typer hold
 LOOK = "look"
@@ -37,8 +38,6 @@ class SourceOrVerb(TyperGroup):
 
     def _check_near(self, first: str) -> None:
         """Refuse a verb that is written wrong: as a source, it would be told that sources take no --out."""
-        from regard.errors import RegardError, nearest
-
         verbs = [name for name, verb in self.commands.items() if not verb.hidden]
         close = nearest(first, verbs)
         if first.isalpha() and close and not Path(first).exists():
@@ -90,8 +89,7 @@ def grammar(
       [dim]pictures with captions:[/dim]
       regard data grammar --n 5000 --kind scene --only scenes --pixels 64 --out captions
     """
-    from regard import terminal
-    from regard.data.builtin.grammar.corpus_files import CorpusPlan, write_corpus
+    from regard.data.builtin.grammar.corpus_files import CorpusPlan, write_corpus  # with numpy, which starts slowly
 
     tenth = max(1, n // 10)
     plan = CorpusPlan(

@@ -117,15 +117,6 @@ def refuse_shared(files: Mapping[str, Iterable[tuple[str, object]]], what: str) 
                 )
 
 
-def check_same(fingerprint: str, wanted: str, what: str, where: object) -> None:
-    """Refuse data that the run in `where` was not begun with; `what` begins the sentence: The pairs are not those."""
-    if fingerprint != wanted:
-        raise RegardError(
-            f"{what} that '{where}' was begun with (fingerprint {fingerprint[:12]}, then {wanted[:12]}). Restore the "
-            "old data, or train a new run."
-        )
-
-
 def be_silent(what: str, done: int, total: int | None) -> None:
     """Show no progress."""
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from regard.data.cache import cache_root, find_or_make, key_of
-from regard.errors import RegardError
+from regard.errors import RegardError, nearest
 
 FORM = 2  # of what is kept; another number leaves older files aside
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
@@ -155,3 +155,25 @@ def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | s
     with ThreadPoolExecutor() as pool, warnings.catch_warnings(action="ignore"):
         for first in range(0, len(files), N_AHEAD):
             yield from pool.map(read, files[first : first + N_AHEAD])
+
+
+def list_pictures(given: Sequence[str]) -> Iterator[Path]:
+    """The pictures that files, folders and globs name, in order."""
+    for name in given:
+        path = Path(name).expanduser()
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+        elif path.exists():
+            found = [path]
+        else:
+            found = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
+        if not found:
+            raise RegardError(f"{_tell_missing(path, name)} Pictures end in {', '.join(SUFFIXES)}.")
+        yield from found
+
+
+def _tell_missing(path: Path, name: str) -> str:
+    if path.is_dir():
+        return f"The folder '{name}' holds no picture."
+    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    return f"There is no picture '{name}'.{nearest(path.name, siblings)}"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.cache import check_same, key_of
+from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
 from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates, text_blocks
@@ -127,16 +127,6 @@ def prepare_captions(
     data = load_captions(config, cache, None if progress is None else lambda n: progress(READING, n, None))
     learned = train_tokenizer(tokenizer, data.train.texts, progress)
     return PreparedCaptions(learned, data, _fingerprint(data, learned))
-
-
-def prepare_captions_again(
-    fingerprint: str, config: CaptionConfig, tokenizer: TokenizerConfig, where: Path, progress: Progress | None = None
-) -> PreparedCaptions:
-    """The pictures that the run in `where` was begun with; they are looked for where the run found them."""
-    prepared = prepare_captions(config, tokenizer, progress=progress)
-    what = f"The pictures in {config.pictures} or their captions are not those"
-    check_same(prepared.fingerprint, fingerprint, what, where)
-    return prepared
 
 
 def encode_captions(tokenizer: Tokenizer, config: CaptionConfig, *, cache: Path | None = None) -> PreparedCaptions:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.cache import be_silent, cache_root, check_same, find_or_make, key_of, spool_folder
+from regard.data.cache import be_silent, cache_root, find_or_make, key_of, spool_folder
 from regard.data.pair_texts import PairTextFiles, PairTexts, open_texts
 from regard.data.pairs import Pairs, Side, add_tags, find_tags
 from regard.data.pairs_config import PairsConfig
@@ -70,22 +70,6 @@ def prepare_pairs(
     source = _tokenizer(tokenizer, texts, SIDES[:1], cache, tell)
     target = _tokenizer(target_tokenizer, texts, SIDES[1:], cache, tell)
     return _encode(texts, (source, target), cache, tell, n_processes)
-
-
-def prepare_pairs_again(
-    fingerprint: str,
-    data: PairsConfig,
-    tokenizer: TokenizerConfig,
-    target_tokenizer: TokenizerConfig | None,
-    where: Path,
-    progress: Progress | None = None,
-) -> PreparedPairs:
-    """The pairs that the run in `where` was begun with: from the cache, or read again, which must give the same."""
-    found = open_pairs(fingerprint)
-    if found is None or (found.train.word_tags is None and data.has_slots):
-        found = prepare_pairs(data, tokenizer, target_tokenizer, progress=progress)
-    check_same(found.fingerprint, fingerprint, f"The pairs in {data.train} are not those", where)
-    return found
 
 
 def encode_pairs(

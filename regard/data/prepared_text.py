@@ -18,7 +18,6 @@ import numpy as np
 from regard.data.cache import (
     be_silent,
     cache_root,
-    check_same,
     content_hash,
     find_or_make,
     key_of,
@@ -78,19 +77,6 @@ def prepare_text(
             learned = text.learn(tokenizer)
             learned.save(path)
         return _encode(text, learned, cache, n_processes)
-
-
-def prepare_text_again(
-    fingerprint: str, data: DataConfig, tokenizer: TokenizerConfig, where: Path, progress: Progress | None = None
-) -> PreparedText:
-    """The text that the run in `where` was begun with: from the cache, or read again, which must give the same text.
-
-    The cache alone can bring back what came from standard input.
-    """
-    prepared = open_text(fingerprint) or prepare_text(data, tokenizer, progress=progress)
-    named = data.train if isinstance(data.train, str) else ", ".join(data.train)
-    check_same(prepared.fingerprint, fingerprint, f"The text in {named} is not the one", where)
-    return prepared
 
 
 def encode_text(

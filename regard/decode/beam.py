@@ -1,4 +1,9 @@
-"""Beam search: the most probable text, not a typical one, for many sources at a time."""
+"""Beam search: the most probable text, not a typical one, for many sources at a time.
+
+A GPU that waits for us to look at each token stands still for half of the time. So the search goes ahead: the next step
+is on its way while we look, and of a source that turns out to need none, it was for nothing. Where a guard or a
+constraint reads the texts first, and on a CPU, nothing is done ahead. The texts are the same.
+"""
 
 import math
 from bisect import insort
@@ -30,7 +35,7 @@ class Hypothesis:
 def search(
     model: NextToken, prompt: Sequence[int], beam: int, max_tokens: int, *, stop: int | None = None, alpha: float = 1.0
 ) -> list[Hypothesis]:
-    """All complete hypotheses of a beam search from one prompt, best first: score = log P(w_1 ... w_L) / L^α."""
+    """Find all complete hypotheses of a beam search from one prompt, best first: score = log P(w_1 ... w_L) / L^α."""
     log_probs, state = model.start(torch.tensor([list(prompt)], dtype=torch.long), len(prompt) + max_tokens)
     config = BeamConfig(beam=beam, n_best=None, alpha=alpha)
     return beam_search(model, log_probs, state, config, max_lengths=max_tokens, stop=stop)[0]
@@ -47,7 +52,7 @@ def beam_search(
     constraint: Constraint | None = None,
     is_ahead: bool | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each of B sources the best complete hypotheses, best first: score = log P(w_1 ... w_L) / penalty(L).
+    """Find for each of B sources the best complete hypotheses, best first: score = log P(w_1 ... w_L) / penalty(L).
 
     `log_probs` are those of the first tokens, and `state`, which is used up, is what the stepper goes on from. The
     penalty is 1, L^α, where α = 1 makes the score the mean log-probability of a token, or ((5 + L) / 6)^α (Wu et al.
@@ -60,26 +65,20 @@ def beam_search(
     A source ends early where that changes nothing. Log-probabilities are at most 0 and the penalty never falls, so
     whatever an open hypothesis with log-probability p becomes, its score is at most p / penalty(M): once n_best
     complete ones are as good as that for every open one, no other can take their places.
-
-    A GPU that waits for us to look at each token stands still for half of the time. So it goes `is_ahead`: the next
-    step is on its way while we look, and of a source that turns out to need none, it was for nothing. Where a guard or
-    a constraint reads the texts first, and on a CPU, nothing is done ahead. The texts are the same.
     """
     limits = np.broadcast_to(np.asarray(max_lengths, dtype=np.int64), len(log_probs))
     assert (limits >= 1).all(), "a text has one token at least"
     rules = Rules(
         stop=stop, min_length=config.min_length, no_repeat_ngram=config.no_repeat_ngram, constraint=constraint
     )
-    if is_ahead is None:
-        is_ahead = log_probs.is_cuda and not rules.read_texts
-    finished = [Finished(config) for _ in limits]
-    front = Front.start(rules, limits)
+    is_ahead = (log_probs.is_cuda and not rules.reads_texts) if is_ahead is None else is_ahead
+    front = Front.start(rules, limits, [Finished(config) for _ in limits])
     totals = torch.zeros(len(limits), 1, dtype=torch.float64, device=log_probs.device)  # log P; -inf: not open
     n_left = torch.tensor(limits, device=log_probs.device)
     choice = Choice(config.beam, stop, int(limits.max(initial=0)))
     while len(front.sources):
         R = len(log_probs)
-        log_probs = rules.applied(log_probs, front.texts.reshape(R, -1), front.states, front.is_open.ravel())
+        log_probs = rules.apply(log_probs, front.texts.reshape(R, -1), front.states, front.is_open.ravel())
         moved = choice(totals, log_probs, n_left)  # (4, b, k)
         sent = Sent(moved)
         (rows, tokens), totals, n_left = moved[:2].long(), moved[3], n_left - 1
@@ -89,20 +88,18 @@ def beam_search(
                 state = stepper.reorder(state, rows.flatten())
             log_probs, state = stepper.step(tokens.flatten(), state)
         seen = sent.read()  # the one time that we wait
-        going = front.move(seen, finished)
-        if not going:
-            break
-        if len(going) < len(rows):
+        going = front.move(seen)
+        if 0 < len(going) < len(rows):
             kept = torch.tensor(going, device=rows.device)
             totals, n_left, rows, tokens = (each[kept] for each in (totals, n_left, rows, tokens))
             if goes_ahead:
                 left = (kept[:, None] * moved.shape[2] + torch.arange(moved.shape[2], device=kept.device)).flatten()
                 log_probs, state = log_probs[left], stepper.reorder(state, left)
-        if not goes_ahead:
+        if going and not goes_ahead:
             if not np.array_equal(seen[0, going].ravel(), np.arange(R)):  # a state is large, and copied to be reordered
                 state = stepper.reorder(state, rows.flatten())
             log_probs, state = stepper.step(tokens.flatten(), state)
-    return [f.best for f in finished]
+    return [each.best for each in front.finished]
 
 
 class Finished:
@@ -134,12 +131,13 @@ class Front:
     texts: NDArray[np.int64]  # (b, w, t)
     is_open: NDArray[np.bool_]  # (b, w)
     states: list[Any]  # the constraint's, b * w of them; without one, none is ever read
+    finished: list["Finished"]  # of every source
 
     @classmethod
-    def start(cls, rules: Rules, limits: NDArray[np.int64]) -> "Front":
+    def start(cls, rules: Rules, limits: NDArray[np.int64], finished: list["Finished"]) -> "Front":
         b = len(limits)
-        states = [rules.start(row) for row in range(b)]
-        return cls(rules, np.arange(b), limits, np.zeros((b, 1, 0), np.int64), np.ones((b, 1), np.bool_), states)
+        texts, is_open = np.zeros((b, 1, 0), np.int64), np.ones((b, 1), np.bool_)
+        return cls(rules, np.arange(b), limits, texts, is_open, [rules.start(row) for row in range(b)], finished)
 
     @property
     def length(self) -> int:
@@ -150,12 +148,13 @@ class Front:
         """Whether any source may have another token after the next."""
         return self.length + 1 < int(self.longest.max())
 
-    def move(self, seen: NDArray[np.float64], finished: list[Finished]) -> list[int]:
+    def move(self, seen: NDArray[np.float64]) -> list[int]:
         """Take one more token in each hypothesis: `seen` is what `onward` made of them (4, b, k).
 
-        Complete ones go into `finished`, and sources that need no more are gone from here. Of the others, which they
-        were among those before.
+        Complete ones go into `finished`, and sources that need no more are gone from here. Returns which of the sources
+        before the others were.
         """
+        finished = self.finished
         rows, tokens = seen[0].astype(np.int64), seen[1].astype(np.int64)
         log_probs, is_open = seen[2], seen[3] > -math.inf
         check_numbers(log_probs[:, 0])  # NaN sorts before all numbers
@@ -180,11 +179,3 @@ class Front:
             moves = zip(rows.ravel(), tokens.ravel().tolist(), self.is_open.ravel(), strict=True)
             self.states = [self.rules.step(self.states[row], token) if is_on else None for row, token, is_on in moves]
         return going
-
-
-def rescored(hypotheses: Sequence[Hypothesis], log_probs: Sequence[float], config: BeamConfig) -> list[Hypothesis]:
-    """The same texts under other log-probabilities, say those of a larger model, best first."""
-    finished = Finished(config.replace(n_best=None))
-    for hypothesis, log_prob in zip(hypotheses, log_probs, strict=True):
-        finished.add(hypothesis.tokens, log_prob)
-    return finished.best

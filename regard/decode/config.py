@@ -56,13 +56,13 @@ class BeamConfig(Settings):
     )
     max_extra: int = setting(10, "tokens that max_ratio allows beyond the multiple", low=0)
     min_length: int = setting(1, "the shortest text", low=1)
-    no_repeat_ngram: int | None = setting(None, "no so many tokens in a row come twice in a text", low=1)
+    no_repeat_ngram: int | None = setting(None, "block repeated n-grams of this length", low=1)
 
     def check(self) -> None:
         if self.max_length is not None and self.min_length > self.max_length:
             raise RegardError(
-                f"BeamConfig.min_length {self.min_length} is above max_length {self.max_length}: "
-                f"no text is both. Lower the one or raise the other."
+                f"min_length {self.min_length} is above max_length {self.max_length}, which allows no text. Lower the "
+                "one or raise the other."
             )
 
     def notes(self) -> list[str]:

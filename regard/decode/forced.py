@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED
-from regard.decode.lines import decoded_lines
-from regard.decode.translate import Ids, Sentence, Translator, flat, split_words
+from regard.decode.lines import decode_lines
+from regard.decode.translate import Ids, Sentence, Translator, flatten_rows, words_of
 from regard.errors import RegardError
 from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.record import Record
@@ -39,17 +39,17 @@ class ForcedPair:
 
 
 def read_pair(translator: Translator, source: str, target: str) -> ForcedPair:
-    """A pair as the models of a translator read and write it."""
+    """Encode a pair as the models of a translator read and write it."""
     sentence = translator.read(source)
     return ForcedPair(sentence, target.strip(), translator.read_target(target, sentence))
 
 
 @torch.inference_mode()
 @attention_of_any_shape()
-def forced_nats(
+def force_targets(
     model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[ForcedPair], record: Record | None = None
 ) -> list[Nats]:
-    """-log P(y_t | y_1 .. y_(t-1), source) of every target's tokens and of its end, in one batch.
+    """Compute -log P(y_t | y_1 .. y_(t-1), source) of every target's tokens and of its end, in one batch.
 
     Where a target leaves the model no room for its end, as one does that was cut off when it was written, the end does
     not count. `tokenizer` is the target's.
@@ -60,9 +60,9 @@ def forced_nats(
     known = [np.where(ids < V, ids, unknown) for ids in predicted]  # what is copied is read as <unk>
     read = [np.concatenate([[eos], ids[:-1]]) for ids in known]
     device = model.embedding.device
-    source, source_mask = pad(flat([pair.source.ids for pair in pairs]))
-    words = pad(flat([split_words(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
-    (inputs, mask), (targets, _) = pad(flat(read)), pad(flat(predicted))
+    source, source_mask = pad(flatten_rows([pair.source.ids for pair in pairs]))
+    words = pad(flatten_rows([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
+    (inputs, mask), (targets, _) = pad(flatten_rows(read)), pad(flatten_rows(predicted))
     encoded = model.eval().encode(
         torch.from_numpy(source).to(device),
         torch.from_numpy(source_mask).to(device),
@@ -73,7 +73,7 @@ def forced_nats(
     return [row[real] for row, real in zip(nats, mask, strict=True)]
 
 
-def scored_pairs(
+def score_pairs(
     translator: Translator,
     pairs: Iterable[tuple[str, str]],
     *,
@@ -81,7 +81,7 @@ def scored_pairs(
     max_tokens: int = 8192,
     window: int = 2000,
 ) -> Iterator[Scored | None]:
-    """What every token of every target costs, its end included, in the pairs' order and in bounded memory.
+    """Score every token of every target, its end included, in the pairs' order and in bounded memory.
 
     Several models write together: P = 1/n Σ_i P_i of every token, as when they translate. A pair without any text has
     no score but None; so has one that cannot be scored, where `skips_bad`, which is else an error with its number.
@@ -90,21 +90,21 @@ def scored_pairs(
     def read(numbered: tuple[int, tuple[str, str]]) -> ForcedPair:
         number, (source, target) = numbered
         pair = read_pair(translator, source, target)
-        if (fault := _fault(translator, pair)) is None:
+        if (fault := _find_fault(translator, pair)) is None:
             return pair
         if not skips_bad:
             raise RegardError(f"Line {number} {fault} Change it, or leave it out: --skip-bad (in Python: skips_bad).")
         return read_pair(translator, "", "")
 
     def score(batch: list[ForcedPair]) -> list[Scored | None]:
-        each = [forced_nats(model, translator.target_tokenizer, batch) for model in translator.models]
-        return [_scored(translator.target_tokenizer, pair, nats) for pair, *nats in zip(batch, *each, strict=True)]
+        each = [force_targets(model, translator.target_tokenizer, batch) for model in translator.models]
+        return [_make_scored(translator.target_tokenizer, pair, nats) for pair, *nats in zip(batch, *each, strict=True)]
 
-    return decoded_lines(enumerate(pairs, start=1), read, score, empty=None, max_tokens=max_tokens, window=window)
+    return decode_lines(enumerate(pairs, start=1), read, score, empty=None, max_tokens=max_tokens, window=window)
 
 
-def _fault(translator: Translator, pair: ForcedPair) -> str | None:
-    """Why a pair cannot be scored."""
+def _find_fault(translator: Translator, pair: ForcedPair) -> str | None:
+    """Say why a pair cannot be scored; None where it can."""
     if pair.text and not len(pair.source):
         return "has a target and no source."
     sides = (("source", len(pair.source), translator.max_source), ("target", len(pair.ids), translator.max_target))
@@ -114,7 +114,7 @@ def _fault(translator: Translator, pair: ForcedPair) -> str | None:
     return None
 
 
-def _scored(tokenizer: Tokenizer, pair: ForcedPair, nats: Sequence[Nats]) -> Scored:
+def _make_scored(tokenizer: Tokenizer, pair: ForcedPair, nats: Sequence[Nats]) -> Scored:
     mean = math.log(len(nats)) - np.logaddexp.reduce([-each for each in nats])  # -log (1/n Σ_i P_i)
     check_numbers(mean)
     return scored(pair.text, tokenizer.encode_with_offsets(pair.text)[1] if pair.text else [], mean)

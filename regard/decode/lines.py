@@ -19,7 +19,7 @@ TOKENS_A_LINE = 64
 
 @dataclass(frozen=True)
 class LinesDone:
-    """How far `decoded_lines` is."""
+    """How far `decode_lines` is."""
 
     n_lines: int = 0
     n_empty: int = 0
@@ -27,7 +27,7 @@ class LinesDone:
     """Lines that were too long."""
 
 
-def decoded_lines(
+def decode_lines(
     lines: Iterable[Line],
     encode: Callable[[Line], Item],
     decode: Callable[[list[Item]], list[Out]],
@@ -39,7 +39,7 @@ def decoded_lines(
     long_lines: str = "error",
     progress: Callable[[LinesDone], None] | None = None,
 ) -> Iterator[Out]:
-    """What `decode` gives for every line, in the lines' order.
+    """Decode every line; what `decode` gives comes in the lines' order.
 
     Up to `window` lines are read and encoded, sorted by length and cut into batches of at most `max_tokens` tokens,
     padding included (a line that is longer is a batch of its own). So lines wait for their window alone, and where the
@@ -58,7 +58,7 @@ def decoded_lines(
     tell = progress or (lambda done: None)
     encoded: Iterator[Item] = map(encode, lines)
     if max_line is not None and long_lines == "error":
-        encoded = _none_longer(encoded, max_line)
+        encoded = _refuse_longer(encoded, max_line)
     for items, fault in _windows(encoded, window):
         results = [empty] * len(items)
         lengths = [len(item) for item in items]
@@ -81,7 +81,7 @@ def decoded_lines(
             raise fault
 
 
-def _none_longer(items: Iterator[Item], max_line: int) -> Iterator[Item]:
+def _refuse_longer(items: Iterator[Item], max_line: int) -> Iterator[Item]:
     for number, item in enumerate(items, start=1):
         if len(item) > max_line:
             raise RegardError(
@@ -92,7 +92,7 @@ def _none_longer(items: Iterator[Item], max_line: int) -> Iterator[Item]:
 
 
 def _windows(items: Iterator[Item], window: int) -> Iterator[tuple[list[Item], RegardError | None]]:
-    """Lists of at most `window` items, each given as soon as it is full.
+    """Gather lists of at most `window` items, each given as soon as it is full.
 
     The last may end where the next line cannot be read, and then has what is wrong with it.
     """
@@ -113,7 +113,7 @@ def _windows(items: Iterator[Item], window: int) -> Iterator[tuple[list[Item], R
 
 
 def batches_by_tokens(indices: list[int], lengths: list[int], max_tokens: int) -> Iterator[list[int]]:
-    """The indices in batches of similar lengths, the longest first, of at most max_tokens tokens with padding.
+    """Sort indices into batches of similar lengths, the longest first, of at most max_tokens tokens with padding.
 
     >>> list(batches_by_tokens([0, 1, 2, 3], [3, 9, 2, 3], max_tokens=8))
     [[1], [0, 3], [2]]

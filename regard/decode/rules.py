@@ -1,4 +1,4 @@
-"""What may come next: guards against early ends and repetition, and a constraint. The same for every decoder."""
+"""What may come next, for every decoder: guards against early ends and repetition, and a constraint."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Rules:
         self.constraint = constraint
 
     @property
-    def read_texts(self) -> bool:
+    def reads_texts(self) -> bool:
         """Whether what may come next depends on what was written, beyond its length."""
         return self.no_repeat_ngram is not None or self.constraint is not None
 
@@ -49,14 +49,14 @@ class Rules:
     def step(self, state: Any, token: int) -> Any:
         return None if self.constraint is None else self.constraint.step(state, token)
 
-    def applied(
+    def apply(
         self,
         log_probs: Float[Tensor, "R V"],
         texts: NDArray[np.int64],
         states: Sequence[Any],
         is_open: NDArray[np.bool_],
     ) -> Float[Tensor, "R V"]:
-        """For R texts of t tokens each (R, t); rows that are not open (R,) may come out in any way."""
+        """Change what may follow R texts of t tokens each (R, t); rows that are not open (R,) come out in any way."""
         length = texts.shape[1] + 1
         is_early = self.stop is not None and length < self.min_length
         n = self.no_repeat_ngram
@@ -65,12 +65,12 @@ class Rules:
             if is_early:
                 log_probs[:, self.stop] = IMPOSSIBLE
             if n is not None:
-                rows, tokens = repeating(texts, n)
+                rows, tokens = find_repeats(texts, n)
                 told = torch.from_numpy(np.stack([rows, tokens])).to(log_probs.device, non_blocking=True)
                 log_probs[told[0], told[1]] = IMPOSSIBLE
-        return log_probs if self.constraint is None else self._constrained(log_probs, states, is_open)
+        return log_probs if self.constraint is None else self._constrain(log_probs, states, is_open)
 
-    def _constrained(self, log_probs: Tensor, states: Sequence[Any], is_open: NDArray[np.bool_]) -> Tensor:
+    def _constrain(self, log_probs: Tensor, states: Sequence[Any], is_open: NDArray[np.bool_]) -> Tensor:
         assert self.constraint is not None
         V = log_probs.shape[1]
         open_rows = is_open.nonzero()[0].tolist()
@@ -82,10 +82,10 @@ class Rules:
         return log_probs.clamp(min=IMPOSSIBLE).masked_fill(is_out.to(log_probs.device, non_blocking=True), -math.inf)
 
 
-def repeating(texts: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and tokens that would make the last n tokens of a row a repetition of n tokens before them.
+def find_repeats(texts: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the rows and tokens that would make the last n tokens of a row a repetition of n tokens before them.
 
-    >>> [found.tolist() for found in repeating(np.array([[1, 2, 3, 1, 2], [1, 2, 3, 4, 5]]), 3)]
+    >>> [found.tolist() for found in find_repeats(np.array([[1, 2, 3, 1, 2], [1, 2, 3, 4, 5]]), 3)]
     [[0], [3]]
     """
     t = texts.shape[1]

@@ -11,20 +11,20 @@ from regard.decode.config import SamplingConfig
 LogProbs = Float[Tensor, "B V"]
 
 
-def with_temperature(log_probs: LogProbs, temperature: float) -> LogProbs:
-    """log p^(1/τ), normalised again."""
+def sharpen(log_probs: LogProbs, temperature: float) -> LogProbs:
+    """Divide log p by the temperature τ, and normalise it again: log p^(1/τ)."""
     below = (log_probs - log_probs.amax(dim=-1, keepdim=True)).double()  # the best is 0: no τ can make it overflow
     return (below / temperature).log_softmax(dim=-1).to(log_probs.dtype)  # a τ of 1e-60 is 0 in float32, and 0/0 NaN
 
 
 def top_k(log_probs: LogProbs, k: int) -> LogProbs:
-    """The k most probable tokens (Fan et al. 2018), and any that tie with the last of them."""
+    """Keep the k most probable tokens (Fan et al. 2018), and any that tie with the last of them."""
     smallest_kept = log_probs.topk(min(k, log_probs.shape[-1]), dim=-1).values[:, -1:]
     return log_probs.masked_fill(log_probs < smallest_kept, -math.inf)
 
 
 def top_p(log_probs: LogProbs, p: float) -> LogProbs:
-    """The nucleus: the smallest set of most probable tokens that together hold at least p (Holtzman et al. 2020)."""
+    """Keep the nucleus: the fewest most probable tokens that together hold at least p (Holtzman et al. 2020)."""
     ordered, index = log_probs.sort(dim=-1, descending=True)
     probs = ordered.exp()
     is_out = probs.cumsum(dim=-1) - probs >= p  # those before it already hold p
@@ -33,15 +33,15 @@ def top_p(log_probs: LogProbs, p: float) -> LogProbs:
 
 
 def min_p(log_probs: LogProbs, p: float) -> LogProbs:
-    """Tokens with at least p times the highest probability (Nguyen et al. 2024)."""
+    """Keep tokens with at least p times the highest probability (Nguyen et al. 2024)."""
     if p == 0:
         return log_probs
     return log_probs.masked_fill(log_probs < log_probs.amax(dim=-1, keepdim=True) + math.log(p), -math.inf)
 
 
-def filtered(log_probs: LogProbs, config: SamplingConfig) -> LogProbs:
-    """What is sampled from: the temperature first, then every filter on the distribution that the one before left."""
-    log_probs = with_temperature(log_probs, config.temperature)
+def filter_log_probs(log_probs: LogProbs, config: SamplingConfig) -> LogProbs:
+    """Make what is sampled from: the temperature, then every filter on the distribution that the one before left."""
+    log_probs = sharpen(log_probs, config.temperature)
     if config.top_k is not None:
         log_probs = top_k(log_probs, config.top_k).log_softmax(dim=-1)
     if config.top_p is not None:
@@ -52,7 +52,7 @@ def filtered(log_probs: LogProbs, config: SamplingConfig) -> LogProbs:
 
 
 def pick(log_probs: LogProbs, uniform: Float[Tensor, " B"]) -> Tensor:
-    """The token at which the cumulated probability passes `uniform`, a number in [0, 1) for each row: (B,).
+    """Take the token at which the cumulated probability passes `uniform`, a number in [0, 1) for each row: (B,).
 
     One number a row, so that what a row draws never depends on the rows beside it.
     """

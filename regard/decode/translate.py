@@ -17,10 +17,9 @@ from regard.data.pairs import find_tags
 from regard.data.rows import encode_line
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
-from regard.decode.decode_all import decode_all
-from regard.decode.ensemble import Ensemble
-from regard.decode.lines import LinesDone, batches_by_tokens, decoded_lines
-from regard.decode.stepper import Constraint, Stepper
+from regard.decode.generate import sample_texts
+from regard.decode.lines import LinesDone, batches_by_tokens, decode_lines
+from regard.decode.stepper import Constraint, Ensemble, Stepper
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_next_token import Translating
@@ -88,7 +87,7 @@ class Translator:
         config then count n_best, the penalty, the guards and the limits of length.
         """
         self.models, self.config, self.constrain, self.tag = models, config, constrain, tag
-        self.sampling = _drawing(sampling, config)
+        self.sampling = _check_sampling(sampling, config)
         self.max_lengths = max_lengths or (lambda sentences: config.max_lengths(map(len, sentences)))
         self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
         if len({model.copies for model in models}) > 1:
@@ -110,7 +109,7 @@ class Translator:
         return max(max_tokens, UNLIMITED) if self.max_source is None else self.max_source
 
     def read(self, text: str, tag: str | None = None) -> Sentence:
-        """A source as the models read it; white space around it is none of it."""
+        """Encode a source as the models read it, without white space around it."""
         text, tag = text.strip(), tag or self.tag
         ids = encode_line(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
         words, unknown = None, tuple[str, ...]()
@@ -123,7 +122,7 @@ class Translator:
         return Sentence(text, ids, words, unknown)
 
     def read_target(self, text: str, source: Sentence) -> Ids:
-        """A target as the models write it, without its end; they may copy the words of the source it is for."""
+        """Encode a target as the models write it, without its end; they may copy the words of the source it is for."""
         text = text.strip()
         if not text:
             return np.zeros(0, dtype=np.int64)
@@ -132,11 +131,11 @@ class Translator:
         return encode_line(self.target_tokenizer, text).astype(np.int64)
 
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
-        """The best targets of each source, best first, or those that are drawn, in one batch."""
-        ids, mask = pad(flat([sentence.ids for sentence in sentences]))
+        """Translate one batch: the best targets of each source, best first, or those that are drawn."""
+        ids, mask = pad(flatten_rows([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
-            words = pad(flat([split_words(sentence) for sentence in sentences]), NOT_COPIED)[0]
+            words = pad(flatten_rows([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
         limits = self.max_lengths(sentences)
         if self.max_target is not None:
             limits = [min(limit, self.max_target) for limit in limits]
@@ -150,18 +149,18 @@ class Translator:
             stepper = together = Ensemble(steppers)
             log_probs, state = together.start(begun)
         if self.sampling is not None:
-            found = self._drawn(stepper, log_probs, state, sentences, limits, self.sampling)
+            found = self._draw(stepper, log_probs, state, sentences, limits, self.sampling)
         else:
             constraint = None if self.constrain is None else self.constrain(sentences)
             found = beam_search(
                 stepper, log_probs, state, self.config, max_lengths=limits, stop=eos, constraint=constraint
             )
         return [
-            [self._translation(hypothesis, sentence) for hypothesis in best]
+            [self._make_translation(hypothesis, sentence) for hypothesis in best]
             for best, sentence in zip(found, sentences, strict=True)
         ]
 
-    def _drawn(
+    def _draw(
         self,
         stepper: Stepper,
         log_probs: torch.Tensor,
@@ -170,14 +169,14 @@ class Translator:
         limits: Sequence[int],
         sampling: SamplingConfig,
     ) -> list[list[Hypothesis]]:
-        """n_best samples for each source, which is read once."""
+        """Draw n_best texts for each source, which is read once."""
         n = self.config.n_best
         assert n is not None, "refused before"
         rows = torch.arange(len(sentences), device=log_probs.device).repeat_interleave(n)
         if n > 1:
             log_probs, state = log_probs[rows], stepper.reorder(state, rows)
         copies = [sentence for sentence in sentences for _ in range(n)]
-        texts = decode_all(
+        texts = sample_texts(
             stepper,
             log_probs,
             state,
@@ -196,7 +195,7 @@ class Translator:
         return [drawn[i : i + n] for i in range(0, len(drawn), n)]
 
     def all(self, sentences: Sequence[Sentence], max_tokens: int = 4096) -> list[list[Translation]]:
-        """The same for any number of sources, in their order; an empty one gives nothing."""
+        """Translate any number of sources, batch by batch, in their order; an empty one gives `NOTHING`."""
         results = [[NOTHING] for _ in sentences]
         lengths = [len(sentence) for sentence in sentences]
         for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, max_tokens):
@@ -214,9 +213,9 @@ class Translator:
         skips_long: bool = False,
         progress: Callable[[LinesDone], None] | None = None,
     ) -> Iterator[list[Translation]]:
-        """The same for lines that come one after another, in bounded memory."""
+        """Translate lines that come one after another, in their order and in bounded memory."""
         numbers = count()
-        return decoded_lines(
+        return decode_lines(
             lines,
             lambda line: replace(self.read(line), number=next(numbers)),
             self.translate,
@@ -228,15 +227,15 @@ class Translator:
             progress=progress,
         )
 
-    def _translation(self, hypothesis: Hypothesis, sentence: Sentence) -> Translation:
+    def _make_translation(self, hypothesis: Hypothesis, sentence: Sentence) -> Translation:
         tokens = tuple(token for token in hypothesis.tokens if token != self.target_tokenizer.eos)
-        return Translation(self._written(tokens, sentence), tokens, hypothesis.log_prob, hypothesis.score)
+        return Translation(self._spell_line(tokens, sentence), tokens, hypothesis.log_prob, hypothesis.score)
 
-    def _written(self, tokens: Sequence[int], sentence: Sentence) -> str:
+    def _spell_line(self, tokens: Sequence[int], sentence: Sentence) -> str:
         """Always one line: bytes can spell a line end, and then one more line would come out than went in."""
-        return self._spelled(tokens, sentence).replace("\r", " ").replace("\n", " ")
+        return self._spell(tokens, sentence).replace("\r", " ").replace("\n", " ")
 
-    def _spelled(self, tokens: Sequence[int], sentence: Sentence) -> str:
+    def _spell(self, tokens: Sequence[int], sentence: Sentence) -> str:
         V = self.target_tokenizer.vocab_size
         if all(token < V for token in tokens):
             return self.target_tokenizer.decode(tokens)
@@ -244,21 +243,21 @@ class Translator:
         return " ".join(known(token) if token < V else sentence.unknown[token - V] for token in tokens)
 
 
-def _drawing(sampling: SamplingConfig | None, config: BeamConfig) -> SamplingConfig | None:
+def _check_sampling(sampling: SamplingConfig | None, config: BeamConfig) -> SamplingConfig | None:
     if sampling is not None and sampling.beam is not None:
-        raise RegardError("sampling.beam is of a search, and this draws. Leave out sampling, or its beam.")
+        raise RegardError("sampling draws texts and sampling.beam searches for them: leave out one of the two.")
     if sampling is not None and config.n_best is None:
-        raise RegardError("n_best is null, but there is no end of what could be drawn. Say how many you want.")
+        raise RegardError("n_best is null, and sampling could draw texts without end: say how many you want.")
     return sampling
 
 
-def split_words(sentence: Sentence) -> Ids:
-    """Its words, for a model that copies."""
+def words_of(sentence: Sentence) -> Ids:
+    """The words of a sentence, for a model that copies."""
     assert sentence.words is not None, "a model that copies reads words"
     return sentence.words
 
 
-def flat(rows: Sequence[Ids]) -> tuple[Ids, Ids]:
-    """Rows one after the other, and how long each is."""
+def flatten_rows(rows: Sequence[Ids]) -> tuple[Ids, Ids]:
+    """Put rows one after the other; returns them and how long each is."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     return np.concatenate(rows), lengths

@@ -88,8 +88,8 @@ class TreeConstraint:
             if n < 1:
                 raise RegardError(f"Source {row} has {n} words: a tree needs one at least. Leave empty lines out.")
         self.n_tokens, self.device = len(tokens), device
-        self.closes = _closes(tokens, form)
-        self.slots = _slots(tokens, form)
+        self.closes = _find_closes(tokens, form)
+        self.slots = _find_slots(tokens, form)
         self._masks: dict[tuple[bool, bool, int | None, bool], Bool[Tensor, " V"]] = {}
 
     def start(self, row: int) -> TreeState:
@@ -101,13 +101,13 @@ class TreeConstraint:
         close = state.open[-1].close if state.open and self._may_close(state) else None
         key = (self._may_open(state), self._may_take_word(state), close, state.is_done)
         if key not in self._masks:
-            self._masks[key] = self._mask(*key)
+            self._masks[key] = self._make_mask(*key)
         return self._masks[key]
 
     def step(self, state: TreeState, token: int) -> TreeState:
         open_, words_left, brackets_left, _ = state
         if token in self.closes:
-            new = self._opened(state, self.closes[token])
+            new = self._open(state, self.closes[token])
             return TreeState((*open_, new), words_left, brackets_left - 1, is_done=False)
         *outer, top = open_
         if token in self.slots:
@@ -117,7 +117,7 @@ class TreeConstraint:
             outer[-1] = outer[-1].with_child(top.closed_chain)
         return TreeState(tuple(outer), words_left, brackets_left, is_done=not outer)
 
-    def _opened(self, state: TreeState, close: int) -> _Bracket:
+    def _open(self, state: TreeState, close: int) -> _Bracket:
         if state.open:
             return state.open[-1].inside(close)
         return _Bracket(close, 0, 0, (0,) * self.limits.max_chain)
@@ -137,7 +137,7 @@ class TreeConstraint:
             return False
         return len(state.open) > 1 or not state.words_left
 
-    def _mask(self, may_open: bool, may_take_word: bool, close: int | None, is_done: bool) -> Bool[Tensor, " V"]:
+    def _make_mask(self, may_open: bool, may_take_word: bool, close: int | None, is_done: bool) -> Bool[Tensor, " V"]:
         ids = [*(self.closes if may_open else ()), *(self.slots if may_take_word else ())]
         ids += [] if close is None else [close]
         ids += [self.stop] if is_done else []
@@ -146,7 +146,7 @@ class TreeConstraint:
         return mask.to(self.device)
 
 
-def _closes(tokens: Sequence[str], form: LineForm) -> dict[int, int]:
+def _find_closes(tokens: Sequence[str], form: LineForm) -> dict[int, int]:
     """Every opening bracket with the one that closes it."""
     ids = {token: i for i, token in enumerate(tokens)}
     opens = {token: i for token, i in ids.items() if token.startswith("(") and len(token) > 1}
@@ -164,7 +164,7 @@ def _closes(tokens: Sequence[str], form: LineForm) -> dict[int, int]:
     return closes
 
 
-def _slots(tokens: Sequence[str], form: LineForm) -> frozenset[int]:
+def _find_slots(tokens: Sequence[str], form: LineForm) -> frozenset[int]:
     if form.words == "slot":
         slots = {i for i, token in enumerate(tokens) if token == SLOT}
     else:

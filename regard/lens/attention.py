@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from regard.comparison.result import AttentionView
 from regard.count.ngram import NgramModel
-from regard.run import Run
+from regard.lens.trace import TraceableRun
+from regard.lens.views import AttentionView
 
 MAX_TOKENS = 36
 
 
-def attention_view(run: Run, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
+def attention_view(run: TraceableRun, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
     """Every layer and head on the first tokens of `text`; None for a model that does not attend."""
     if isinstance(run.model, NgramModel):
         return None
     _, offsets = run.tokenizer.encode_with_offsets(text)
-    limit = run.next_token.max_context
+    limit = run.model.mixer.max_context
     n = max_tokens - 1 if limit is None else min(max_tokens, limit) - 1
     trace = run.trace(text[: offsets[n - 1][1]] if n <= len(offsets) else text)
     if not trace.attention:

@@ -13,11 +13,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.comparison.result import CellTrace, CellView
 from regard.count.ngram import NgramModel
+from regard.lens.trace import TraceableRun
+from regard.lens.views import CellTrace, CellView
 from regard.mixers.recurrent import Recurrent
 from regard.mixers.recurrent_attention import RecurrentAttention
-from regard.run import Run
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ FEATURES: dict[str, Callable[[str], Array]] = {
 }
 
 
-def cell_view(run: Run, text: str, passage: str) -> CellView | None:
+def cell_view(run: TraceableRun, text: str, passage: str) -> CellView | None:
     """Search the units of a recurrent run on `text` and show the best on `passage`; None for other models."""
     stack = recurrent_stack(run)
     if stack is None:
@@ -122,7 +122,7 @@ def cell_view(run: Run, text: str, passage: str) -> CellView | None:
     return CellView(tap=tap, tokens=tokens, traces=tuple(traces))
 
 
-def recurrent_stack(run: Run) -> Recurrent | None:
+def recurrent_stack(run: TraceableRun) -> Recurrent | None:
     """The recurrent layers of a model, with or without attention above them; None where there are none."""
     mixer = None if isinstance(run.model, NgramModel) else run.model.mixer
     if isinstance(mixer, RecurrentAttention):
@@ -153,7 +153,7 @@ def correlations(units: Array, feature: Array) -> Array:
     return r
 
 
-def unit_values(run: Run, text: str) -> tuple[str, Array, NDArray[np.int64]]:
+def unit_values(run: TraceableRun, text: str) -> tuple[str, Array, NDArray[np.int64]]:
     """(tap, values (T, L x H), the character each token ends at): tanh of LSTM cells, or the states of RNN and GRU."""
     trace = run.trace(text)
     taps, tap = (trace.cells, "cell") if trace.cells else (trace.named("hidden"), "hidden")

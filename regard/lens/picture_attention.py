@@ -1,36 +1,14 @@
-"""Where in the picture each word looked: panels in one PNG, and one page that loads nothing (Xu et al. 2015, figure 2).
-
-A panel is the picture, dark where a word did not look, with a line around what it looked at most: in a photograph of a
-black dog at night brightness alone shows nothing. The strongest place of every word is as bright as the picture itself,
-so panels compare places and not words; the share of the attention that lies there is written below each word, next to
-what it would be if all places counted the same.
-"""
+"""Where in a picture each word of a caption looked."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
 
 from regard.errors import RegardError
-from regard.files import write_atomically
-from regard.lens.page.shell import page, text_of
-
-DARKEST = 0.4  # brightness of a place with no attention
-LEVEL = 0.5  # the line runs where attention is so much of its largest
-LINE = (255, 176, 0)  # amber, which few things are
-PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
-PANEL, GAP, LABEL = 168, 14, 46  # pixels: a panel's side, between panels, for the words below
-FRAME = (201, 205, 211)  # the line around a picture: a white one would have no edge on the white ground
-INK, SOFT, GROUND = "#1c1e21", "#5d6470", "#ffffff"
 
 Weights = NDArray[np.floating]
 
@@ -66,7 +44,7 @@ class PictureAttention:
         name: str = "",
         references: Sequence[str] = (),
     ) -> PictureAttention:
-        """The same from weights (T, S) over the places of a grid, row after row."""
+        """Build it from weights (T, S) over the places of a grid, row after row."""
         if weights.ndim != 2 or weights.shape[1] != grid[0] * grid[1]:
             raise RegardError(
                 f"Weights of shape {weights.shape} do not cover a grid of {grid[0]} x {grid[1]}. Give (words, "
@@ -81,162 +59,5 @@ class PictureAttention:
 
     @property
     def even(self) -> float:
-        """What each place has where all count the same."""
+        """The share of each place under even attention."""
         return 1.0 / int(self.weights[0].size)
-
-
-def smooth(weights: Weights, size: tuple[int, int]) -> NDArray[np.float64]:
-    """Weights (h, w) drawn out to (H, W) by cubic interpolation, in [0, 1] with the largest at 1.
-
-    >>> smooth(np.full((2, 2), 0.25), (4, 4)).tolist() == np.ones((4, 4)).tolist()
-    True
-    """
-    grid = Image.fromarray((weights / weights.max()).astype(np.float32))
-    drawn = np.asarray(grid.resize(size[::-1], Image.Resampling.BICUBIC), dtype=np.float64)
-    drawn = drawn.clip(min=0)  # a cubic swings below zero beside a peak
-    result: NDArray[np.float64] = drawn / drawn.max()
-    return result
-
-
-def line_around(drawn: NDArray[np.float64], width: float = 2.0) -> NDArray[np.float64]:
-    """How much of each pixel a line covers that runs where `drawn` crosses LEVEL, in [0, 1].
-
-    A pixel is |drawn - LEVEL| / |∇drawn| away from the line, to first order.
-    """
-    slope = np.hypot(*np.gradient(drawn))
-    distance = np.abs(drawn - LEVEL) / np.maximum(slope, 1e-9)
-    covered: NDArray[np.float64] = np.clip((width + 1) / 2 - distance, 0.0, 1.0)
-    return covered
-
-
-def cover(weights: Weights, size: tuple[int, int], width: float = 2.0) -> NDArray[np.uint8]:
-    """What lies over a picture of `size`, (H, W, 4): black where the weights are small, and a line so wide."""
-    drawn = smooth(weights, size)
-    shade, line = (1 - DARKEST) * (1 - drawn), line_around(drawn, width)
-    alpha = line + shade * (1 - line)
-    share = np.divide(line, alpha, out=np.zeros_like(line), where=alpha > 0)  # of the line in what covers
-    colours = np.concatenate([share[..., None] * LINE, 255 * alpha[..., None]], axis=-1)
-    return colours.round().astype(np.uint8)
-
-
-def shaded(picture: NDArray[np.uint8], weights: Weights, width: float = 2.0) -> NDArray[np.uint8]:
-    """The picture, darkened where the weights are small, with a line around where they are large."""
-    over = cover(weights, (picture.shape[0], picture.shape[1]), width).astype(np.float64)
-    alpha = over[..., 3:] / 255
-    return (picture * (1 - alpha) + over[..., :3] * alpha).round().astype(np.uint8)
-
-
-def fitted_to(picture: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    """The picture, so many pixels wide."""
-    height = max(1, round(width * picture.shape[0] / picture.shape[1]))
-    return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.LANCZOS))
-
-
-def draw_panels(shown: PictureAttention, n_columns: int = 6) -> Image.Image:
-    """The picture, then a panel for every word, its word below."""
-    picture = fitted_to(shown.picture, PANEL)
-    height = len(picture)
-    labels = [("", ""), *((word, f"{share:.0%}") for word, share in zip(shown.words, shown.strongest, strict=True))]
-    panels = [picture, *(shaded(picture, w) for w in shown.weights)]
-    n_columns = min(n_columns, len(panels))
-    n_rows = -(-len(panels) // n_columns)
-    sheet = Image.new("RGB", (GAP + n_columns * (PANEL + GAP), GAP + n_rows * (height + LABEL)), GROUND)
-    pen = ImageDraw.Draw(sheet)
-    for i, (panel, (word, share)) in enumerate(zip(panels, labels, strict=True)):
-        x, y = GAP + i % n_columns * (PANEL + GAP), GAP + i // n_columns * (height + LABEL)
-        paste_framed(sheet, panel, x, y)
-        room = PANEL - (pen.textlength(share, font(13)) + 8 if share else 0)
-        pen.text((x, y + height + 6), shortened(word, room, 16, pen), INK, font(16))
-        pen.text((x + PANEL, y + height + 8), share, SOFT, font(13), anchor="ra")
-    pen.text((GAP, GAP + height + 8), f"even: {shown.even:.1%}", SOFT, font(13))
-    return sheet
-
-
-def paste_framed(sheet: Image.Image, picture: NDArray[np.uint8], x: int, y: int) -> None:
-    """Put a picture on a sheet, a thin frame around it, outside of its own pixels."""
-    sheet.paste(Image.fromarray(picture), (x, y))
-    ImageDraw.Draw(sheet).rectangle((x - 1, y - 1, x + picture.shape[1], y + picture.shape[0]), outline=FRAME)
-
-
-def write_panels(shown: PictureAttention, path: Path) -> Path:
-    """Write the panels as a PNG."""
-    write_atomically(path, encoded(draw_panels(shown), "PNG"))
-    return path
-
-
-def attention_page(examples: Sequence[PictureAttention], title: str = "Where each word looked") -> str:
-    """One page for all examples. It loads nothing from anywhere; without scripts the panels are still there."""
-    if not examples:
-        raise RegardError("There is no caption to show. Give at least one.")
-    shown = "\n".join(_example(shown, i) for i, shown in enumerate(examples))
-    body = BODY.format(title=escape(title), examples=shown)
-    return page(title, text_of("picture_attention.css"), body, text_of("picture_attention.js"))
-
-
-def write_page(examples: Sequence[PictureAttention], path: Path, title: str = "Where each word looked") -> Path:
-    write_atomically(path, attention_page(examples, title).encode())
-    return path
-
-
-BODY = """<main>
-<h1>{title}</h1>
-<p class="note">Each panel is the picture as one word of the caption saw it: bright where the model looked when it wrote
-that word, with a line around what had at least half as much attention as the brightest place. The number is the share
-of that place. Point at a panel, or move to it by keyboard, to see it large.</p>
-{examples}
-<footer>Made by Regard. This page is one file and loads nothing from the network.</footer>
-</main>"""
-
-
-def _example(shown: PictureAttention, index: int) -> str:
-    height, width = shown.picture.shape[:2]
-    shades = [_cover_uri(w, (height, width)) for w in shown.weights]
-    panels = "".join(
-        f'<button type="button" class="panel"><span class="picture"><img src="{shade}" alt=""></span>'
-        f"<span class=word>{escape(word)}</span> <small>{share:.0%}</small></button>"
-        for word, share, shade in zip(shown.words, shown.strongest, shades, strict=True)
-    )
-    references = "".join(f"<li>{escape(text)}</li>" for text in shown.references)
-    people = f"<details><summary>What people said</summary><ul>{references}</ul></details>" if references else ""
-    name = f'<p class="name">{escape(shown.name)}</p>' if shown.name else ""
-    return (
-        f"<style>#e{index} .picture {{ background-image: url({_data_uri(shown.picture)}); "
-        f"aspect-ratio: {width} / {height}; }}</style>"
-        f'<section id="e{index}"><div class="large">{name}<div class="picture"><img alt="" hidden></div>'
-        f'<p class="said" aria-live="polite"></p></div>'
-        f'<div><h2>{escape(" ".join(shown.words))}</h2><p class="even">Even attention would give every place '
-        f'{shown.even:.1%}.</p><div class="panels">{panels}</div>{people}</div></section>'
-    )
-
-
-def _cover_uri(weights: Weights, size: tuple[int, int]) -> str:
-    """What lies over a picture of `size`, or over one as large as its line needs, as a data URI."""
-    larger = max(1.0, PAGE_SIDE / size[1])
-    image = Image.fromarray(cover(weights, (round(size[0] * larger), round(size[1] * larger))))
-    return f"data:image/png;base64,{base64.b64encode(encoded(image, 'PNG')).decode()}"
-
-
-def _data_uri(picture: NDArray[np.uint8]) -> str:
-    data = encoded(Image.fromarray(picture), "JPEG", quality=90)
-    return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
-
-
-def encoded(image: Image.Image, form: str, **options: int) -> bytes:
-    """The bytes of a file."""
-    buffer = io.BytesIO()
-    image.save(buffer, form, **options)
-    return buffer.getvalue()
-
-
-def font(size: int) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans, which matplotlib carries: it has Greek and Cyrillic letters too, on every machine."""
-    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
-
-
-def shortened(text: str, room: float, size: int, pen: ImageDraw.ImageDraw) -> str:
-    """As much of a text as there is room for."""
-    if pen.textlength(text, font(size)) <= room:
-        return text
-    while text and pen.textlength(text + "…", font(size)) > room:
-        text = text[:-1]
-    return text + "…"

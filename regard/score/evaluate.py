@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.models.next_token import NextToken
+from regard.score.measured import Figure, Measured
 
 
 class Text(Protocol):
@@ -40,6 +41,8 @@ class Evaluation:
     n_tokens: int
     n_bytes: int
     n_words: int
+    notes: tuple[str, ...] = ()
+    """What has to be known to read the scores."""
 
     @property
     def nats_per_token(self) -> float:
@@ -71,6 +74,20 @@ class Evaluation:
             "bits_per_byte": self.bits_per_byte,
         }
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+    def measured(self) -> Measured:
+        return Measured(
+            figures=(
+                Figure("loss, nats a token", self.nats_per_token, 4),
+                Figure("perplexity a token", self.perplexity),
+                Figure("perplexity a word", self.perplexity_per_word),
+                Figure("bits per byte", self.bits_per_byte, 4),
+            ),
+            headline="bits per byte",
+            is_higher_better=False,
+            counts={"tokens": self.n_tokens, "words": self.n_words, "bytes": self.n_bytes},
+            notes=self.notes,
+        )
 
 
 def evaluate(model: NextToken, text: Text, stride: int | None = None) -> Evaluation:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from regard.score.evaluate import finite_perplexity
+from regard.score.measured import Figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +17,8 @@ class TargetLoss:
     nats: float
     n_tokens: int
     n_bytes: int
+    notes: tuple[str, ...] = ()
+    """What has to be known to read the scores."""
 
     @property
     def nats_per_token(self) -> float:
@@ -27,3 +31,11 @@ class TargetLoss:
     @property
     def bits_per_byte(self) -> float:
         return self.nats / math.log(2) / self.n_bytes
+
+    def plain(self, *counts: str) -> dict[str, Any]:
+        """Plain values for JSON; `counts` are further fields that say how much was scored."""
+        names = ("nats", "n_tokens", "n_bytes", *counts, "nats_per_token", "perplexity", "bits_per_byte")
+        return {name: getattr(self, name) for name in names}
+
+    def figures(self) -> tuple[Figure, ...]:
+        return Figure("loss, nats a token", self.nats_per_token, 4), Figure("perplexity a token", self.perplexity)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
@@ -129,6 +132,17 @@ def chrf_metric(*, word_order: int = 0, is_lowercase: bool = False) -> CHRF:
     if word_order < 0:
         raise RegardError(f"chrF's word_order must be 0 (letters alone) or more (2 is chrF++), not {word_order}.")
     return CHRF(word_order=word_order, lowercase=is_lowercase)
+
+
+def statistics_of(scorer: Metric, hypotheses: Sequence[str], references: References) -> NDArray[np.int64]:
+    """What sacreBLEU counts in each sentence, so that the score of any set of sentences is that of a sum: (n, k)."""
+    counted = scorer._extract_corpus_statistics(list(hypotheses), streams(hypotheses, references))
+    return np.array(counted, dtype=np.int64)
+
+
+def score_by(scorer: Metric) -> Callable[[NDArray[np.int64]], float]:
+    """sacreBLEU's score of what it counted, (k,)."""
+    return lambda summed: float(scorer._compute_score_from_stats(summed.tolist()).score)
 
 
 def streams(hypotheses: Sequence[str], references: References) -> list[list[Any]]:

@@ -9,9 +9,9 @@ asked is whether the dependence can be learned, not whether one that is known ca
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,14 +22,12 @@ from regard.errors import RegardError
 from regard.layers.attention import attention_weights
 from regard.mixers import mixer as mixers
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_language_model, model_config, model_entry
+from regard.models.table import build_model, model_config, model_entry
+from regard.studies.brief import choose_settings, report_batches
 from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import listed, wilson
-from regard.studies.small import small
-
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
+from regard.studies.fits import join_words, wilson_interval
+from regard.text.learning import Progress
 
 A, B = 0, 1
 SOLVED_NATS, SOLVED_STEPS = 0.02, 10  # training ends early when the loss has been so low for so many updates
@@ -53,25 +51,25 @@ class Attempt:
 
     @property
     def interval(self) -> tuple[float, float]:
-        return wilson(self.n_right, self.n_test)
+        return wilson_interval(self.n_right, self.n_test)
 
 
-def study_ab(config: ABConfig, tell: Progress) -> Finding:
+def measure(config: ABConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+    """Train and test every model at every length."""
     for name in config.models:
-        if model_entry(name).kind == "count":
+        if model_entry(name).is_counted:
             raise RegardError(
                 f"The model '{name}' is counted and cannot be trained on this task. Leave it out of models."
             )
-    found = []
-    for name in config.models:
-        for done, length in enumerate(sorted(config.lengths)):
-            tell(f"A/B, {name}", done, len(config.lengths))
-            found.append(_best_attempt(name, length, config))
-        tell(f"A/B, {name}", len(config.lengths), len(config.lengths))
+    found = [
+        _best_attempt(name, length, config)
+        for name in config.models
+        for (length,) in report_batches(f"A/B, {name}", sorted(config.lengths), 1, tell)
+    ]
     return _finding(config, found)
 
 
-def sequences(n: int, length: int, draws: torch.Generator) -> tuple[Int[Tensor, "n length"], Bool[Tensor, " n"]]:
+def draw_sequences(n: int, length: int, draws: torch.Generator) -> tuple[Int[Tensor, "n length"], Bool[Tensor, " n"]]:
     """n sequences of A, every second one with a B at a place drawn evenly, and whether it has one."""
     has_b = torch.arange(n) % 2 == 1
     places = torch.randint(length, (n,), generator=draws)
@@ -84,9 +82,9 @@ def _best_attempt(name: str, length: int, config: ABConfig) -> Attempt:
     """The learning rates in turn, until one solves it; else the one that was right most often on other sequences."""
     best: tuple[int, GradientModel, int, float] | None = None
     for rate in config.rates:
-        model, n_steps = _trained(name, length, rate, config)
+        model, n_steps = _train(name, length, rate, config)
         draws = torch.Generator().manual_seed(config.seed + 1_000_003)  # to choose a rate; others to train and to test
-        n_right = _n_right(model, *sequences(config.n_test, length, draws))
+        n_right = _n_right(model, *draw_sequences(config.n_test, length, draws))
         if best is None or n_right > best[0]:
             best = n_right, model, n_steps, rate
         if n_right >= RIGHT * config.n_test:
@@ -94,20 +92,27 @@ def _best_attempt(name: str, length: int, config: ABConfig) -> Attempt:
     assert best is not None
     _, model, n_steps, rate = best
     draws = torch.Generator().manual_seed(config.seed + 2_000_003)
-    n_right = _n_right(model, *sequences(config.n_test, length, draws))
+    n_right = _n_right(model, *draw_sequences(config.n_test, length, draws))
     return Attempt(name, length, n_right, config.n_test, n_steps, rate)
 
 
-def _trained(name: str, length: int, rate: float, config: ABConfig) -> tuple[GradientModel, int]:
-    """A fresh model after its training, and how many updates that took."""
+def _train(name: str, length: int, rate: float, config: ABConfig) -> tuple[GradientModel, int]:
+    """A fresh model of one layer after its training, and how many updates that took.
+
+    Positions are left out: to look for a B nobody needs to know where it is.
+    """
+    wanted = {
+        "d_model": config.d_model, "d_hidden": 2 * config.d_model, "n_layers": 1, "n_heads": N_HEADS,
+        "positions": "none", "max_context": length,
+    }  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = build_language_model(name, model_config(name, _small(name, length, config)), vocab_size=2)
+        model = build_model(name, model_config(name, choose_settings(name, wanted)), 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     draws = torch.Generator().manual_seed(config.seed)
     n_steps = n_low = 0
     while n_steps < config.n_steps and n_low < SOLVED_STEPS:
-        tokens, has_b = sequences(config.n_batch, length, draws)
+        tokens, has_b = draw_sequences(config.n_batch, length, draws)
         loss = functional.cross_entropy(_answers(model, tokens), has_b.long())
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -116,19 +121,6 @@ def _trained(name: str, length: int, rate: float, config: ABConfig) -> tuple[Gra
         n_low = n_low + 1 if loss.item() < SOLVED_NATS else 0
         n_steps += 1
     return model.eval(), n_steps
-
-
-def _small(name: str, length: int, config: ABConfig) -> dict[str, Any]:
-    """One layer of each kind. Positions are left out: to look for a B nobody needs to know where it is."""
-    wanted = {
-        "d_model": config.d_model,
-        "d_hidden": 2 * config.d_model,
-        "n_layers": 1,
-        "n_heads": N_HEADS,
-        "positions": "none",
-        "max_context": length,
-    }
-    return small(name, wanted)
 
 
 def _answers(model: GradientModel, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n 2"]:
@@ -144,7 +136,7 @@ def _n_right(model: GradientModel, tokens: Int[Tensor, "n length"], has_b: Bool[
     return int((torch.cat(answers) == has_b).sum())
 
 
-def worked_example() -> list[tuple[str, Tensor, Tensor]]:
+def worked_example() -> list[tuple[str, list[float], list[float]]]:
     """The lecture's sum by hand: tokens A A B A, A = [1, 0], B = [0, 1]; (query, weights, output) by our function.
 
     With the query [0, 1] the scores are 0 0 1 0; for e taken as 3 the softmax is 1/6 1/6 1/2 1/6 and the output
@@ -161,19 +153,16 @@ def worked_example() -> list[tuple[str, Tensor, Tensor]]:
     rows = []
     for name, query, scale in cases:
         weights = attention_weights(torch.tensor([query], dtype=torch.float64), k, scale=scale)[0]  # (S)
-        rows.append((name, weights, weights @ k))
+        rows.append((name, weights.tolist(), (weights @ k).tolist()))
     return rows
 
 
 def _example_table() -> Numbers:
-    rows = [
-        (name, *(f"{w:.4f}" for w in weights.tolist()), *(f"{x:.4f}" for x in output.tolist()))
-        for name, weights, output in worked_example()
-    ]
+    rows = tuple((name, *(f"{x:.4f}" for x in (*weights, *output))) for name, weights, output in worked_example())
     return Numbers(
-        "The same by hand",
+        "The weighted average by hand",
         ("", "weight on A", "on A", "on B", "on A", "output, A part", "B part"),
-        tuple(rows),
+        rows,
         note="Tokens A A B A with the embeddings A = [1, 0] and B = [0, 1]. A query [0, 1] scores them 0 0 1 0; the "
         "softmax of the scores weighs them. An average has to live with one part B in n; a long query does not.",
     )
@@ -182,38 +171,21 @@ def _example_table() -> Numbers:
 def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
     lengths = sorted(config.lengths)
     by_model = {name: [a for a in found if a.model == name] for name in config.models}
-    lines = tuple(
-        Line(
-            name,
-            i,
-            tuple((float(a.length), 100 * a.accuracy) for a in attempts),
-            tuple((float(a.length), 100 * a.interval[0], 100 * a.interval[1]) for a in attempts),
-        )
-        for i, (name, attempts) in enumerate(by_model.items())
-    )
     rows = [(name, *(f"{100 * a.accuracy:.1f}%" for a in attempts)) for name, attempts in by_model.items()]
-    steps = []
-    for a in found:
-        low, high = a.interval
-        sure = f"{100 * low:.1f}–{100 * high:.1f}%"
-        steps.append((a.model, a.length, f"{100 * a.accuracy:.1f}%", sure, a.n_steps, f"{a.rate:g}"))
+    every = [
+        (a.model, a.length, f"{100 * a.accuracy:.1f}%", "–".join(f"{100 * x:.1f}" for x in a.interval) + "%", a.n_steps,
+         f"{a.rate:g}")
+        for a in found
+    ]  # fmt: skip
     return Finding(
         question="Was there any B?",
         sentence=ab_sentence(found),
-        charts=(
-            Chart(
-                "Right answers by length", "length of the sequence", "% right", lines,
-                is_x_log=True, is_y_log=False, y_limits=(38.0, 103.0), measured_at=tuple(map(float, lengths)),
-                note="Sequences of A, half of them with one B somewhere; after the last token the model says whether "
-                "there was one. Each point is a model trained on that length alone; bands are 95% intervals. "
-                "Guessing gives 50%.",
-            ),
-        ),
+        charts=(_chart(by_model, lengths),),
         summary=Numbers("Right answers", ("model", *(f"n = {n:,}" for n in lengths)), tuple(rows)),
         tables=(
             _example_table(),
             Numbers("Every training", ("model", "length", "right", "95% interval", "updates", "learning rate"),
-                    tuple(steps), is_folded=True),
+                    tuple(every), is_folded=True),
         ),
         notes=() if len(lengths) > 1 else (f"One length, {lengths[0]:,}, was asked for: a point a model, no line.",),
         method=_method(config),
@@ -226,10 +198,26 @@ def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
                 for a in found
             ],
             "worked_example": [
-                {"case": name, "weights": weights.tolist(), "output": output.tolist()}
-                for name, weights, output in worked_example()
+                {"case": name, "weights": weights, "output": output} for name, weights, output in worked_example()
             ],
         },
+    )  # fmt: skip
+
+
+def _chart(by_model: Mapping[str, Sequence[Attempt]], lengths: Sequence[int]) -> Chart:
+    lines = tuple(
+        Line(
+            name,
+            tuple((float(a.length), 100 * a.accuracy) for a in attempts),
+            tuple((float(a.length), 100 * a.interval[0], 100 * a.interval[1]) for a in attempts),
+        )
+        for name, attempts in by_model.items()
+    )
+    return Chart(
+        "Right answers by length", "length of the sequence", "% right", lines,
+        is_x_log=True, is_y_log=False, y_limits=(38.0, 103.0), measured_at=tuple(map(float, lengths)),
+        note="Sequences of A, half of them with one B somewhere; after the last token the model says whether there was "
+        "one. Each point is a model trained on that length alone; bands are 95% intervals. Guessing gives 50%.",
     )  # fmt: skip
 
 
@@ -247,8 +235,8 @@ def ab_sentence(found: Sequence[Attempt]) -> str:
             continue
         lengths = [a.length for a in found if a.model == end.model and a.accuracy >= RIGHT]
         solved.append(f"{end.model} {f'{max(lengths):,}' if lengths else 'none'}")
-    rest = f"; the longest that was learned: {listed(solved)}" if solved else ""
-    return f"At length {longest:,} {listed(parts)}{rest}."
+    rest = f"; the longest that was learned: {join_words(solved)}" if solved else ""
+    return f"At length {longest:,} {join_words(parts)}{rest}."
 
 
 def percent(share: float) -> str:

@@ -1,50 +1,42 @@
-"""Small models, trained for a moment on a built-in text by the ordinary training, in a folder that goes away."""
+"""What studies look at: small models, trained for a moment in a folder that goes away, or runs of the user's."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.builtin.grammar import Grammar
+from regard.data.builtin.grammar.meaning import LANGUAGES
 from regard.data.config import DataConfig
-from regard.data.prepared_text import encode_text, prepare_text
+from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.folder import prepared_again
-from regard.run import Run
+from regard.models.table import model_config
+from regard.run import engine
+from regard.run.initial_weights import apply_start
+from regard.tasks.language_model import LANGUAGE_MODEL, LanguageModelRun
+from regard.tasks.table import AnyRun, build_config
+from regard.tasks.task import reopen_data
+from regard.tasks.translation import TranslationRun
 from regard.text.config import TokenizerConfig
+from regard.text.learning import Progress
 from regard.training.progress import Status
-
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
 
 DATA = "python-docs"
 VOCAB_SIZE = 512  # tokens of BPE: short words and parts of words
 # Many small updates, and large ones: after 1,500 of 8 x 64 tokens a Transformer of width 64 heeds the word four places
 # back (0.12 nats where it is replaced); after 1,000 of 16 x 64 at the default rate of 1e-3, hardly (0.003).
 N_BATCH, RATE = 8, 5e-3
+MAX_TOKENS = 1024  # an update of models that read pairs
 
-
-class Told:
-    """Hands a training's progress on to a bar, and says nothing else."""
-
-    def __init__(self, what: str, n_steps: int, tell: Progress) -> None:
-        self._what, self._n_steps, self._tell = what, n_steps, tell
-
-    def start(self, title: str) -> None:
-        pass
-
-    def show(self, status: Status) -> None:
-        self._tell(self._what, status.step, self._n_steps)
-
-    def note(self, text: str) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,69 +44,172 @@ class Subject:
     """A model to look at, and the text to look at it with."""
 
     name: str
-    run: Run
+    run: LanguageModelRun
     text: Stream
 
 
 @contextmanager
-def brief_runs(
-    models: Mapping[str, Mapping[str, Any]], *, data: str, n_steps: int, n_context: int, seed: int, tell: Progress
-) -> Iterator[list[Run]]:
-    """Each of `models` (name -> its settings), trained for `n_steps` updates; the folders end with the block."""
-    from regard import api
+def subjects_of(
+    runs: Sequence[LanguageModelRun],
+    models: Mapping[str, Mapping[str, Any]],
+    *,
+    data: str | None,
+    n_steps: int,
+    n_context: int,
+    seed: int,
+    tell: Progress,
+) -> Iterator[list[Subject]]:
+    """The user's runs; or where there are none `models` (name -> its settings), trained for `n_steps` updates.
 
+    Each comes with `data`, or with what the run itself held out. The folders of the models end with the block.
+    """
+    if runs:
+        named = name_runs(runs, [run.config.model_name for run in runs])
+        yield [Subject(name, run, _text(run, data)) for name, run in zip(named, runs, strict=True)]
+        return
     tokenizer = {"kind": "bpe", "vocab_size": VOCAB_SIZE}
-    prepare_text(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
+    prepare_text(DataConfig(train=data or DATA), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
-        runs = []
+        found = []
         for name, model in models.items():
-            config = {
-                "seed": seed,
-                "data": {"train": data},
+            config: dict[str, dict[str, Any]] = {
+                "data": {"train": data or DATA},
                 "tokenizer": tokenizer,
                 "model": {"name": name, **model},
                 "optimizer": {"lr": RATE},
-                "train": {
-                    "max_steps": n_steps,
-                    "n_batch": N_BATCH,
-                    "n_context": n_context,
-                    "eval_every": n_steps,
-                    "max_eval_tokens": 2048,
-                },
-                "checkpoint": {"has_tensorboard": False, "every_seconds": None},
+                "train": {"n_batch": N_BATCH, "n_context": n_context, "max_eval_tokens": 2048},
             }
-            told = Told(f"training {name}", n_steps, tell)
-            runs.append(api.train(config, out=Path(folder) / name, is_tested=False, reporter=told))
-        yield runs
+            run = _train(Path(folder) / name, config, n_steps, seed, f"training {name}", tell)
+            assert isinstance(run, LanguageModelRun)
+            found.append(Subject(name, run, _text(run, None)))
+        yield found
 
 
-def subjects(runs: Sequence[Run], data: str | None, names: Sequence[str] | None = None) -> list[Subject]:
-    """The runs with the text each is measured on: `data`, or what the run itself held out."""
-    called = names or _names(runs)
-    return [Subject(name, run, _text(run, data)) for name, run in zip(called, runs, strict=True)]
+def train_pairs(
+    folder: Path, config: Mapping[str, Mapping[str, Any]], *, n_steps: int, seed: int, what: str, tell: Progress
+) -> TranslationRun:
+    """A run of `n_steps` updates in `folder`; `config` has its data, model and whatever else is not by default.
+
+    It is judged once, at the end, so that all models of a study have had the same number of updates.
+    """
+    _train(folder, config, n_steps, seed, what, tell)
+    run = engine.load(folder, config.get("runtime", {}).get("device", "auto"))
+    assert isinstance(run, TranslationRun)
+    return run
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
-    """Folder names where these tell the runs apart, whole paths where they do not; each with the kind of its model."""
-    short = [run.folder.resolve().name for run in runs]
-    names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
-    return [
-        name if name == run.config.model_name else f"{name} ({run.config.model_name})"
-        for name, run in zip(names, runs, strict=True)
-    ]
+def _train(
+    folder: Path, config: Mapping[str, Mapping[str, Any]], n_steps: int, seed: int, what: str, tell: Progress
+) -> AnyRun:
+    given = {
+        **config,
+        "seed": seed,
+        "train": {"max_steps": n_steps, "eval_every": n_steps, **config.get("train", {})},
+        "checkpoint": {"has_tensorboard": False, "every_seconds": None, **config.get("checkpoint", {})},
+    }
+    whole = build_config(apply_start(given, None))
+    return engine.train(whole, folder, is_tested=False, reporter=_ProgressOf(what, n_steps, tell))
 
 
-def _text(run: Run, data: str | None) -> Stream:
+class _ProgressOf:
+    """Hands a training's progress on to a bar, and says nothing else."""
+
+    def __init__(self, what: str, n_steps: int, tell: Progress) -> None:
+        self._what, self._n_steps, self._tell = what, n_steps, tell
+
+    def show(self, status: Status) -> None:
+        self._tell(self._what, status.step, self._n_steps)
+
+    def start(self, title: str) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def _text(run: LanguageModelRun, data: str | None) -> Stream:
     if data is not None:
-        return encode_text(run.tokenizer, run.config.text.replace(train=data, valid=None, test=None, max_bytes=None))
-    prepared = prepared_again(run.folder, run.config, option="--set data=FILE")
+        return run.text_of(data)
+    prepared: PreparedText = reopen_data(LANGUAGE_MODEL, run.opened, option="--set data=FILE")
     return prepared.test if len(prepared.test) else prepared.valid
 
 
-def check_length(subject: Subject, n_tokens: int) -> None:
-    """Refuse a text from which no window of `n_tokens` can be cut."""
-    if len(subject.text) < n_tokens:
+def name_runs(runs: Sequence[LanguageModelRun | TranslationRun], kinds: Sequence[str]) -> list[str]:
+    """Folder names where these tell the runs apart, whole paths where they do not; each with its kind."""
+    short = [run.folder.resolve().name for run in runs]
+    names = short if len(set(short)) == len(short) else [str(run.folder) for run in runs]
+    return [name if name == kind else f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)]
+
+
+def choose_settings(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings `wanted` that the model called `name` has; refused where they do not fit together.
+
+    What stays null when all is written out follows from the rest, such as the width of an RNN's state.
+    """
+    default = model_config(name).filled().to_dict()
+    chosen = {key: value for key, value in wanted.items() if default.get(key) is not None}
+    model_config(name, chosen)
+    return chosen
+
+
+def draw_stretches(subject: Subject, n_tokens: int, n: int, draws: np.random.Generator) -> NDArray[np.int64]:
+    """n stretches of a text at places drawn evenly, (n, n_tokens); refused where the text is shorter, or one word."""
+    n_needed = max(n_tokens, 2)
+    if len(subject.text) < n_needed:
         raise RegardError(
-            f"The text for '{subject.name}' has {len(subject.text)} tokens, and {n_tokens} are needed. "
+            f"The text for '{subject.name}' has {len(subject.text)} tokens, and {n_needed} are needed. "
             "Lower max_distance, or name a longer text with --set data=FILE."
         )
+    starts = draws.integers(0, len(subject.text) - n_tokens + 1, n)
+    return np.stack([subject.text[s : s + n_tokens] for s in starts.tolist()])
+
+
+def report_batches(what: str, items: Sequence[T], size: int, tell: Progress) -> Iterator[Sequence[T]]:
+    """The items, `size` at a time, with word of how far it is."""
+    for at in range(0, len(items), size):
+        tell(what, at, len(items))
+        yield items[at : at + size]
+    tell(what, len(items), len(items))
+
+
+def small_translator(d_model: int, vocab_size: int) -> dict[str, dict[str, Any]]:
+    """The settings of an LSTM with attention, one layer each side."""
+    lstm = {"encoder": "lstm", "decoder": "lstm", "attention": "mlp", "d_model": d_model, "n_layers": 1}
+    return {
+        "tokenizer": {"kind": "bpe", "vocab_size": vocab_size},
+        "model": {"name": "seq2seq", **lstm},
+        "teaching": {"max_tokens": MAX_TOKENS},
+        "optimizer": {"lr": RATE},
+    }
+
+
+def describe_small_translator(d_model: int, vocab_size: int) -> str:
+    """`small_translator` in words."""
+    return (
+        f"an LSTM with attention, one layer each side, width {d_model}, updates of {MAX_TOKENS:,} tokens of source and "
+        f"target, learning rate {RATE:g}, a vocabulary of {vocab_size:,} pieces of words (BPE)"
+    )
+
+
+def describe_text(data: str | None, has_runs: bool) -> str:
+    """Which text was measured on."""
+    return data or ("each run's own held-out text" if has_runs else f"{DATA}, its test part")
+
+
+def describe_runs(runs: Sequence[LanguageModelRun | TranslationRun]) -> str:
+    """Which runs of the user's were measured."""
+    return f"your runs: {', '.join(f'{run.folder} ({run.config.model_name})' for run in runs)}"
+
+
+def write_grammar(folder: Path, n_of: Mapping[str, int], seed: int, tell: Progress) -> None:
+    """Sentences of the built-in grammar as aligned files, `train.en` and so on: so many of each split."""
+    for split, n in n_of.items():
+        with ExitStack() as stack:
+            files = {
+                language: stack.enter_context(open(folder / f"{split}.{language}", "w", encoding="utf-8"))
+                for language in LANGUAGES
+            }
+            for done, sentence in enumerate(Grammar(seed).sentences(split, n)):
+                tell(f"{split} sentences", done, n)
+                for language, file in files.items():
+                    file.write(sentence.text(language) + "\n")

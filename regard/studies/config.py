@@ -156,7 +156,7 @@ class ZeroShotConfig(Settings):
     d_model: int = setting(128, "width of the small models; even", low=4)
     n_test: int = setting(300, "sentences to translate, at most", low=2)
     n_points: int = setting(5, "how often each model is measured while it learns, the end included", low=1)
-    beam: int = setting(1, "translations followed at a time; 1: the likeliest word at each step", low=1)
+    beam: int = setting(1, "width of the beam search; 1: greedy", low=1)
     seed: int = setting(0, _SEED, low=0)
 
     def check(self) -> None:

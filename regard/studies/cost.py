@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -28,13 +28,12 @@ from regard.layers.convolution import CausalConvolution
 from regard.layers.elman import Elman
 from regard.layers.record import Record
 from regard.layers.restricted_attention import RestrictedAttention, restricted_attention
+from regard.studies.brief import report_batches
 from regard.studies.config import CostConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import MAX_OFF, PowerLaw, listed, power_law, short
+from regard.studies.fits import MAX_OFF, PowerLaw, fit_power_law, join_words, to_text
+from regard.text.learning import Progress
 from regard.training.device import pick_device
-
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
 
 Forward = Callable[[Float[Tensor, "B T D"]], Tensor]
 MIN_SECONDS = 0.02  # a measurement that is over sooner is made of several passes
@@ -66,21 +65,21 @@ class Point:
     flops: int
 
 
-def _plain(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_plain(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     if config.has_projections:
         layer = MultiHeadAttention(d, 1).to(device)
         return lambda x: layer(x, None, Record())[0], list(layer.parameters())
     return lambda x: plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Record()), []
 
 
-def _fused(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_fused(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     if config.has_projections:
         layer = MultiHeadAttention(d, 1).to(device)
         return lambda x: layer(x)[0], list(layer.parameters())
     return lambda x: fused_attention(x[:, None], x[:, None], x[:, None], 0.0), []
 
 
-def _restricted(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_restricted(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     r = config.n_window
     if config.has_projections:
         layer = RestrictedAttention(d, 1, r).to(device)
@@ -88,65 +87,62 @@ def _restricted(d: int, config: CostConfig, device: torch.device) -> tuple[Forwa
     return lambda x: restricted_attention(x[:, None], x[:, None], x[:, None], r, 0.0), []
 
 
-def _recurrent(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_recurrent(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     layer = Elman(d, d).to(device)
     return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
 
 
-def _convolution(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_convolution(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
     layer = CausalConvolution(d, d, config.n_kernel).to(device)
     return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
 
 
-def _projected(n: int, d: int, config: CostConfig) -> int:
+def _projection_flops(n: int, d: int, config: CostConfig) -> int:
     return 2 * 4 * n * d * d if config.has_projections else 0
 
 
 LAYERS: tuple[Layer, ...] = (
-    Layer("attention", _plain, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
-    Layer("fused", _fused, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projected(n, d, c)),
-    Layer("recurrent", _recurrent, "n d²", 1, 2, "n", "n", lambda n, d, c: 4 * n * d * d),
-    Layer("convolution", _convolution, "k n d²", 1, 2, "1", "log_k n", lambda n, d, c: 2 * c.n_kernel * n * d * d),
-    Layer("restricted", _restricted, "r n d", 1, 1, "1", "n / r",
-          lambda n, d, c: 4 * min(c.n_window, n) * n * d + _projected(n, d, c)),
+    Layer("attention", _make_plain, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projection_flops(n, d, c)),
+    Layer("fused", _make_fused, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projection_flops(n, d, c)),
+    Layer("recurrent", _make_recurrent, "n d²", 1, 2, "n", "n", lambda n, d, c: 4 * n * d * d),
+    Layer("convolution", _make_convolution, "k n d²", 1, 2, "1", "log_k n", lambda n, d, c: 2 * c.n_kernel * n * d * d),
+    Layer("restricted", _make_restricted, "r n d", 1, 1, "1", "n / r",
+          lambda n, d, c: 4 * min(c.n_window, n) * n * d + _projection_flops(n, d, c)),
 )  # fmt: skip
 
 
-def study_cost(config: CostConfig, tell: Progress) -> Finding:
+def measure(config: CostConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+    """Every layer at every length, and at every width."""
     device = pick_device(config.device, "device")
-    by_n = _measured("by length", [(n, config.d_fixed) for n in config.lengths], config, device, tell)
-    by_d = _measured("by width", [(config.n_fixed, d) for d in config.widths], config, device, tell)
+    by_n = _measure("by length", [(n, config.d_fixed) for n in config.lengths], config, device, tell)
+    by_d = _measure("by width", [(config.n_fixed, d) for d in config.widths], config, device, tell)
     return _finding(config, by_n, by_d, device)
 
 
-def _measured(
+def _measure(
     what: str, sizes: Sequence[tuple[int, int]], config: CostConfig, device: torch.device, tell: Progress
 ) -> list[Point]:
     """Every layer at every size. Rounds go through all of them in turn, so that a busy moment hits none alone."""
     cases = [(layer, n, d) for n, d in sizes for layer in LAYERS]
     best: dict[tuple[str, int, int], float] = {}
     kept: dict[tuple[str, int, int], int] = {}
-    total = (1 + config.n_repeats) * len(cases)
-    for round_ in range(1 + config.n_repeats):
-        for i, (layer, n, d) in enumerate(cases):
-            tell(f"cost {what}", round_ * len(cases) + i, total)
-            torch.manual_seed(0)
-            forward, parameters = layer.make(d, config, device)
-            x = torch.randn(1, n, d, device=device, requires_grad=True)
-            key = layer.name, n, d
-            if round_ == 0:  # memory is the same each time; and this warms up
-                kept[key] = bytes_kept(forward, x, parameters)
-                continue
-            best[key] = min(best.get(key, float("inf")), seconds_of(forward, x, parameters))
-    tell(f"cost {what}", total, total)
+    for ((layer, n, d),) in report_batches(f"cost {what}", (1 + config.n_repeats) * cases, 1, tell):
+        torch.manual_seed(0)
+        forward, parameters = layer.make(d, config, device)
+        x = torch.randn(1, n, d, device=device, requires_grad=True)
+        key = layer.name, n, d
+        if key not in kept:  # the first round: memory is the same each time; and this warms up
+            kept[key] = count_kept_bytes(forward, x, parameters)
+        else:
+            best[key] = min(best.get(key, float("inf")), time_pass(forward, x, parameters))
     return [
         Point(layer.name, n, d, best[layer.name, n, d], kept[layer.name, n, d], layer.flops(n, d, config))
         for layer, n, d in cases
     ]
 
 
-def seconds_of(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> float:
-    """Of one forward and backward pass; short ones are made again and again, and divided."""
+def time_pass(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> float:
+    """Seconds of one forward and backward pass; short ones are made again and again, and divided."""
     n_passes = 1
     while True:
         _wait(x)
@@ -170,7 +166,7 @@ def _wait(x: Tensor) -> None:
         torch.cuda.synchronize(x.device)
 
 
-def bytes_kept(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> int:
+def count_kept_bytes(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> int:
     """What a forward and backward pass needs beside its input and weights.
 
     On a GPU the highest level that was allocated. On a CPU, where none is counted, the bytes that autograd keeps from
@@ -183,24 +179,24 @@ def bytes_kept(forward: Forward, x: Tensor, parameters: Sequence[Tensor]) -> int
         before = torch.cuda.memory_allocated(x.device)
         _pass(forward, x, parameters)
         return max(1, torch.cuda.max_memory_allocated(x.device) - before)
-    own = {_place(tensor) for tensor in (x, *parameters)}
+    own = {_address(tensor) for tensor in (x, *parameters)}
     kept: dict[Any, int] = {}
     alive: list[Tensor] = []  # so that no address is used again for another tensor
 
     def keep(tensor: Tensor) -> Tensor:
         alive.append(tensor)
-        if _place(tensor) not in own:
-            kept[_place(tensor)] = tensor.untyped_storage().nbytes()
+        if _address(tensor) not in own:
+            kept[_address(tensor)] = tensor.untyped_storage().nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         y = forward(x)
     alive.append(y)
-    kept[_place(y)] = y.untyped_storage().nbytes()
+    kept[_address(y)] = y.untyped_storage().nbytes()
     return sum(kept.values())
 
 
-def _place(tensor: Tensor) -> Any:
+def _address(tensor: Tensor) -> Any:
     return tensor.untyped_storage()._cdata
 
 
@@ -221,7 +217,7 @@ def exponents(layer: str, by_n: Sequence[Point], by_d: Sequence[Point], n_larges
     ns, ds = [p for p in by_n if p.layer == layer], [p for p in by_d if p.layer == layer]
 
     def of(points: Sequence[Point], size: str, value: str) -> PowerLaw | None:
-        return power_law([getattr(p, size) for p in points], [getattr(p, value) for p in points], n_largest)
+        return fit_power_law([getattr(p, size) for p in points], [getattr(p, value) for p in points], n_largest)
 
     return Exponents(
         layer,
@@ -233,44 +229,20 @@ def exponents(layer: str, by_n: Sequence[Point], by_d: Sequence[Point], n_larges
 
 def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: torch.device) -> Finding:
     fitted = [exponents(layer.name, by_n, by_d, config.n_largest) for layer in LAYERS]
-    rows, beside = [], []
-    for layer, e in zip(LAYERS, fitted, strict=True):
-        by_length = str(layer.by_n), _fitted(e.time_by_n), _fitted(e.memory_by_n)
-        by_width = str(layer.by_d), _fitted(e.time_by_d), _fitted(e.memory_by_d)
-        rows.append((layer.name, layer.formula, *by_length, *by_width))
-        counted = _fitted(e.flops_by_n), _fitted(e.flops_by_d)
-        beside.append((layer.name, layer.formula, *counted, layer.n_sequential, layer.path))
     n, d = f"at width d = {config.d_fixed}", f"at length n = {config.n_fixed:,}"
+    time_label = "milliseconds, forward and backward"
     kept = "memory at its highest, MB" if device.type == "cuda" else "memory kept for the way back, MB"
     return Finding(
         question="What does a layer cost?",
         sentence=cost_sentence(fitted, config),
         charts=(
-            _chart("Time by length", "length n", "milliseconds, forward and backward", by_n, "n", 1e3, "seconds", n),
-            _chart("Time by width", "width d", "milliseconds, forward and backward", by_d, "d", 1e3, "seconds", d),
+            _chart("Time by length", "length n", time_label, by_n, "n", 1e3, "seconds", n),
+            _chart("Time by width", "width d", time_label, by_d, "d", 1e3, "seconds", d),
             _chart("Memory by length", "length n", kept, by_n, "n", 2**-20, "n_bytes", n + _kink(config, device)),
             _chart("Memory by width", "width d", kept, by_d, "d", 2**-20, "n_bytes", d),
         ),
-        summary=Numbers(
-            "Exponents: predicted and measured",
-            ("layer", "cost", "n^", "time", "memory", "d^", "time", "memory"),
-            tuple(rows),
-            note="Cost grows as n to the power in the first group and as d to the power in the second: what the "
-            f"lectures' table says, then what was fitted to the {config.n_largest} largest sizes, ± how far one of "
-            "them lies off the fit; none: no power law at these sizes. "
-            f"k = {config.n_kernel}, r = {config.n_window}.",
-        ),
-        tables=(
-            Numbers(
-                "The rest of the lectures' table",
-                ("layer", "cost", "FLOPs, n^", "FLOPs, d^", "steps one after the other", "longest path"),
-                tuple(beside),
-                note="Exponents of the counted operations at the same sizes; how many steps have to wait for each "
-                "other; and over how many steps two positions can be connected.",
-            ),
-            _every(by_n, "By length", n),
-            _every(by_d, "By width", d),
-        ),
+        summary=_exponent_table(fitted, config),
+        tables=(_lecture_table(fitted), _every(by_n, "By length", n), _every(by_d, "By width", d)),
         method=_method(config, device),
         numbers={
             "exponents": [asdict(e) for e in fitted],
@@ -278,20 +250,44 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
             "by_width": [vars(p) for p in by_d],
             "device": str(device),
         },
-    )  # fmt: skip
+    )
+
+
+def _exponent_table(fitted: Sequence[Exponents], config: CostConfig) -> Numbers:
+    rows = []
+    for layer, e in zip(LAYERS, fitted, strict=True):
+        by_length = str(layer.by_n), _fit_text(e.time_by_n), _fit_text(e.memory_by_n)
+        by_width = str(layer.by_d), _fit_text(e.time_by_d), _fit_text(e.memory_by_d)
+        rows.append((layer.name, layer.formula, *by_length, *by_width))
+    return Numbers(
+        "Exponents: predicted and measured",
+        ("layer", "cost", "n^", "time", "memory", "d^", "time", "memory"),
+        tuple(rows),
+        note="Cost grows as n to the power in the first group and as d to the power in the second: what the lectures' "
+        f"table says, then what was fitted to the {config.n_largest} largest sizes, ± how far one of them lies off the "
+        f"fit; none: no power law at these sizes. k = {config.n_kernel}, r = {config.n_window}.",
+    )
+
+
+def _lecture_table(fitted: Sequence[Exponents]) -> Numbers:
+    rows = tuple(
+        (layer.name, layer.formula, _fit_text(e.flops_by_n), _fit_text(e.flops_by_d), layer.n_sequential, layer.path)
+        for layer, e in zip(LAYERS, fitted, strict=True)
+    )
+    return Numbers(
+        "The rest of the lectures' table",
+        ("layer", "cost", "FLOPs, n^", "FLOPs, d^", "steps one after the other", "longest path"),
+        rows,
+        note="Exponents of the counted operations at the same sizes; how many steps have to wait for each other; and "
+        "over how many steps two positions can be connected.",
+    )
 
 
 def _chart(
     title: str, x_label: str, y_label: str, points: Sequence[Point], size: str, unit: float, value: str, note: str
 ) -> Chart:
-    lines = tuple(
-        Line(
-            layer.name,
-            i,
-            tuple((float(getattr(p, size)), unit * getattr(p, value)) for p in points if p.layer == layer.name),
-        )
-        for i, layer in enumerate(LAYERS)
-    )
+    at = [(p.layer, float(getattr(p, size)), unit * getattr(p, value)) for p in points]
+    lines = tuple(Line(layer.name, tuple((x, y) for name, x, y in at if name == layer.name)) for layer in LAYERS)
     sizes = tuple(sorted({float(getattr(p, size)) for p in points}))
     note = f"One layer, one sequence, {note}."
     return Chart(title, x_label, y_label, lines, is_x_log=True, measured_at=sizes, note=note)
@@ -304,7 +300,7 @@ def _kink(config: CostConfig, device: torch.device) -> str:
     return f". Up to {MAX_T} tokens the fused path keeps half of the weights, because that is faster on a CPU"
 
 
-def _fitted(law: PowerLaw | None) -> str:
+def _fit_text(law: PowerLaw | None) -> str:
     return "none" if law is None else str(law)
 
 
@@ -314,7 +310,12 @@ def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
     rows = []
     for layer in LAYERS:
         cells = [next(p for p in points if p.layer == layer.name and (p.n, p.d) == size) for size in sizes]
-        rows.append((layer.name, *(f"{short(1e3 * p.seconds)} ms, {short(p.n_bytes / 2**20)} MB" for p in cells)))
+        rows.append(
+            (
+                layer.name,
+                *(f"{to_text(1e3 * p.seconds)} ms, {to_text(p.n_bytes / 2**20)} MB" for p in cells),
+            )
+        )
     return Numbers(title, columns, tuple(rows), note=f"One sequence, {note}.")
 
 
@@ -326,9 +327,9 @@ def cost_sentence(fitted: Sequence[Exponents], config: CostConfig) -> str:
               for kind, key in (("plain", "attention"), ("fused", "fused"))}  # fmt: skip
     text = []
     if any(times.values()):
-        text.append("time grew as " + listed([f"{layer} {power}" for layer, power in times.items() if power]))
+        text.append("time grew as " + join_words([f"{layer} {power}" for layer, power in times.items() if power]))
     if any(memory.values()):
-        text.append("memory with n as " + listed([f"{p[0]} in {kind}" for kind, p in memory.items() if p]))
+        text.append("memory with n as " + join_words([f"{p[0]} in {kind}" for kind, p in memory.items() if p]))
     uneven = [
         f"the time of {e.layer} with {size}"
         for e in fitted
@@ -339,7 +340,7 @@ def cost_sentence(fitted: Sequence[Exponents], config: CostConfig) -> str:
     if len(uneven) == 2 * len(fitted) + len(memory):
         text.append("neither time nor memory followed a power law")
     elif uneven:
-        text.append(f"no power law fits {listed(uneven)}")
+        text.append(f"no power law fits {join_words(uneven)}")
     sizes = f"With n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
     return f"{sizes}, {'; '.join(text)}."
 
@@ -367,7 +368,7 @@ def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], 
         ("Time", f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns"),
         ("Memory", memory),
         ("Fit", f"least squares in log-log over the {config.n_largest} largest sizes, three or more; no exponent is "
-                f"told where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls"),
+                f"given where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls"),
         ("FLOPs", "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
                   "twice as many scores and hide half)"),
     )  # fmt: skip

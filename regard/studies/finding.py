@@ -12,18 +12,25 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart. `band` holds (x, low, high); `colour` is a place in the palette, one for each model."""
+    """One line of a chart. `band` holds (x, low, high); `of` names the model whose colour it has, if not its own."""
 
     name: str
-    colour: int
     points: tuple[tuple[float, float], ...]
     band: tuple[tuple[float, float, float], ...] = ()
     dash: str = ""
+    of: str | None = None
+
+    @property
+    def model(self) -> str:
+        return self.of or self.name
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure. `y_limits` None: as the lines need; `measured_at`: where few x were measured, marked one by one."""
+    """One figure. `measured_at`: where few x were measured, marked one by one.
+
+    `y_limits` None: as the lines need. Charts of a finding that label an axis alike share its limits.
+    """
 
     title: str
     x_label: str

@@ -1,4 +1,4 @@
-"""What is read off a curve: exponents, half-lives, reach, and how sure a share is."""
+"""What is read off a curve: exponents, half-lives, reach, how sure a share is; and how numbers are written."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MIN_FALL = 2.0  # a curve falls if its fit does by this factor, from the nearest
 MIN_R2 = 0.7  # ... and by the same factor at every step if the fit explains this share of its variance
 
 
-def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+def fit_slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     """The least-squares slope of y over x.
 
-    >>> slope([1, 2, 3], [5, 7, 9])
+    >>> fit_slope([1, 2, 3], [5, 7, 9])
     2.0
     """
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -34,19 +34,19 @@ class PowerLaw:
         return f"{self.exponent:.2f}" + (f" ±{100 * self.off:.0f}%" if self.off >= 0.005 else "")
 
 
-def power_law(sizes: Sequence[float], values: Sequence[float], n_largest: int | None = None) -> PowerLaw | None:
+def fit_power_law(sizes: Sequence[float], values: Sequence[float], n_largest: int | None = None) -> PowerLaw | None:
     """The line in log-log over the `n_largest` sizes; None where the points lie on none, are too few or fall.
 
-    >>> print(power_law([1, 10, 100], [7, 700, 70_000]), "/", power_law([1, 2, 4], [1, 2.2, 4]))
+    >>> print(fit_power_law([1, 10, 100], [7, 700, 70_000]), "/", fit_power_law([1, 2, 4], [1, 2.2, 4]))
     2.00 / 1.00 ±7%
-    >>> power_law([1, 2, 4], [0.22, 0.69, 0.25]) is None, power_law([1, 2], [1, 2]) is None
+    >>> fit_power_law([1, 2, 4], [0.22, 0.69, 0.25]) is None, fit_power_law([1, 2], [1, 2]) is None
     (True, True)
     """
     pairs = sorted(zip(sizes, values, strict=True))[-(n_largest or len(sizes)) :]
     if len(pairs) < MIN_POINTS:
         return None
     xs, ys = [math.log(size) for size, _ in pairs], [math.log(value) for _, value in pairs]
-    p = slope(xs, ys)
+    p = fit_slope(xs, ys)
     level = sum(ys) / len(ys) - p * sum(xs) / len(xs)
     off = math.expm1(max(abs(y - level - p * x) for x, y in zip(xs, ys, strict=True)))
     falls = p * (xs[-1] - xs[0]) < -math.log1p(MAX_OFF)  # no cost falls with size: the clock saw something else
@@ -62,23 +62,23 @@ class Fall:
 
     def __str__(self) -> str:
         if self.half_life is not None:
-            return f"{short(self.half_life)} steps"
+            return f"{to_text(self.half_life)} steps"
         return "falls unevenly" if self.falls else "does not fall"
 
 
-def fall_of(distances: Sequence[float], values: Sequence[float]) -> Fall:
+def fit_fall(distances: Sequence[float], values: Sequence[float]) -> Fall:
     """value = c 2^(-distance/half_life), fitted to log2 of the values; zeros are left out.
 
-    >>> print(fall_of([0, 1, 2, 3], [8, 4, 2, 1]))
+    >>> print(fit_fall([0, 1, 2, 3], [8, 4, 2, 1]))
     1.0 steps
-    >>> print(fall_of([5, 20, 60], [4.9, 0.96, 7.7]), "/", fall_of([1, 2, 3, 4, 5, 6, 7, 8], [64, 2, 1, 1, 1, 1, 1, 1]))
+    >>> print(fit_fall([5, 20, 60], [4.9, 0.96, 7.7]), "/", fit_fall(range(1, 9), [64, 2, 1, 1, 1, 1, 1, 1]))
     does not fall / falls unevenly
     """
     seen = [(d, math.log2(v)) for d, v in zip(distances, values, strict=True) if v > 0]
     if len(seen) < 2:
         return Fall(False, None)
     xs, ys = [d for d, _ in seen], [y for _, y in seen]
-    rate = slope(xs, ys)
+    rate = fit_slope(xs, ys)
     if -rate * (max(xs) - min(xs)) < math.log2(MIN_FALL):
         return Fall(False, None)
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -86,10 +86,10 @@ def fall_of(distances: Sequence[float], values: Sequence[float]) -> Fall:
     return Fall(True, -1 / rate if explained >= MIN_R2 else None)
 
 
-def reach(distances: Sequence[int], effects: Sequence[float], threshold: float) -> int | None:
+def find_reach(distances: Sequence[int], effects: Sequence[float], threshold: float) -> int | None:
     """The farthest distance whose effect is at least `threshold` times the nearest one's; None: there is no effect.
 
-    >>> reach([1, 2, 3, 4], [2.0, 0.5, 0.02, 0.001], threshold=0.01)
+    >>> find_reach([1, 2, 3, 4], [2.0, 0.5, 0.02, 0.001], threshold=0.01)
     3
     """
     if effects[0] <= 0:
@@ -97,10 +97,10 @@ def reach(distances: Sequence[int], effects: Sequence[float], threshold: float) 
     return max(d for d, e in zip(distances, effects, strict=True) if e >= threshold * effects[0])
 
 
-def wilson(n_right: int, n: int) -> tuple[float, float]:
+def wilson_interval(n_right: int, n: int) -> tuple[float, float]:
     """The 95% interval of a share (Wilson 1927): where it can lie, also when all or none were right.
 
-    >>> [round(x, 3) for x in wilson(50, 100)], [round(x, 3) for x in wilson(100, 100)]
+    >>> [round(x, 3) for x in wilson_interval(50, 100)], [round(x, 3) for x in wilson_interval(100, 100)]
     ([0.404, 0.596], [0.963, 1.0])
     """
     z = 1.959964
@@ -110,10 +110,10 @@ def wilson(n_right: int, n: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def short(value: float | None) -> str:
-    """A number for a table or a sentence: two digits that count, and no run of zeros.
+def to_text(value: float | None) -> str:
+    """Write a number for a table or a sentence: two digits that count, and no run of zeros.
 
-    >>> [short(v) for v in (0.0, 0.000127, 0.0483, 0.5, 3.14, 20.6, 1234.5, None)]
+    >>> [to_text(v) for v in (0.0, 0.000127, 0.0483, 0.5, 3.14, 20.6, 1234.5, None)]
     ['0', '1.3e-4', '0.048', '0.50', '3.1', '21', '1,234', '–']
     """
     if value is None:
@@ -131,19 +131,19 @@ def short(value: float | None) -> str:
     return f"{value:.2g}" if size < 0.0995 else f"{value:.1f}" if size >= 0.995 else f"{value:.2f}"
 
 
-def tick_text(value: float) -> str:
-    """A round number beside an axis.
+def format_tick(value: float) -> str:
+    """Write a round number beside an axis.
 
-    >>> [tick_text(v) for v in (1.0, 0.1, 0.001, 1e-4, 300.0)]
+    >>> [format_tick(v) for v in (1.0, 0.1, 0.001, 1e-4, 300.0)]
     ['1', '0.1', '0.001', '1e-4', '300']
     """
-    return f"{value:g}" if 1e-3 <= abs(value) < 1e6 else short(value).replace(".0e", "e")
+    return f"{value:g}" if 1e-3 <= abs(value) < 1e6 else to_text(value).replace(".0e", "e")
 
 
-def listed(parts: Sequence[str]) -> str:
-    """Several things in a sentence.
+def join_words(parts: Sequence[str]) -> str:
+    """Write several things in a sentence.
 
-    >>> listed(["a", "b", "c"])
+    >>> join_words(["a", "b", "c"])
     'a, b and c'
     """
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]

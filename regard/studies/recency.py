@@ -4,17 +4,17 @@ In a text w_1 ... w_T the word k places back is replaced by another, drawn from 
 
     effect_k = mean over texts of KL(P(· | w_1 ... w_T) ‖ P(· | w_1 ... w' ... w_T))   in nats
 
-and the share of texts whose likeliest next word is another one. k = 1 is the last word read. It asks nothing of a model
-but its predictions, so counts and networks stand on one axis (after Khandelwal et al. 2018, "Sharp nearby, fuzzy far
-away", who permute and drop words of an LSTM's context).
+and the share of texts whose most probable next word is another one. k = 1 is the last word read. It asks nothing of a
+model but its predictions, so counts and networks stand on one axis (after Khandelwal et al. 2018, "Sharp nearby, fuzzy
+far away", who permute and drop words of an LSTM's context).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,15 +26,12 @@ from regard.errors import RegardError
 from regard.models.next_token import NextToken
 from regard.models.pointer import UNK, PointerModel
 from regard.models.table import model_entry
-from regard.run import Run
-from regard.studies.brief import DATA, N_BATCH, RATE, VOCAB_SIZE, Subject, brief_runs, check_length, subjects
+from regard.studies import brief
 from regard.studies.config import N_HEADS, RecencyConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import listed, reach, short
-from regard.studies.small import small
-
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
+from regard.studies.fits import find_reach, join_words, to_text
+from regard.tasks.language_model import LanguageModelRun
+from regard.text.learning import Progress
 
 AT_ONCE = 50  # texts read side by side
 # Nats that rounding alone can make. KL is about δ²/2 for a change of δ in the logits, and float32 rounds these by some
@@ -57,7 +54,7 @@ class Effects:
     """Whether words that the model can only copy were counted as <unk>."""
 
     @property
-    def told(self) -> tuple[float, ...]:
+    def nats_above_rounding(self) -> tuple[float, ...]:
         """The nats with zero in the place of what rounding alone could have made."""
         return tuple(n if n >= ROUNDING else 0.0 for n in self.nats)
 
@@ -69,28 +66,11 @@ class Effects:
         return None if is_faded or not seen or seen[-1] == self.distances[-1] else seen[-1]
 
     def reach(self, threshold: float) -> int | None:
-        return reach(self.distances, self.told, threshold)
+        return find_reach(self.distances, self.nats_above_rounding, threshold)
 
 
-def study_recency(config: RecencyConfig, runs: Sequence[Run], tell: Progress) -> Finding:
+def measure(config: RecencyConfig, runs: Sequence[LanguageModelRun], tell: Progress) -> Finding:
     """Briefly trained models of every generation; or the user's own runs, as they are."""
-    if runs:
-        found = [_effects(subject, config, tell) for subject in subjects(runs, config.data)]
-        return _finding(config, found, [f"{run.folder} ({run.config.model_name})" for run in runs])
-    settings = {name: _small(name, config) for name in config.models}
-    with brief_runs(
-        settings,
-        data=config.data or DATA,
-        n_steps=config.n_steps,
-        n_context=config.max_distance,
-        seed=config.seed,
-        tell=tell,
-    ) as trained:
-        found = [_effects(subject, config, tell) for subject in subjects(trained, None, list(config.models))]
-    return _finding(config, found, [])
-
-
-def _small(name: str, config: RecencyConfig) -> dict[str, Any]:
     wanted = {
         "d_model": config.d_model,
         "d_hidden": 2 * config.d_model,
@@ -100,13 +80,18 @@ def _small(name: str, config: RecencyConfig) -> dict[str, Any]:
         "order": N_ORDER,
         "n_window": N_WINDOW,
     }
-    return small(name, wanted)
+    models = {} if runs else {name: brief.choose_settings(name, wanted) for name in config.models}
+    with brief.subjects_of(
+        runs, models, data=config.data, n_steps=config.n_steps, n_context=config.max_distance, seed=config.seed,
+        tell=tell,
+    ) as subjects:  # fmt: skip
+        return _finding(config, [_effects(subject, config, tell) for subject in subjects], runs)
 
 
-def spread(farthest: int) -> tuple[int, ...]:
+def choose_distances(farthest: int) -> tuple[int, ...]:
     """Distances to look at: each of the first eight, then ever sparser, the farthest last.
 
-    >>> spread(30)
+    >>> choose_distances(30)
     (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 30)
     """
     distances, step = list(range(1, min(8, farthest) + 1)), 2
@@ -117,32 +102,25 @@ def spread(farthest: int) -> tuple[int, ...]:
     return (*distances, farthest) if distances[-1] < farthest else tuple(distances)
 
 
-def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects:
+def _effects(subject: brief.Subject, config: RecencyConfig, tell: Progress) -> Effects:
     model = subject.run.next_token
     limit = model.max_context
     # One of the tokens it sees is the start; where it sees one alone, that is the last word.
     T = config.max_distance if limit is None else max(1, min(config.max_distance, limit - 1))
-    check_length(subject, max(T, 2))
     draws = np.random.default_rng(config.seed)
-    starts = draws.integers(0, len(subject.text) - T + 1, config.n_texts)
-    texts = np.stack([subject.text[s : s + T] for s in starts.tolist()])  # (W, T)
-    others = _others(texts, subject.text.tokens, draws)
-    distances = spread(T)
-    n_known = _n_known(subject.run)
+    texts = brief.draw_stretches(subject, T, config.n_texts, draws)  # (W, T)
+    others = _draw_others(texts, subject.text.tokens, draws)
+    distances, n_known = choose_distances(T), _n_known(subject.run)
     nats, changed = [], []
-    what = f"replacing words for {subject.name}"
     with _without_tf32():
-        for at in range(0, len(texts), AT_ONCE):
-            tell(what, at, len(texts))
-            part = slice(at, at + AT_ONCE)
-            kl, top = replaced(model, texts[part], others[part], distances, n_known)
+        for part in brief.report_batches(f"replacing words for {subject.name}", range(len(texts)), AT_ONCE, tell):
+            kl, top = measure_replacements(model, texts[part], others[part], distances, n_known)
             nats.append(kl)
             changed.append(top)
-    tell(what, len(texts), len(texts))
     means = torch.cat(nats).mean(dim=0)  # (distances)
     if not bool(torch.isfinite(means).all()):
         raise RegardError(
-            f"'{subject.name}' gives some words no probability at all, so the change cannot be told in nats. "
+            f"'{subject.name}' gives some words no probability at all, so the change cannot be measured in nats. "
             "Use a smoothed model: model.smoothing=kneser-ney."
         )
     shares = torch.cat(changed).double().mean(dim=0)
@@ -152,7 +130,7 @@ def _effects(subject: Subject, config: RecencyConfig, tell: Progress) -> Effects
 
 @contextmanager
 def _without_tf32() -> Iterator[None]:
-    """cuDNN's recurrent kernels round products to 10 bits unless told not to, and that would look like an effect."""
+    """cuDNN's recurrent kernels round products to 10 bits by default, and that would look like an effect."""
     was_allowed = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:
@@ -161,13 +139,13 @@ def _without_tf32() -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = was_allowed
 
 
-def _n_known(run: Run) -> int | None:
+def _n_known(run: LanguageModelRun) -> int | None:
     """How many words the model knows, where it knows fewer than its tokenizer and copies the others."""
     model = run.model
     return model.n_vocab if isinstance(model, PointerModel) and model.n_vocab < model.vocab_size else None
 
 
-def _others(texts: NDArray[np.int64], pool: NDArray[Any], draws: np.random.Generator) -> NDArray[np.int64]:
+def _draw_others(texts: NDArray[np.int64], pool: NDArray[Any], draws: np.random.Generator) -> NDArray[np.int64]:
     """For every token another one, drawn as often as it occurs in the text."""
     others = pool[draws.integers(0, len(pool), texts.shape)].astype(np.int64)
     for _ in range(100):
@@ -179,24 +157,24 @@ def _others(texts: NDArray[np.int64], pool: NDArray[Any], draws: np.random.Gener
 
 
 @torch.inference_mode()
-def replaced(
+def measure_replacements(
     model: NextToken,
     texts: NDArray[np.int64],
     others: NDArray[np.int64],
     distances: Sequence[int],
     n_known: int | None = None,
 ) -> tuple[Float[Tensor, "W K"], Tensor]:
-    """KL in nats, and whether the likeliest word changed, for every text and distance.
+    """KL in nats, and whether the most probable word changed, for every text and distance.
 
     Whole batches are compared row by row: a row that reads the same words goes through the same arithmetic, so that
-    what a model cannot see changes exactly nothing. Words from `n_known` on count as <unk> (see `folded`).
+    what a model cannot see changes exactly nothing. Words from `n_known` on count as <unk> (see `fold_copied_words`).
     """
-    before = folded(_log_probs(model, torch.from_numpy(texts)), n_known)
+    before = fold_copied_words(_log_probs(model, torch.from_numpy(texts)), n_known)
     nats, changed = [], []
     for k in distances:
         other = texts.copy()
         other[:, -k] = others[:, -k]
-        after = folded(_log_probs(model, torch.from_numpy(other)), n_known)
+        after = fold_copied_words(_log_probs(model, torch.from_numpy(other)), n_known)
         nats.append(divergence(before, after))
         changed.append(before.argmax(dim=-1) != after.argmax(dim=-1))
     return torch.stack(nats, dim=1), torch.stack(changed, dim=1)
@@ -208,7 +186,7 @@ def _log_probs(model: NextToken, texts: Int[Tensor, "W T"]) -> Float[Tensor, "W 
     return log_probs.double().log_softmax(dim=-1).cpu()
 
 
-def folded(log_probs: Float[Tensor, "W V"], n_known: int | None) -> Float[Tensor, "W U"]:
+def fold_copied_words(log_probs: Float[Tensor, "W V"], n_known: int | None) -> Float[Tensor, "W U"]:
     """With all words from `n_known` on counted as <unk>: one that can only be copied has no probability at all where it
     was not read, and its KL would be infinite.
     """
@@ -225,46 +203,32 @@ def divergence(p: Float[Tensor, "W V"], q: Float[Tensor, "W V"]) -> Float[Tensor
     return terms.sum(dim=-1).clamp_min(0.0)
 
 
-def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) -> Finding:
+def _finding(config: RecencyConfig, found: list[Effects], runs: Sequence[LanguageModelRun]) -> Finding:
     percent = f"{100 * config.threshold:g}%"
-    kl = tuple(Line(e.model, i, _until_gone(e.distances, e.told)) for i, e in enumerate(found))
-    top = tuple(
-        Line(e.model, i, tuple((float(d), 100 * s) for d, s in zip(e.distances, e.top_changed, strict=True)))
-        for i, e in enumerate(found)
-    )
     shown = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= max(e.distances[-1] for e in found)]
     rows = []
     for e in found:
         by_distance = dict(zip(e.distances, e.nats, strict=True))
         farthest = e.reach(config.threshold)
-        is_end = farthest == e.distances[-1]
-        rows.append((
-            e.model, *(_cell(by_distance.get(k)) for k in shown),
-            "–" if farthest is None else f"{farthest}{' or more' if is_end else ''}",
-        ))  # fmt: skip
+        until = "–" if farthest is None else f"{farthest}{' or more' if farthest == e.distances[-1] else ''}"
+        rows.append((e.model, *(_cell(by_distance.get(k)) for k in shown), until))
     return Finding(
         question="How far back can a word be and still change the prediction?",
         sentence=recency_sentence(found, config.threshold),
-        charts=(
-            Chart(
-                "Change of the prediction", "words back", "KL divergence, nats", kl, is_x_log=True,
-                note="The prediction before and after one word, so far back, is replaced by another word of the text. "
-                f"A line that falls out of the picture is at zero, or below {ROUNDING:g} nats, where rounding alone "
-                "makes such changes.",
-            ),
-            Chart(
-                "Another likeliest word", "words back", "% of texts", top, is_x_log=True, is_y_log=False,
-                note="How often the word that the model holds for the likeliest becomes another one.",
-            ),
-        ),
+        charts=_charts(found),
         summary=Numbers(
             "Change of the prediction, in nats, by how far back the replaced word is",
             ("words back", *map(str, shown), f"{percent} until"),
             tuple(rows),
             note=f"The last column is the farthest distance with at least {percent} of the nearest word's effect.",
         ),
-        notes=_notes(config, found),
-        method=_method(config, found, folders),
+        notes=tuple(
+            f"{e.model} reads too few tokens at once for max_distance {config.max_distance}: "
+            f"words up to {e.distances[-1]} back were replaced."
+            for e in found
+            if e.distances[-1] < config.max_distance
+        ),
+        method=_method(config, found, runs),
         numbers={
             "threshold": config.threshold,
             "rounding": ROUNDING,
@@ -280,16 +244,27 @@ def _finding(config: RecencyConfig, found: list[Effects], folders: list[str]) ->
 
 
 def _cell(nats: float | None) -> str:
-    return f"<{ROUNDING:g}" if nats is not None and 0 < nats < ROUNDING else short(nats)
+    return f"<{ROUNDING:g}" if nats is not None and 0 < nats < ROUNDING else to_text(nats)
 
 
-def _notes(config: RecencyConfig, found: Sequence[Effects]) -> tuple[str, ...]:
-    return tuple(
-        f"{e.model} reads too few tokens at once for max_distance {config.max_distance}: "
-        f"words up to {e.distances[-1]} back were replaced."
+def _charts(found: Sequence[Effects]) -> tuple[Chart, ...]:
+    kl = tuple(Line(e.model, _until_gone(e.distances, e.nats_above_rounding)) for e in found)
+    top = tuple(
+        Line(e.model, tuple((float(d), 100 * s) for d, s in zip(e.distances, e.top_changed, strict=True)))
         for e in found
-        if e.distances[-1] < config.max_distance
     )
+    return (
+        Chart(
+            "Change of the prediction", "words back", "KL divergence, nats", kl, is_x_log=True,
+            note="The prediction before and after one word, so far back, is replaced by another word of the text. "
+            f"A line that falls out of the picture is at zero, or below {ROUNDING:g} nats, where rounding alone "
+            "makes such changes.",
+        ),
+        Chart(
+            "Another most probable word", "words back", "% of texts", top, is_x_log=True, is_y_log=False,
+            note="How often the word with the highest probability becomes another one.",
+        ),
+    )  # fmt: skip
 
 
 def _until_gone(distances: Sequence[int], nats: Sequence[float]) -> tuple[tuple[float, float], ...]:
@@ -313,20 +288,17 @@ def recency_sentence(found: Sequence[Effects], threshold: float) -> str:
         if e.sight is not None:
             blind.append(f"{e.model} sees nothing beyond {e.sight}")
     kept = f"A replaced word keeps at least {100 * threshold:g}% of the last word's effect"
-    text = f"{kept} up to distance {listed(parts)}" + (f"; {listed(blind)}" if blind else "")
-    return text + (f"; {listed(deaf)} heeds no word at all." if deaf else ".")
+    text = f"{kept} up to distance {join_words(parts)}" + (f"; {join_words(blind)}" if blind else "")
+    return text + (f"; {join_words(deaf)} heeds no word at all." if deaf else ".")
 
 
-def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    text = config.data or ("each run's own held-out text" if folders else f"{DATA}, its test part")
-    models = (
-        f"your runs: {', '.join(folders)}; distances are in tokens of each run's own tokenizer"
-        if folders
-        else _made(config)
-    )
+def _method(
+    config: RecencyConfig, found: Sequence[Effects], runs: Sequence[LanguageModelRun]
+) -> tuple[tuple[str, str], ...]:
+    given = f"{brief.describe_runs(runs)}; distances are in tokens of each run's own tokenizer"
     return (
-        ("Models", models),
-        ("Text", f"{text}; {found[0].n_texts} stretches drawn at random"),
+        ("Models", given if runs else _made(config)),
+        ("Text", f"{brief.describe_text(config.data, bool(runs))}; {found[0].n_texts} stretches drawn at random"),
         (
             "Effect",
             "KL(prediction with the true word ‖ prediction with the other), mean over stretches. The other word is "
@@ -341,20 +313,13 @@ def _method(config: RecencyConfig, found: Sequence[Effects], folders: Sequence[s
 
 def _made(config: RecencyConfig) -> str:
     """The models that the study makes, and how."""
-    sizes = {"ngram": f"order {N_ORDER}: it sees {N_ORDER - 1} words", "window": f"{N_WINDOW} words"}
-    counted = [name for name in config.models if model_entry(name).kind == "count"]
-    trained = [name for name in config.models if name not in counted]
-    parts = []
-    if counted:
-        parts.append(f"{listed([_sized(name, sizes) for name in counted])}, counted on the whole training text")
+    sizes = {"ngram": f" (order {N_ORDER}: it sees {N_ORDER - 1} words)", "window": f" ({N_WINDOW} words)"}
+    counted = [name + sizes.get(name, "") for name in config.models if model_entry(name).is_counted]
+    trained = [name + sizes.get(name, "") for name in config.models if not model_entry(name).is_counted]
+    parts = [f"{join_words(counted)}, counted on the whole training text"] if counted else []
     if trained:
         parts.append(
-            f"{listed([_sized(name, sizes) for name in trained])}, of width {config.d_model}, trained for "
-            f"{config.n_steps:,} updates of {N_BATCH} x {config.max_distance} tokens by `regard train`, learning rate "
-            f"{RATE:g}"
+            f"{join_words(trained)}, of width {config.d_model}, trained for {config.n_steps:,} updates of "
+            f"{brief.N_BATCH} x {config.max_distance} tokens by `regard train`, learning rate {brief.RATE:g}"
         )
-    return f"{'; '.join(parts)}; a word is one of {VOCAB_SIZE} tokens of BPE"
-
-
-def _sized(name: str, sizes: Mapping[str, str]) -> str:
-    return f"{name} ({sizes[name]})" if name in sizes else name
+    return f"{'; '.join(parts)}; a word is one of {brief.VOCAB_SIZE} tokens of BPE"

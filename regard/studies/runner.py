@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from regard.comparison.machine import hardware, versions
 from regard.config import with_settings
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
-from regard.pair_run import PairRun, load_pair_run
-from regard.run import Run, load
+from regard.run.engine import load
 from regard.studies.finding import Study
-from regard.studies.fits import listed
+from regard.studies.fits import join_words
 from regard.studies.table import STUDIES, study_config, study_entry
+from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.translation import TranslationRun
+from regard.training.machine import hardware, versions
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -41,7 +42,7 @@ def run_study(
     if runs:
         _check_runs(name, runs, given)
     _check_place(out, name)
-    loaded = [(load_pair_run if entry.reads == "pairs" else load)(run) for run in runs]
+    loaded = [load(run, kind=TranslationRun if entry.reads == "pairs" else LanguageModelRun) for run in runs]
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
@@ -66,7 +67,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
     """Refuse runs where a study takes none, one run twice, and settings of models that would not be made."""
     making = study_entry(name).making
     if making is None:
-        takers = listed([key for key, entry in STUDIES.items() if entry.takes_runs])
+        takers = join_words([key for key, entry in STUDIES.items() if entry.takes_runs])
         raise RegardError(
             f"The study '{name}' makes its own models and takes no --run; {takers} do. "
             "To score a run, ask `regard eval RUN`."
@@ -84,8 +85,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
 
 
 def _write(study: Study, out: Path) -> None:
-    from regard.studies.page import render_study
-    from regard.studies.picture import write_picture
+    from regard.report.study import render_study, write_picture  # here: studies that fail need no matplotlib
 
     page = render_study(study).encode("utf-8")
     write_atomically(out / "numbers.json", study.to_json())
@@ -115,7 +115,7 @@ def _study_in(out: Path) -> str | None:
     return found.get("study") if isinstance(found, dict) else None
 
 
-def _command(name: str, runs: Sequence[Run | PairRun], settings: Sequence[str], out: Path) -> str:
+def _command(name: str, runs: Sequence[Any], settings: Sequence[str], out: Path) -> str:
     words = ["regard", "study", name]
     for run in runs:
         words += ["--run", str(run.folder)]

@@ -8,7 +8,7 @@ A tag before the source, such as <2fr>, says which language is wanted; encoder, 
     supervised   A -> C, with another model that was taught A -> C too
 
 What goes wrong in the first is often the language: the text is in B, which is what followed every A in training. So
-next to BLEU the language of every translation is told.
+next to BLEU the page says in which language each translation is.
 """
 
 from __future__ import annotations
@@ -17,35 +17,33 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.config import read_yaml
 from regard.decode.config import BeamConfig
-from regard.pair_run import PairRun
 from regard.score.bootstrap import PairedBootstrap, paired_bootstrap
 from regard.score.language import LanguageGuesser
 from regard.score.translation import bleu
-from regard.studies.brief_pairs import brief_pair_run, write_grammar
+from regard.studies import brief
 from regard.studies.config import ZeroShotConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.three_languages import (
     Direction,
     Texts,
-    n_lines,
+    count_lines,
+    list_tagged_files,
     read_texts,
     tag_of,
-    tagged_parts,
     taught_directions,
     write_parts,
 )
+from regard.tasks.translation import TranslationRun
+from regard.text.learning import Progress
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.weights import load_weights, read_tensors
 
-if TYPE_CHECKING:
-    from regard.text.learning import Progress
-
 WAYS = ("zero-shot", "pivot", "supervised")
-VOCAB_SIZE, MAX_TOKENS, RATE = 2000, 1024, 5e-3  # of the small models: BPE, tokens an update, learning rate
+VOCAB_SIZE = 2000  # of the small models
 N_VALID = 100  # sentences of the grammar for the one score that training asks for
 N_GUESSED = 20_000  # sentences from which a language's trigrams are counted, at most
 N_EXAMPLES = 4
@@ -80,13 +78,18 @@ class Found:
         return max((way for way in self.ways if way.name == name), key=lambda way: way.step)
 
 
-def study_zero_shot(config: ZeroShotConfig, tell: Progress) -> Finding:
-    given = _small(config) if config.recipe is None else _recipe(Path(config.recipe))
+def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+    """Train a model that never saw a pair of the first and the last language, and one that did; translate with both."""
+    given = brief.small_translator(config.d_model, VOCAB_SIZE)
+    given["model"]["tying"] = "all"
+    if config.recipe is not None:  # without what the study decides
+        decided = ("seed", "data", "train", "checkpoint")
+        given = {key: value for key, value in read_yaml(Path(config.recipe)).items() if key not in decided}
     with tempfile.TemporaryDirectory(prefix="regard-study-") as name:
         folder = Path(name)
-        data = _grammar(folder, config, tell) if config.data is None else Path(config.data)
+        data = _write_grammar(folder, config, tell) if config.data is None else Path(config.data)
         n_of = write_parts(data, folder, config)
-        n_lines(data, config.splits[2], config.languages)
+        count_lines(data, config.splits[2], config.languages)
         test = read_texts(data, config.splits[2], config.languages, config.n_test)
         guesser = LanguageGuesser.learned(read_texts(data, config.splits[0], config.languages, N_GUESSED))
         ways: list[Way] = []
@@ -94,55 +97,29 @@ def study_zero_shot(config: ZeroShotConfig, tell: Progress) -> Finding:
         directions = taught_directions(config.languages)
         a, _, c = config.languages
         for model, learned in (("zero-shot", directions), ("supervised", (*directions, (a, c)))):
-            run = _taught(config, given, folder, model, learned, tell)
+            run = _train(config, given, folder, model, learned, tell)
             asked = ("zero-shot", "pivot") if model == "zero-shot" else ("supervised",)
-            ways += _while_it_learned(config, run, asked, test, guesser, tell)
-            taught += [(model, (x, y), _bleu(translated(config, run, test[x], y), test[y])) for x, y in learned]
+            ways += _translate_at_points(config, run, asked, test, guesser, tell)
+            taught += [(model, (x, y), _bleu(translate_texts(config, run, test[x], y), test[y])) for x, y in learned]
         recognised = {language: guesser.shares(texts)[language] for language, texts in test.items()}
         return _finding(config, Found(tuple(ways), tuple(taught), recognised, test, n_of[config.splits[0]]))
 
 
-def _recipe(path: Path) -> dict[str, Any]:
-    """A recipe, without what the study decides."""
-    return {key: value for key, value in read_yaml(path).items() if key not in ("seed", "data", "train", "checkpoint")}
-
-
-def _small(config: ZeroShotConfig) -> dict[str, Any]:
-    return {
-        "tokenizer": {"kind": "bpe", "vocab_size": VOCAB_SIZE},
-        "model": {
-            "name": "seq2seq",
-            "encoder": "lstm",
-            "decoder": "lstm",
-            "attention": "mlp",
-            "d_model": config.d_model,
-            "n_layers": 1,
-            "tying": "all",
-        },
-        "teaching": {"max_tokens": MAX_TOKENS},
-        "optimizer": {"lr": RATE},
-    }
-
-
-def _grammar(folder: Path, config: ZeroShotConfig, tell: Progress) -> Path:
+def _write_grammar(folder: Path, config: ZeroShotConfig, tell: Progress) -> Path:
     assert config.n_pairs is not None, "the settings refuse it"
     written = folder / "grammar"
     written.mkdir()
     sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
-    write_grammar(written, dict(zip(config.splits, sizes, strict=True)), config.seed, tell)
+    brief.write_grammar(written, dict(zip(config.splits, sizes, strict=True)), config.seed, tell)
     return written
 
 
-def _taught(
-    config: ZeroShotConfig,
-    given: Mapping[str, Any],
-    folder: Path,
-    model: str,
-    directions: Sequence[Direction],
+def _train(
+    config: ZeroShotConfig, given: Mapping[str, Any], folder: Path, model: str, directions: Sequence[Direction],
     tell: Progress,
-) -> PairRun:
+) -> TranslationRun:  # fmt: skip
     """A model that was taught these directions, with its weights at every point kept."""
-    train, valid, _ = (tagged_parts(folder, split, directions) for split in config.splits)
+    train, valid, _ = (list_tagged_files(folder, split, directions) for split in config.splits)
     n_between = -(-config.n_steps // config.n_points)
     whole = {
         **given,
@@ -150,12 +127,12 @@ def _taught(
         "checkpoint": {"every_steps": n_between, "keep": config.n_points + 1},
     }
     what = f"training for {model}"
-    return brief_pair_run(folder / model, whole, n_steps=config.n_steps, seed=config.seed, what=what, tell=tell)
+    return brief.train_pairs(folder / model, whole, n_steps=config.n_steps, seed=config.seed, what=what, tell=tell)
 
 
-def _while_it_learned(
+def _translate_at_points(
     config: ZeroShotConfig,
-    run: PairRun,
+    run: TranslationRun,
     names: Sequence[str],
     test: Texts,
     guesser: LanguageGuesser,
@@ -164,20 +141,17 @@ def _while_it_learned(
     """Each of the ways at each point of the training; the run ends with the weights of the last."""
     a, b, c = config.languages
     ways = []
-    points = checkpoint_folders(run.folder)
-    for done, point in enumerate(points):
-        tell(f"translating: {', '.join(names)}", done, len(points))
+    for (point,) in brief.report_batches(f"translating: {', '.join(names)}", checkpoint_folders(run.folder), 1, tell):
         load_weights(run.model, read_tensors(point / "model.safetensors"))
         step = int(point.name.removeprefix("step-"))
         for name in names:
-            sources = translated(config, run, test[a], b) if name == "pivot" else test[a]
-            texts = translated(config, run, sources, c)
+            sources = translate_texts(config, run, test[a], b) if name == "pivot" else test[a]
+            texts = translate_texts(config, run, sources, c)
             ways.append(Way(name, step, tuple(texts), _bleu(texts, test[c]), guesser.shares(texts)))
-    tell(f"translating: {', '.join(names)}", len(points), len(points))
     return ways
 
 
-def translated(config: ZeroShotConfig, run: PairRun, texts: Sequence[str], language: str) -> list[str]:
+def translate_texts(config: ZeroShotConfig, run: TranslationRun, texts: Sequence[str], language: str) -> list[str]:
     """One text for each; what is longer than the model reads, as a pivot's can be, is not translated, and empty."""
     translator = run.translator(BeamConfig(beam=config.beam, max_ratio=MAX_RATIO), tag=tag_of(language))
     return [best[0].text for best in translator.lines(texts, skips_long=True)]
@@ -272,14 +246,8 @@ def _charts(config: ZeroShotConfig, found: Found) -> tuple[Chart, ...]:
     a, _, c = config.languages
     by_way = {name: sorted((w for w in found.ways if w.name == name), key=lambda w: w.step) for name in WAYS}
     steps = tuple(float(way.step) for way in by_way["zero-shot"])
-    scores = [
-        Line(name, i, tuple((float(way.step), way.bleu) for way in ways))
-        for i, (name, ways) in enumerate(by_way.items())
-    ]
-    off = [
-        Line(name, i, tuple((float(way.step), 100 * _off(way, c)) for way in ways))
-        for i, (name, ways) in enumerate(by_way.items())
-    ]
+    scores = [Line(name, tuple((float(way.step), way.bleu) for way in ways)) for name, ways in by_way.items()]
+    off = [Line(name, tuple((float(way.step), 100 * _off(way, c)) for way in ways)) for name, ways in by_way.items()]
     return (
         Chart(
             f"From {a} to {c} while the models learn", "updates", "BLEU", tuple(scores), is_y_log=False,
@@ -315,7 +283,7 @@ def _score(score: float | None) -> str:
 def _recognised_table(found: Found) -> Numbers:
     rows = tuple((language, f"{100 * share:.1f}%") for language, share in found.recognised.items())
     return Numbers(
-        "How well languages are told apart",
+        "How well languages are recognised",
         ("language", "recognised"),
         rows,
         note="Of the true test sentences in each language, those that are taken for it.",
@@ -343,8 +311,7 @@ def _method(config: ZeroShotConfig, found: Found) -> tuple[tuple[str, str], ...]
     made = (
         f"as `{config.recipe}` says"
         if config.recipe is not None
-        else f"an LSTM with attention, one layer each side, width {config.d_model}, updates of {MAX_TOKENS:,} tokens, "
-        f"learning rate {RATE:g}, {VOCAB_SIZE:,} pieces of words (BPE)"
+        else brief.describe_small_translator(config.d_model, VOCAB_SIZE)
     )
     return (
         (

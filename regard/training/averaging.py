@@ -21,7 +21,7 @@ one included (Vaswani et al. 2017 average their last checkpoints). A run that en
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +31,8 @@ from regard.training.config import TrainConfig
 N_AVERAGED = "n_averaged"  # beside the weights in a checkpoint
 
 
-def build_average(model: nn.Module, config: TrainConfig) -> WeightAverage | TriggeredAverage | LastAverage | None:
-    """The average that `train.average` asks for."""
+def build_average(model: nn.Module, config: TrainConfig) -> Average | None:
+    """Make the average that `train.average` asks for."""
     if config.average == "ema":
         return WeightAverage(model, config.average_decay)
     if config.average == "last":
@@ -45,17 +45,17 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self._weights = _learned(model)
-        self.average = _copied(self._weights)
+        self.weights = _find_learned(model)
+        self.average = _copy(self.weights)
 
     def observe(self, scores: Sequence[float]) -> None:
-        """Scores are nothing to this average: it runs from the first update on."""
+        """Scores do not matter: it runs from the first update on."""
 
     @torch.no_grad()
     def update(self, n_updates: int) -> None:
         """Take in the weights as they are after `n_updates` updates."""
         decay = min(self.decay, (1 + n_updates) / (10 + n_updates))
-        torch._foreach_lerp_(list(self.average.values()), [p.detach() for p in self._weights.values()], 1 - decay)
+        torch._foreach_lerp_(list(self.average.values()), [p.detach() for p in self.weights.values()], 1 - decay)
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything the next update of the average depends on."""
@@ -66,31 +66,27 @@ class WeightAverage:
         for name, value in self.average.items():
             value.copy_(tensors[name])
 
-    def applied(self) -> AbstractContextManager[None]:
-        """The model computes with the average inside this block, and has its own weights back after it."""
-        return _replaced(self._weights, self.average)
-
 
 class TriggeredAverage:
     """The mean of a model's parameters since the scores stopped getting better; `average` is empty until then."""
 
     def __init__(self, model: nn.Module, patience: int) -> None:
         self.patience = patience
-        self._weights = _learned(model)
+        self.weights = _find_learned(model)
         self.average: dict[str, Tensor] = {}
         self.n_averaged = 0
 
     def observe(self, scores: Sequence[float]) -> None:
         """Begin, if the newest of all scores so far, the last one, says so and nothing has begun yet."""
         if not self.average and is_triggered(scores, self.patience):
-            self.average, self.n_averaged = _copied(self._weights), 1
+            self.average, self.n_averaged = _copy(self.weights), 1
 
     @torch.no_grad()
     def update(self, n_updates: int) -> None:
         """Take in the weights as they are now: a' = a + (w - a) / n, where w is the n-th of the mean."""
         if self.average:
             self.n_averaged += 1
-            weights = [p.detach() for p in self._weights.values()]
+            weights = [p.detach() for p in self.weights.values()]
             torch._foreach_lerp_(list(self.average.values()), weights, 1 / self.n_averaged)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -101,14 +97,10 @@ class TriggeredAverage:
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         self.average, self.n_averaged = {}, 0
         if tensors:
-            self.average = _copied(self._weights)
+            self.average = _copy(self.weights)
             self.n_averaged = int(tensors[N_AVERAGED])
             for name, value in self.average.items():
                 value.copy_(tensors[name])
-
-    def applied(self) -> AbstractContextManager[None]:
-        """The model computes with the average inside this block, where there is one already."""
-        return _replaced(self._weights, self.average)
 
 
 class LastAverage:
@@ -116,21 +108,21 @@ class LastAverage:
 
     def __init__(self, model: nn.Module, n: int, every: int) -> None:
         self.n, self.every = n, every
-        self._weights = _learned(model)
+        self.weights = _find_learned(model)
         self._kept: list[dict[str, Tensor]] = []  # the oldest first
         self.average: dict[str, Tensor] = {}
 
     def observe(self, scores: Sequence[float]) -> None:
-        """Scores are nothing to this average."""
+        """Scores do not matter."""
 
     def update(self, n_updates: int) -> None:
         """Keep the weights as they are now, if their turn has come."""
         if n_updates % self.every == 0:
-            self._kept = [*self._kept[1 - self.n :], _copied(self._weights)] if self.n > 1 else [_copied(self._weights)]
+            self._kept = [*self._kept[1 - self.n :], _copy(self.weights)] if self.n > 1 else [_copy(self.weights)]
             self._take_mean()
 
     def _take_mean(self) -> None:
-        names = self._weights if self._kept else ()
+        names = self.weights if self._kept else ()
         self.average = {name: torch.stack([kept[name] for kept in self._kept]).mean(dim=0) for name in names}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -139,13 +131,12 @@ class LastAverage:
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         numbers = sorted({int(key.partition("/")[0]) for key in tensors})
-        like = self._weights
+        like = self.weights
         self._kept = [{name: tensors[f"{i}/{name}"].to(p.device).clone() for name, p in like.items()} for i in numbers]
         self._take_mean()
 
-    def applied(self) -> AbstractContextManager[None]:
-        """The model computes with the average inside this block, where there is one already."""
-        return _replaced(self._weights, self.average)
+
+Average = WeightAverage | TriggeredAverage | LastAverage
 
 
 def is_triggered(scores: Sequence[float], patience: int) -> bool:
@@ -158,17 +149,19 @@ def is_triggered(scores: Sequence[float], patience: int) -> bool:
     return len(older) > 0 and scores[-1] > min(older)
 
 
-def _learned(model: nn.Module) -> dict[str, nn.Parameter]:
+def _find_learned(model: nn.Module) -> dict[str, nn.Parameter]:
     """What is frozen is its own average, and a mean of it could be off by a rounding."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
-def _copied(weights: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
+def _copy(weights: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
     return {name: p.detach().clone() for name, p in weights.items()}
 
 
 @contextmanager
-def _replaced(weights: Mapping[str, nn.Parameter], others: Mapping[str, Tensor]) -> Iterator[None]:
+def use_average(average: Average | None) -> Iterator[None]:
+    """Inside this block the model computes with the average, where there is one already; after it, as before."""
+    weights, others = ({}, {}) if average is None else (average.weights, average.average)
     raw = {name: weights[name].detach().clone() for name in others}
     _put(weights, others)
     try:

@@ -92,13 +92,25 @@ def latest_checkpoint(run_folder: Path) -> Path | None:
     return folders[-1] if folders else None
 
 
+def load_state(folder: Path) -> TrainState:
+    """Read the counters of a checkpoint, with every file checked to be whole."""
+    return _load_json(folder)[0]
+
+
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint, with every file checked to be whole."""
+    state, shape, started_with = _load_json(folder)
+    tensors = {name: read_tensors(folder / f"{name}.safetensors") for name in TENSORS}
+    return Checkpoint(state, tensors, shape, started_with)
+
+
+def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
+    """Counters, the shape of the carried state, and what the run was started with."""
     try:
         written = json.loads((folder / "state.json").read_text())
         version, sizes = written["format"], written["sizes"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(folder, f"state.json cannot be read ({error})") from None
+        raise _damage_error(folder, f"state.json cannot be read ({error})") from None
     if version != FORMAT:
         raise RegardError(
             f"{folder} was written in format {version} and this version of Regard reads format {FORMAT}. "
@@ -107,24 +119,22 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     for name, size in sizes.items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
-            raise _damaged(
-                folder, f"{name} should have {size} bytes and " + ("is missing" if found is None else f"has {found}")
-            )
+            there = "is missing" if found is None else f"has {found}"
+            raise _damage_error(folder, f"{name} should have {size} bytes and {there}")
     try:
-        state = TrainState.from_dict(written["state"])
-        shape, started_with = written["carried_shape"], written["started_with"]
+        return TrainState.from_dict(written["state"]), written["carried_shape"], written["started_with"]
     except (KeyError, TypeError) as error:
-        raise _damaged(folder, f"state.json does not hold a state ({error})") from None
-    tensors = {name: read_tensors(folder / f"{name}.safetensors") for name in TENSORS}
-    return Checkpoint(state, tensors, shape, started_with)
+        raise _damage_error(folder, f"state.json does not hold a state ({error})") from None
 
 
 def restore_best(run_folder: Path, folder: Path) -> None:
     """Put the run's `model.safetensors` back to what it was when the checkpoint in `folder` was written."""
-    if (folder / "best.safetensors").exists():
-        write_atomically(run_folder / MODEL, lambda aside: link(folder / "best.safetensors", aside))
-    else:
-        (run_folder / MODEL).unlink(missing_ok=True)
+    write_atomically(run_folder / MODEL, lambda aside: link(folder / "best.safetensors", aside))
+
+
+def is_finished(run_folder: Path) -> bool:
+    """Whether a run has once ended: then its card or its test score was written."""
+    return any((run_folder / name).exists() for name in ("README.md", "test.json"))
 
 
 def clean_run_folder(run_folder: Path) -> list[str]:
@@ -140,7 +150,7 @@ def link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _damaged(folder: Path, what: str) -> RegardError:
+def _damage_error(folder: Path, what: str) -> RegardError:
     return RegardError(
         f"The checkpoint {folder} is damaged: {what}. Delete that folder to resume from the one before it."
     )

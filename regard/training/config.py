@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Self
 
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 DEFAULT_STEPS = 2000
+DEFAULT_CONTEXT = 64
+
+MAY_CHANGE_ON_RESUME = (
+    "train.max_steps", "train.max_tokens", "train.max_seconds", "train.max_epochs", "train.patience",
+    "train.eval_every", "checkpoint.every_steps", "checkpoint.every_seconds", "checkpoint.keep", "checkpoint.log_every",
+    "checkpoint.has_tensorboard", "runtime.device", "runtime.n_threads", "runtime.max_memory_gb",
+)  # fmt: skip
+"""Settings that a run may be resumed with other values of; everything else is what the run is.
+
+- The limits and `patience` say when a run ends, and are asked after every update: a finished run goes on where they are
+  raised. A schedule that follows the share of the budget that is spent follows that of the new one from there on.
+- `eval_every` and all of `checkpoint` say when somebody looks at the weights or writes them. No update depends on it,
+  but through the scores: a plateau schedule and the averages `nt-asgd` and `last` count evaluations.
+- `device`, `n_threads` and `max_memory_gb` say where the same numbers are computed; another device or another number of
+  threads rounds differently, so that the bits are no longer those of a run that was never stopped.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +34,9 @@ class OptimizerConfig(Settings):
 
     name: str = setting("adamw", "update rule", choices=("adamw", "sgd"))
     lr: float | None = setting(
-        None, "highest learning rate; null: a value that suits the update rule and the model", low=0.0
+        None,
+        "highest learning rate; null: of adamw 0.005 for recurrent models and 0.001 for others, of sgd 5 and 0.5",
+        low=0.0,
     )
     betas: tuple[float, float] = setting(
         (0.9, 0.99), "adamw: decay of the averages of gradient and squared gradient", low=0.0, high=0.999999
@@ -33,6 +52,21 @@ class OptimizerConfig(Settings):
     def check(self) -> None:
         _refuse_zero(self, "lr", "no weight would move")
         _refuse_zero(self, "max_grad_norm", "every gradient would be scaled down to nothing; null scales none")
+
+    def complete(self, is_recurrent: bool) -> Self:
+        """A copy with a learning rate and a weight decay where they are null, for a model of that kind.
+
+        Measured after 300 steps of 16 x 64 bytes of Python's documentation, models of default size, bits per byte: LSTM
+        1.81, 1.61, 1.51 at 2e-3, 4e-3, 8e-3; GRU 1.61, 1.46 at 3e-3, 6e-3; RNN 1.93, 1.74, 1.62 at 1e-3, 3e-3, 6e-3;
+        Transformer 2.36, 2.33, 2.70 at 5e-4, 1e-3, 2e-3. Longer runs want a little less than the best of these.
+        """
+        is_adamw = self.name == "adamw"
+        lr = (5e-3 if is_recurrent else 1e-3) if is_adamw else (5.0 if is_recurrent else 0.5)
+        decay = 0.1 if is_adamw else 0.0
+        return self.replace(
+            lr=lr if self.lr is None else self.lr,
+            weight_decay=decay if self.weight_decay is None else self.weight_decay,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +132,10 @@ class TrainConfig(Settings):
         _refuse_zero(self, "max_seconds", "the run would be over before its first update")
         _refuse_zero(self, "max_epochs", "none of the text would be read")
 
+    def complete(self, max_context: int | None) -> Self:
+        """A copy with a number of tokens a sequence where it is null; `max_context` is what the model sees at most."""
+        return self if self.n_context is not None else self.replace(n_context=max_context or DEFAULT_CONTEXT)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeConfig(Settings):
@@ -111,7 +149,7 @@ class RuntimeConfig(Settings):
     )
     is_compiled: bool = setting(False, "torch.compile the model; pays off in long runs")
     is_deterministic: bool = setting(False, "only operations that give the same bits each time; on a CPU they all do")
-    n_threads: int | None = setting(None, "CPU threads; null: what torch chooses", low=1)
+    n_threads: int | None = setting(None, "CPU threads; null: one for each CPU that is idle when the run begins", low=1)
     max_memory_gb: float | None = setting(
         None, "refuse to start when the estimate is above this; null: what is free now", low=0.0
     )
@@ -141,5 +179,6 @@ def _refuse_zero(section: Settings, name: str, why: str) -> None:
 
 def check_device(name: str) -> None:
     """Refuse what names no device; whether this machine has it is asked later (`pick_device`)."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {name!r}.")
+    if not isinstance(name, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        meant = " Did you mean 'cuda'?" if str(name).lower().startswith(("gpu", "cuda")) else ""
+        raise RegardError(f"device must be auto, cpu, cuda or cuda:N, not {name!r}.{meant}")

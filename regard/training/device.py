@@ -1,15 +1,16 @@
-"""Where a run computes, and the switches of torch that it turns on for its own time only."""
+"""Where a run computes, by how many threads, and the switches of torch that it turns on for its own time only."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 import torch
 
 from regard.errors import RegardError
-from regard.training.config import RuntimeConfig
+from regard.training.config import RuntimeConfig, check_device
 from regard.training.randomness import random_tensors, restore_random, seed_everything
 
 
@@ -19,6 +20,7 @@ def pick_device(name: str, key: str = "runtime.device") -> torch.device:
     >>> pick_device("cpu")
     device(type='cpu')
     """
+    check_device(name)
     if device_type(name) == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -70,3 +72,57 @@ def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
         torch.set_num_threads(n_threads)
         torch.set_float32_matmul_precision(matmul_precision)
         torch.use_deterministic_algorithms(was_deterministic)
+
+
+def choose_threads() -> tuple[int, str | None]:
+    """Choose how many CPU threads a run takes where `runtime.n_threads` is null; a sentence where they are few.
+
+        threads = min(threads that torch would take, CPUs this process may use, CPUs that nobody else keeps busy)
+
+    The threads of an operation wait for the slowest among them: with two threads on two CPUs that another program keeps
+    busy, a run was measured to take ten times as long as with one. The number decides in which order sums are rounded,
+    so it is part of a run's state, and a resumed run takes it again. Where OMP_NUM_THREADS is set, somebody has chosen.
+    """
+    wanted = torch.get_num_threads()
+    if "OMP_NUM_THREADS" in os.environ:
+        return wanted, None
+    allowed = min(wanted, _usable_cpus())
+    chosen = max(1, min(allowed, round((os.cpu_count() or 1) - _busy_cpus())))
+    if chosen == wanted:
+        return wanted, None
+    why = "other programs keep this machine busy" if chosen < allowed else "this process may use no more CPUs"
+    return chosen, f"Taking {chosen} of {wanted} CPU threads: {why}. Set runtime.n_threads to choose another number."
+
+
+def _usable_cpus() -> int:
+    """CPUs of this process: its affinity, and a container's quota (cgroup v2, then v1) rounded up."""
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    root = Path("/sys/fs/cgroup")
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = (int(part) for name in names for part in (root / name).read_text().split())
+        except (OSError, ValueError):  # no such file, or "max": no limit
+            continue
+        if quota > 0:
+            n = min(n, max(1, -(-quota // period)))
+    return n
+
+
+def _busy_cpus() -> float:
+    """CPUs that others kept busy for the last minute and keep busy now.
+
+    The mean of a minute alone would count a program that has just ended, the number of this moment one that runs for
+    a moment only.
+    """
+    try:
+        minute = os.getloadavg()[0]
+    except OSError:
+        return 0.0
+    try:
+        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+        states = [
+            (task / "stat").read_text().rpartition(")")[2].split()[0] for task in Path("/proc/self/task").iterdir()
+        ]
+    except (OSError, ValueError, IndexError):
+        return minute
+    return min(minute, running - states.count("R"))  # the threads of this process are not others'

@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.training.averaging import build_average
-from regard.training.carried import detached, flatten, unflatten
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast
-from regard.training.lesson import Lesson
+from regard.training.objective import Objective
 from regard.training.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
 from regard.training.randomness import random_tensors, restore_random
-from regard.training.trainable import TrainableModel
 from regard.training.weights import load_weights, named_weights
 
 
@@ -63,8 +61,8 @@ class Launched:
         if self.is_there is not None:
             self.is_there.record()
 
-    def checked(self) -> tuple[float, float]:
-        """Nats and the gradient's norm; DivergedError where one is not finite."""
+    def check(self) -> tuple[float, float]:
+        """Wait for the nats and the gradient's norm; DivergedError where one is not finite."""
         if self.is_there is not None:
             self.is_there.synchronize()
         total, grad_norm = self.numbers.tolist()
@@ -75,8 +73,8 @@ class Launched:
         return total, grad_norm
 
     def wait(self, since: float = 0.0) -> Update:
-        """What the update saw. Its seconds are those since it began, or since `since` where that is later."""
-        total, grad_norm = self.checked()
+        """Wait for what the update saw. Its seconds are those since it began, or since `since` where that is later."""
+        total, grad_norm = self.check()
         seconds = time.perf_counter() - max(self.began, since) if self.is_timed else 0.0
         return Update(total, self.n_tokens, grad_norm, seconds)
 
@@ -90,27 +88,55 @@ class Learner:
 
     def __init__(
         self,
-        model: TrainableModel,
-        lesson: Lesson,
+        model: nn.Module,
+        objective: Objective,
         *,
         train: TrainConfig,
         optimizer: OptimizerConfig,
         runtime: RuntimeConfig,
     ) -> None:
         """`model` is on its device already."""
-        self.model, self.lesson = model, lesson
-        self.device, self.precision = model.embedding.device, runtime.precision
+        self.model, self.objective = model, objective
+        self.device, self.precision = next(model.parameters()).device, runtime.precision
         self.max_grad_norm = optimizer.max_grad_norm
         self.parameters = list(model.named_parameters())
         self.optimizer = build_optimizer(self.parameters, optimizer)
         self.average = build_average(model, train)
         self.carried: list[Any] = [None] * train.n_accumulate
         self.is_guarded = self.device.type == "cuda" and optimizer.is_fused
-        self.ahead: Uploaded | None = None
+        self.next_batch: Uploaded | None = None
+        self.finished_at = 0.0
         self.has_failed = torch.zeros((), device=self.device)
         self.is_compiling = runtime.is_compiled
-        body = lesson.body(model)
+        body = objective.body(model)
         self.body: Callable[..., Any] = torch.compile(body) if runtime.is_compiled else body
+
+    def updates(
+        self, step: int, tokens: int, rate: Callable[[int, int], float], is_awaited: Callable[[int, int], bool]
+    ) -> Iterator[Update]:
+        """Make update after update until one is awaited, and give each when it is finished.
+
+        `step` and `tokens` count what was learned from before. `rate(step, tokens)` is the learning rate of the update
+        that follows so many; `is_awaited(step, tokens)` says whether somebody will look at the weights or the counters
+        after so many: to log, to evaluate, to save, to end. A CPU is always waited for. A GPU is handed the next update
+        before the last one is read, so that it need not wait for Python; after the last one given here it has none.
+        """
+        pending: Launched | None = None
+        is_done = False
+        while not is_done:
+            launched = self.launch(step, rate(step, tokens))
+            step, tokens = step + 1, tokens + launched.n_tokens
+            if pending is not None:
+                yield self._finish(pending)
+            pending = launched
+            is_done = not self.is_guarded or is_awaited(step, tokens)
+        assert pending is not None
+        yield self._finish(pending)
+
+    def _finish(self, launched: Launched) -> Update:
+        update = launched.wait(since=self.finished_at)
+        self.finished_at = time.perf_counter()
+        return update
 
     def update(self, index: int, lr: float) -> Update:
         """Learn from batch `index`. Raises DivergedError, with the weights untouched, where a number is not finite."""
@@ -135,17 +161,18 @@ class Learner:
         launched = Launched(numbers, n_tokens, began, is_timed=not self.is_compiling)
         self.is_compiling = False  # the first call compiles, which is no training time
         if not self.is_guarded:
-            launched.checked()
+            launched.check()
         self.optimizer.step()
         if self.average is not None:
             self.average.update(index + 1)
         if self.is_guarded:
-            self.ahead = self._uploaded(index + 1)
+            self.next_batch = self._upload(index + 1)
         return launched
 
     def _accumulate_gradient(self, index: int) -> tuple[Tensor, int]:
-        batch = self.ahead if self.ahead is not None and self.ahead.number == index else self._uploaded(index)
-        self.ahead = None
+        batch, self.next_batch = self.next_batch, None
+        if batch is None or batch.number != index:
+            batch = self._upload(index)
         n_tokens, n_rows, n_parts = batch.n_tokens, len(batch.tensors[0]), len(self.carried)
         nats = torch.zeros((), device=self.device)
         for part in range(n_parts):
@@ -153,18 +180,18 @@ class Learner:
             if rows.start == rows.stop:  # fewer rows than parts
                 continue
             tensors = tuple(tensor[rows] for tensor in batch.tensors)
-            before = self.lesson.start(self.model, tensors) if batch.is_fresh else self.carried[part]
+            before = self.objective.start(self.model, tensors) if batch.is_fresh else self.carried[part]
             with autocast(self.precision, self.device):
-                loss = self.lesson.loss(self.model, self.body, tensors, before, index)
+                loss = self.objective.loss(self.model, self.body, tensors, before, index)
             (loss.goal / n_tokens).backward()  # type: ignore[no-untyped-call]
             nats = nats + loss.nats.detach()
             # Truncated back-propagation through time: the values go on, the gradient stops here.
-            self.carried[part] = detached(loss.after) if self.lesson.carries_state else None
+            self.carried[part] = detach(loss.after) if self.objective.carries_state else None
         return nats, n_tokens
 
-    def _uploaded(self, index: int) -> Uploaded:
-        """Batch `index`, on its way to the device. Asked for while the device works, it costs no time."""
-        tensors, n_tokens, is_fresh = self.lesson.at(index)
+    def _upload(self, index: int) -> Uploaded:
+        """Send batch `index` on its way to the device. Asked for while the device works, it costs no time."""
+        tensors, n_tokens, is_fresh = self.objective.at(index)
         if self.device.type == "cuda":  # from pinned memory a copy runs beside the device's work
             tensors = tuple(tensor.pin_memory().to(self.device, non_blocking=True) for tensor in tensors)
         return Uploaded(index, tensors, n_tokens, is_fresh)
@@ -193,3 +220,40 @@ class Learner:
         on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
         self.carried = list(unflatten(on_device, carried_shape))
         restore_random(tensors["random"])
+
+
+def detach(tree: Any) -> Any:
+    """Copy the values of a state without their history, into memory of their own.
+
+    A state may be a view into a larger tensor, and a product over memory that is aligned or strided in another way
+    may add in another order: a run that read its state from a file would differ in the last bit (seen with a GRU).
+    """
+    if isinstance(tree, Tensor):
+        return tree.detach().clone(memory_format=torch.contiguous_format)
+    return tuple(detach(part) for part in tree) if isinstance(tree, tuple) else tree
+
+
+def flatten(tree: Any) -> tuple[dict[str, Tensor], Any]:
+    """Take a state apart: tensors by name, and the shape of the tree as JSON.
+
+    >>> flatten((3, (None,)))
+    ({}, [3, [None]])
+    """
+    tensors: dict[str, Tensor] = {}
+
+    def shape(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            name = str(len(tensors))
+            tensors[name] = part
+            return {"tensor": name}
+        return [shape(p) for p in part] if isinstance(part, tuple) else part
+
+    json_shape = shape(tree)
+    return tensors, json_shape
+
+
+def unflatten(tensors: Mapping[str, Tensor], shape: Any) -> Any:
+    """Put together what `flatten` took apart."""
+    if isinstance(shape, dict):
+        return tensors[shape["tensor"]]
+    return tuple(unflatten(tensors, part) for part in shape) if isinstance(shape, list) else shape

@@ -29,18 +29,11 @@ from regard.layers.elman import Elman
 from regard.layers.gru import GRU
 from regard.layers.lstm import LSTM
 from regard.mixers.mixer import tensors_of
-from regard.models.captioner import Captioner
-from regard.models.conditional_language_model import ConditionalLanguageModel
-from regard.models.efficientnet_lite import D_TRUNK
-from regard.models.gradient_model import GradientModel
-from regard.models.seq2seq import Seq2Seq
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast, device_type
-from regard.training.reading import context_of
-from regard.training.trainable import TrainableModel
+from regard.training.objective import Objective
 
 Model = TypeVar("Model", bound=nn.Module)
-Conditional = TypeVar("Conditional", Seq2Seq, Captioner)
 
 
 @dataclass(frozen=True)
@@ -58,33 +51,36 @@ class MemoryEstimate:
     def total(self) -> int:
         return self.weights + self.gradients + self.optimizer + self.average + self.activations + self.loss
 
+    def parts(self) -> list[tuple[str, int]]:
+        """Name and bytes of each part."""
+        return [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]
+
     def __str__(self) -> str:
         """For people: the total, and what it is made of.
 
         >>> print(MemoryEstimate(2**30, 2**30, 2**31, 0, 2**29, 2**20))
         4.50 GB (weights 1.00 GB, gradients 1.00 GB, optimizer 2.00 GB, activations 0.50 GB, loss 1 MB)
         """
-        parts = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
-        return f"{readable(self.total)} ({', '.join(f'{name} {readable(n)}' for name, n in parts if n)})"
+        return f"{readable(self.total)} ({', '.join(f'{name} {readable(n)}' for name, n in self.parts() if n)})"
 
 
-def estimate(
-    model: GradientModel, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
+def estimate_memory(
+    model: nn.Module, objective: Objective, train: TrainConfig, optimizer: OptimizerConfig, runtime: RuntimeConfig
 ) -> MemoryEstimate:
     """Estimate a run's memory on the device that `runtime` asks for, wherever `model` is now."""
     kind = device_type(runtime.device)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    learned = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)  # frozen: no gradient
     n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
-    n_rows = -(-train.n_batch // train.n_accumulate)
-    n_context = context_of(model, train)
-    there = model if model.embedding.device.type == kind else _outline(model)
+    n_rows = -(-objective.n_rows // train.n_accumulate)
+    there = model if next(model.parameters()).device.type == kind else _outline(model)
     return MemoryEstimate(
         weights=weights,
-        gradients=weights,
-        optimizer=n_slots * weights,
+        gradients=learned,
+        optimizer=n_slots * learned,
         average=_held_by_average(weights, train),
-        activations=_kept_by_autograd(there, lambda: _read_text(there, n_context), n_rows, runtime),
-        loss=_held_by_loss(model, n_rows * n_context, kind, runtime),
+        activations=_kept_by_autograd(there, lambda: objective.read_row(there), n_rows, runtime),
+        loss=_held_by_loss(objective.output_weight(model), n_rows * objective.n_target, kind, runtime),
     )
 
 
@@ -94,87 +90,12 @@ def _held_by_average(weights: int, train: TrainConfig) -> int:
     return (2 + kept) * weights if train.average != "none" else 0
 
 
-def pair_estimate(
-    model: Seq2Seq,
-    n_pairs: int,
-    n_source: int,
-    n_target: int,
-    train: TrainConfig,
-    optimizer: OptimizerConfig,
-    runtime: RuntimeConfig,
-) -> MemoryEstimate:
-    """The same for batches of about `n_pairs` pairs of n_source and n_target tokens."""
-
-    def read(there: Seq2Seq) -> Any:
-        return _read_pair(there, n_source, n_target)
-
-    return _of_source_and_target(model, read, n_pairs, n_target, train, optimizer, runtime)
-
-
-def caption_estimate(
-    model: Captioner,
-    has_features: bool,
-    n_target: int,
-    train: TrainConfig,
-    optimizer: OptimizerConfig,
-    runtime: RuntimeConfig,
-) -> MemoryEstimate:
-    """The same for captions of n_target tokens; `has_features`: the encoder's trunk was run before."""
-
-    def read(there: Captioner) -> Any:
-        device, encoder = there.embedding.device, there.encoder
-        inputs = torch.zeros(1, n_target, dtype=torch.int64, device=device)
-        seen = torch.zeros(1, 3, encoder.size, encoder.size, dtype=torch.uint8, device=device)
-        if has_features:
-            seen = torch.zeros(1, D_TRUNK, *encoder.grid, device=device)
-        return there.target.hidden(inputs, there.encode(seen))[0]
-
-    return _of_source_and_target(model, read, train.n_batch, n_target, train, optimizer, runtime)
-
-
-def _of_source_and_target(
-    model: Conditional,
-    read: Callable[[Conditional], Any],
-    n_rows: int,
-    n_target: int,
-    train: TrainConfig,
-    optimizer: OptimizerConfig,
-    runtime: RuntimeConfig,
-) -> MemoryEstimate:
-    """Of a model with a source: `read` runs one of the batch's `n_rows` through it. What is frozen has no gradient."""
-    kind = device_type(runtime.device)
-    weights = sum(p.numel() * p.element_size() for p in model.parameters())
-    learned = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
-    n_slots = 2 if optimizer.name == "adamw" else int(optimizer.momentum > 0)
-    n_rows = -(-n_rows // train.n_accumulate)
-    there = model if model.embedding.device.type == kind else _outline(model)
-    return MemoryEstimate(
-        weights=weights,
-        gradients=learned,
-        optimizer=n_slots * learned,
-        average=_held_by_average(weights, train),
-        activations=_kept_by_autograd(there, lambda: read(there), n_rows, runtime),
-        loss=_held_by_loss(model.target, n_rows * n_target, kind, runtime),
-    )
-
-
-def _read_pair(model: Seq2Seq, n_source: int, n_target: int) -> Any:
-    device = model.embedding.device
-    source = torch.zeros(1, n_source, dtype=torch.int64, device=device)
-    words = torch.zeros_like(source) if model.copies else None
-    inputs = torch.zeros(1, n_target, dtype=torch.int64, device=device)
-    return model.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
-
-
-def _held_by_loss(
-    model: GradientModel | ConditionalLanguageModel, n_tokens: int, kind: str, runtime: RuntimeConfig
-) -> int:
-    """Bytes of one chunk's logits, which become their softmax in place, and of the output weights' gradient.
+def _held_by_loss(W: Tensor, n_tokens: int, kind: str, runtime: RuntimeConfig) -> int:
+    """Bytes of one chunk's logits, which become their softmax in place, and of the gradient of the output weights W.
 
     That gradient is summed up in the forward pass, and scaled into a second one in the backward pass. In bfloat16 there
     is a copy of the chunk in the low precision too, and of the weights.
     """
-    W = model.output_weight
     n_logits = min(rows_at_once(kind, len(W)), n_tokens) * len(W)
     is_low = runtime.precision == "bf16"
     return (4 + 2 * is_low) * n_logits + (2 * W.element_size() + 2 * is_low) * W.numel()
@@ -189,14 +110,9 @@ def _outline(model: Model) -> Model:
     return copy.deepcopy(model, without_memory)
 
 
-def _read_text(model: GradientModel, n_context: int) -> Any:
-    ids = torch.zeros(1, n_context, dtype=torch.int64, device=model.embedding.device)
-    return model.hidden(ids)[0]
-
-
-def _kept_by_autograd(model: TrainableModel, read_one: Callable[[], Any], n_rows: int, runtime: RuntimeConfig) -> int:
+def _kept_by_autograd(model: nn.Module, read_one: Callable[[], Any], n_rows: int, runtime: RuntimeConfig) -> int:
     """Bytes that a forward pass keeps for its backward pass, weights left out, measured on one sequence."""
-    device = model.embedding.device
+    device = next(model.parameters()).device
     own = {_key(p) for p in model.parameters()} | {_key(b) for b in model.buffers()}
     dropped = {m.kernel.weight_hh_l0.shape for m in model.modules() if isinstance(m, Elman | GRU | LSTM) and m.p_weight}
     kept: dict[Any, int] = {}  # by sequence
@@ -237,14 +153,14 @@ def available_memory(device: torch.device) -> int | None:
     return min(found) if found else None
 
 
-def check_memory(needed: MemoryEstimate, runtime: RuntimeConfig, device: torch.device, sizes: str) -> None:
-    """Refuse a run that cannot fit. `sizes` are the settings that make a batch smaller."""
+def check_memory(needed: MemoryEstimate, runtime: RuntimeConfig, device: torch.device, settings: str) -> None:
+    """Refuse a run that cannot fit. `settings` are those to lower when memory runs out."""
     limit = runtime.max_memory_gb
     available = int(limit * 2**30) if limit is not None else available_memory(device)
     if available is not None and needed.total > available:
         raise RegardError(
             f"Training needs about {needed} and {device} has {readable(available)}. Raise train.n_accumulate, lower "
-            f"{sizes}, or take a smaller model."
+            f"{settings}, or take a smaller model."
         )
 
 

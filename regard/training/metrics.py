@@ -7,6 +7,7 @@
 left out. On a line of kind "train" it is measured while parts of the model are dropped.
 
 `seconds` and `tokens_per_second` are wall-clock; every other number is the same in a run that was killed and resumed.
+`tokens_per_second` is that of the last updates (`Speed`), and what the progress bar shows at that moment.
 """
 
 from __future__ import annotations
@@ -14,11 +15,34 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import deque
 from pathlib import Path
 from typing import Any, BinaryIO
 
 METRICS = "metrics.jsonl"
 WALL_CLOCK = ("seconds", "tokens_per_second")
+
+
+class Speed:
+    """Tokens a second over the last `window` updates.
+
+    One update alone says little: a GPU works on the next while this one is read, which may then take no time at all.
+    """
+
+    def __init__(self, window: int = 20) -> None:
+        self._updates: deque[tuple[int, float]] = deque(maxlen=window)
+
+    def count(self, n_tokens: int, seconds: float) -> None:
+        """Count an update; one of no seconds, in which something was compiled, is left out."""
+        if seconds:
+            self._updates.append((n_tokens, seconds))
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """None before the first update."""
+        if not self._updates:
+            return None
+        return sum(n for n, _ in self._updates) / sum(seconds for _, seconds in self._updates)
 
 
 class Metrics:

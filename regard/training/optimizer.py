@@ -25,9 +25,7 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
     vectors: list[nn.Parameter] = []
     for _, parameter in parameters:
         (matrices if parameter.ndim >= 2 else vectors).append(parameter)
-    decay = config.weight_decay
-    if decay is None:
-        decay = 0.1 if config.name == "adamw" else 0.0
+    decay = config.complete(is_recurrent=False).weight_decay  # which does not depend on the model
     vector_decay = decay if config.decays_vectors else 0.0
     groups = [
         {"params": group, "weight_decay": rate} for group, rate in ((matrices, decay), (vectors, vector_decay)) if group
@@ -39,17 +37,10 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
 
 
 def highest_rate(config: OptimizerConfig, carries_state: bool) -> float:
-    """`optimizer.lr`, or where it is null a rate that suits the rule and the kind of model.
-
-    Measured after 300 steps of 16 x 64 bytes of Python's documentation, models of default size, bits per byte: LSTM
-    1.81, 1.61, 1.51 at 2e-3, 4e-3, 8e-3; GRU 1.61, 1.46 at 3e-3, 6e-3; RNN 1.93, 1.74, 1.62 at 1e-3, 3e-3, 6e-3;
-    Transformer 2.36, 2.33, 2.70 at 5e-4, 1e-3, 2e-3. Longer runs want a little less than the best of these.
-    """
-    if config.lr is not None:
-        return config.lr
-    if config.name == "adamw":
-        return 5e-3 if carries_state else 1e-3
-    return 5.0 if carries_state else 0.5
+    """`optimizer.lr`, or where it is null a rate that suits the rule and the kind of model."""
+    lr = config.complete(carries_state).lr
+    assert lr is not None
+    return lr
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a bar on a terminal, a line now and then elsewhere, or nothing."""
+"""What a person sees of a run: a bar on a terminal, one line in a notebook, lines in a log, or nothing."""
 
 from __future__ import annotations
 
@@ -26,19 +26,23 @@ class Status:
     def seconds_left(self) -> float | None:
         return self.seconds * (1 - self.progress) / self.progress if self.progress > 0 else None
 
-    def text(self) -> str:
-        parts = [f"step {self.step}", f"{self.nats_per_token:.3f} nats/token"]
-        if self.bits_per_byte is not None:
-            parts.append(f"{self.bits_per_byte:.3f} bits/byte")
+    def text(self, width: int | None = None) -> str:
+        """One line; where it may have `width` characters only, what matters least is left out of it."""
+        left, speed = self.seconds_left, self.tokens_per_second
+        best = "" if self.valid_bits_per_byte is None else f"best valid {loss_text(self.valid_bits_per_byte)}"
         if self.best_score is not None:
-            name, score = self.best_score
-            parts.append(f"best {name} {score:.1f}")
-        elif self.valid_bits_per_byte is not None:
-            parts.append(f"best valid {self.valid_bits_per_byte:.3f}")
-        if self.tokens_per_second is not None:
-            parts.append(f"{self.tokens_per_second:,.0f} tokens/s")
-        if self.seconds_left is not None:
-            parts.append(f"{clock(self.seconds_left)} left")
+            best = f"best {self.best_score[0]} {self.best_score[1]:.1f}"
+        parts = {  # what is kept longest has the lowest number
+            f"step {self.step}": 0,
+            f"{loss_text(self.nats_per_token)} nats/token": 5 if self.bits_per_byte is not None else 1,
+            "" if self.bits_per_byte is None else f"{loss_text(self.bits_per_byte)} bits/byte": 1,
+            best: 3,
+            "" if speed is None else f"{speed:,.0f} tokens/s": 4,
+            "" if left is None else f"{clock(left)} left": 2,
+        }
+        parts.pop("", None)
+        while width is not None and len("  ".join(parts)) > width and len(parts) > 1:
+            del parts[max(parts, key=lambda part: parts[part])]
         return "  ".join(parts)
 
 
@@ -71,12 +75,14 @@ class Silent:
 
 
 class Lines:
-    """A line every `every_seconds`, for logs and pipes."""
+    """A line every `every_seconds`, for logs and pipes; in a notebook one line that is written over itself."""
 
-    def __init__(self, out: TextIO | None = None, every_seconds: float = 10.0) -> None:
-        self._out, self._every, self._last = out or sys.stdout, every_seconds, 0.0
+    def __init__(self, out: TextIO | None = None, every_seconds: float = 10.0, width: int | None = None) -> None:
+        """`width` is that of the one line; None: one line after the other."""
+        self._out, self._every, self._width, self._last = out or sys.stdout, every_seconds, width, 0.0
         self._shown: Status | None = None
         self._latest: Status | None = None
+        self._is_mid_line = False
 
     def start(self, title: str) -> None:
         self._last = time.monotonic()
@@ -88,35 +94,47 @@ class Lines:
             self._print(status)
 
     def note(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        print("\n" * self._is_mid_line + text, file=self._out, flush=True)
+        self._is_mid_line = False
 
     def stop(self) -> None:
         if self._latest is not None and self._latest is not self._shown:
             self._print(self._latest)
+        if self._is_mid_line:
+            print(file=self._out, flush=True)
 
     def _print(self, status: Status) -> None:
+        if self._width is None:
+            self.note(f"{status.progress:4.0%}  {status.text()}")
+        else:
+            line = f"{status.progress:4.0%}  {status.text(self._width - 6)}"
+            print(f"\r{line:<{self._width}}", end="", file=self._out, flush=True)
+            self._is_mid_line = True
         self._last, self._shown = time.monotonic(), status
-        self.note(f"{status.progress:4.0%}  {status.text()}")
 
 
 class Bar:
-    """A rich bar that stays one line."""
+    """A rich bar that stays one line, also where a terminal has 60 columns."""
 
     def __init__(self, console: Any = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
         self._console = console or Console()
-        columns = TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:3.0f}%")
-        self._bar = Progress(*columns, TextColumn("{task.fields[text]}"), console=self._console, refresh_per_second=4)
+        self._bar_width = min(24, max(8, self._console.width - 88))
+        columns = BarColumn(bar_width=self._bar_width), TextColumn("{task.percentage:3.0f}%")
+        text = TextColumn("{task.fields[text]}", markup=False)
+        self._bar = Progress(*columns, text, console=self._console, refresh_per_second=4)
         self._task: Any = None
 
     def start(self, title: str) -> None:
+        self.note(title)
         self._bar.start()
-        self._task = self._bar.add_task(title, total=1.0, text="")
+        self._task = self._bar.add_task("", total=1.0, text="")
 
     def show(self, status: Status) -> None:
-        self._bar.update(self._task, completed=status.progress, text=status.text())
+        room = self._console.width - self._bar_width - 7  # a blank, four characters for the share, a blank, an edge
+        self._bar.update(self._task, completed=status.progress, text=status.text(room))
 
     def note(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False)
@@ -126,13 +144,36 @@ class Bar:
 
 
 def reporter(out: TextIO | None = None) -> Reporter:
-    """A bar where `out` (standard output) is a terminal, lines where it is not."""
+    """A bar where `out` (standard output) is a terminal, one updating line in a notebook, lines anywhere else."""
     out = out or sys.stdout
-    return Bar() if out.isatty() else Lines(out)
+    if out.isatty():
+        return Bar()
+    return Lines(out, every_seconds=0.25, width=100) if _is_in_notebook() else Lines(out)
+
+
+def python_reporter() -> Reporter:
+    """Who is told where Python calls and names nobody: one updating line in a notebook, nobody elsewhere."""
+    return reporter() if _is_in_notebook() else Silent()
+
+
+def _is_in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook (Jupyter, Colab, VS Code), whose output is no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def loss_text(loss: float) -> str:
+    """A loss to read: three digits after the point, or a power of ten where it has exploded.
+
+    >>> loss_text(2.5), loss_text(1.2345e35)
+    ('2.500', '1.23e+35')
+    """
+    return f"{loss:.3f}" if loss < 1e4 else f"{loss:.3g}"
 
 
 def clock(seconds: float) -> str:
-    """A length of time to read.
+    """A length of time to read, in minutes or hours.
 
     >>> clock(75), clock(4000)
     ('1:15', '1:06:40')

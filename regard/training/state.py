@@ -1,4 +1,4 @@
-"""What a run remembers between two updates, apart from tensors: the part of a checkpoint that is JSON."""
+"""What a run remembers between two updates, apart from tensors, and how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 @dataclass
 class TrainState:
-    """Counters of a run. Every field is plain numbers, so that JSON gives back exactly what was put in."""
+    """Counters of a run, the part of a checkpoint that is JSON: plain numbers, which it gives back as they were."""
 
     step: int = 0  # finished updates; also the position in the data: update i reads batch i
     tokens: int = 0
@@ -21,7 +21,7 @@ class TrainState:
     best_bits_per_byte: float | None = None
     n_since_best: int = 0
     last_eval_step: int | None = None
-    scores: list[float] = field(default_factory=list)  # what every evaluation was judged by; lower is better
+    scores: list[float] = field(default_factory=list)  # the criterion of every evaluation; lower is better
     # The plateau schedule.
     n_since_drop: int = 0
     n_drops: int = 0
@@ -31,14 +31,35 @@ class TrainState:
     # Sums since the last training line of metrics.jsonl.
     window_nats: float = 0.0
     window_tokens: int = 0
-    window_seconds: float = 0.0
-    window_timed_tokens: int = 0  # those that window_seconds is the time of
     metrics_offset: int = 0
+    n_threads: int | None = None
+    """CPU threads, where they were chosen by load: with another number sums are rounded in another order."""
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Self:
-        """Raises TypeError where a field is unknown."""
-        return cls(**given)
+        """Raises TypeError where a field is unknown. Version 0.1.0 measured the speed of a window in two more."""
+        return cls(**{name: v for name, v in given.items() if name not in ("window_seconds", "window_timed_tokens")})
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """`reason` is the limit reached, "patience", "interrupted", or "end of text" for what is counted.
+
+    The scores are the best on the validation text, None where there is none.
+    """
+
+    reason: str
+    step: int
+    tokens: int
+    flops: int
+    seconds: float
+    best_step: int | None = None
+    nats_per_token: float | None = None
+    bits_per_byte: float | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.reason != "interrupted"

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from regard.errors import RegardError
 from regard.training.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
+from regard.training.objective import Score
 from regard.training.state import TrainState
-from regard.training.task import Score
 
 # A loss explodes when, for so many steps in a row, it is more than a nat worse than guessing uniformly (ln V) and more
 # than twice the lowest loss so far. Hard passages of a text and noise of small batches stay far below that.
@@ -50,8 +50,8 @@ class Limits:
         ]
         return min(1.0, max(spent))
 
-    def reached(self, state: TrainState) -> str | None:
-        """The name of the limit that is reached, or None."""
+    def find_reached(self, state: TrainState) -> str | None:
+        """Find the limit that is reached: its name, or None."""
         if self.max_steps is not None and state.step >= self.max_steps:
             return "max_steps"
         if self.max_tokens is not None and state.tokens >= self.max_tokens:
@@ -62,11 +62,11 @@ class Limits:
 
 
 def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> bool:
-    """Note an evaluation: is it the best so far? Counts for early stopping and lowers a plateau schedule."""
+    """Count an evaluation, for early stopping and for a plateau schedule; returns whether it is the best so far."""
     best = min(state.scores, default=math.inf)
     state.last_eval_step = state.step
-    state.scores.append(score.judged)
-    is_best = score.judged < best
+    state.scores.append(score.criterion)
+    is_best = score.criterion < best
     if is_best:
         state.best_step = state.step
         state.best_nats_per_token, state.best_bits_per_byte = score.nats_per_token, score.bits_per_byte
@@ -79,17 +79,20 @@ def observe_score(state: TrainState, score: Score, schedule: ScheduleConfig) -> 
     return False
 
 
-def observe_loss(state: TrainState, nats_per_token: float, vocab_size: int) -> bool:
-    """Note one update's loss: has it exploded?"""
-    ceiling = math.log(vocab_size) + 1
+def observe_loss(state: TrainState, nats_per_token: float, n_classes: int) -> bool:
+    """Count one update's loss; returns whether the loss has exploded."""
     if state.lowest_nats is None or nats_per_token < state.lowest_nats:
         state.lowest_nats = nats_per_token
-    is_high = nats_per_token > max(ceiling, 2 * state.lowest_nats)
-    state.n_high = state.n_high + 1 if is_high else 0
+    state.n_high = state.n_high + 1 if is_too_high(state, nats_per_token, n_classes) else 0
     return state.n_high >= MAX_HIGH_STEPS
 
 
-def diverged(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
+def is_too_high(state: TrainState, nats_per_token: float, n_classes: int) -> bool:
+    """Whether a loss is more than a nat worse than guessing, and more than twice the lowest so far."""
+    return nats_per_token > max(math.log(n_classes) + 1, 2 * (state.lowest_nats or 0.0))
+
+
+def divergence_error(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
     """The error that ends a run whose numbers went wrong."""
     kept = f"The last good checkpoint is {last_good}" if last_good else "No good checkpoint had been written yet"
     return RegardError(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from regard.settings import Settings, setting
 
 MODES = ("teacher", "free", "scheduled")
-JUDGES = ("loss", "bleu", "f1")
+MEASURES = ("loss", "bleu", "f1")
 DECAYS = ("linear", "exponential", "inverse-sigmoid")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeachingConfig(Settings):
-    """Which last word the decoder is given while it learns, in what batches, and what its score is."""
+    """Which last word the decoder is given while it learns, in what batches, and what selects its best weights."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"judged_by": "select_by", "max_judged": "max_select_items"}
 
     mode: str = setting(
         "teacher",
@@ -31,13 +35,13 @@ class TeachingConfig(Settings):
     p_bpe_dropout: float = setting(
         0.0, "share of BPE merges left out anew each time a sentence is read (Provilkov et al. 2020)", low=0, high=1
     )
-    judged_by: str = setting(
+    select_by: str = setting(
         "loss",
-        "which weights are best: by validation loss, BLEU, or F1 where targets are trees; both of greedy decoding, in "
-        "which all that is written for F1 is a tree",
-        choices=JUDGES,
+        "keep the weights with the best validation loss, BLEU, or F1 (of trees); BLEU and F1 are of greedy "
+        "decoding, for F1 under the constraint that the output is a tree",
+        choices=MEASURES,
     )
-    max_judged: int = setting(500, "bleu, f1: validation sentences that are decoded at an evaluation", low=1)
+    max_select_items: int = setting(500, "bleu, f1: validation items that are decoded at an evaluation", low=1)
 
     def notes(self) -> list[str]:
         defaults = {f.name: f.default for f in type(self).help()}
@@ -46,6 +50,6 @@ class TeachingConfig(Settings):
         unused = [name for name in ("decay", "n_half", "p_lowest") if name in changed]
         if self.mode != "scheduled" and unused:
             notes.append(f"{', '.join(unused)} change nothing: they are for mode scheduled, and mode is {self.mode}.")
-        if self.judged_by == "loss" and "max_judged" in changed:
-            notes.append("max_judged changes nothing: it is for judged_by bleu or f1, and judged_by is loss.")
+        if self.select_by == "loss" and "max_select_items" in changed:
+            notes.append("max_select_items changes nothing: it is for select_by bleu or f1, and select_by is loss.")
         return notes

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.files import write_folder_atomically
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
+from regard.settings import Settings
 from regard.text.tokenizer import TARGET_TOKENIZER, UNK, Tokenizer
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from regard.mixers.transformer_decoder import DecoderBlock
     from regard.mixers.transformer_encoder import EncoderBlock
     from regard.models.seq2seq import Seq2Seq
-    from regard.pair_run import PairRun
 
 NOTE = """\
 # A translator for CTranslate2
@@ -52,50 +53,73 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU"}
 """What CTranslate2 calls them."""
 
 
-def export_ctranslate2(run: PairRun, folder: Path | str) -> None:
-    """Write a run as a folder that `ctranslate2.Translator` loads, with the tokenizers and a note on how to use it."""
-    folder = Path(folder)
-    config = expressed_as_transformer(run)
-    _specs()  # before anything is computed
+def write_ctranslate2(
+    model: Seq2Seq,
+    config: Settings,
+    source: Tokenizer,
+    target: Tokenizer,
+    folder: Path,
+    *,
+    where: str,
+    tags: Sequence[str] = (),
+    is_parser: bool = False,
+) -> None:
+    """Write a model as a folder that `ctranslate2.Translator` loads, with the tokenizers and a note on how to use it.
+
+    `where` names the model in errors; `tags` are what its sources begin with, if anything.
+    """
+    described = describe_as_transformer(config, where)
+    _import_specs()  # before anything is computed
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
-    source, target = run.source_tokenizer, run.target_tokenizer
-    spec = transformer_spec(run.model, config, source, target)
-    note = _note(run, config.max_context)
+    spec = build_spec(model, described, source, target)
+    has_one = target.hash == source.hash
+    what = "Both sides share one vocabulary." if has_one else "Each side has a vocabulary of its own."
+    if tags:
+        what += f" Every source begins with a tag, one of {', '.join(tags)}: change the one in the program."
+    if is_parser:
+        what += " It writes trees as lines; that they are trees only `regard parse` sees to."
+    note = NOTE.format(
+        name="vaswani" if isinstance(config, VaswaniConfig) else "seq2seq",
+        n_parameters=model.n_parameters,
+        what=what,
+        write="read" if has_one else f'tokenizers.Tokenizer.from_file(f"{{folder}}/{TARGET_TOKENIZER}")',
+        tag=f"[{tags[0]!r}] + " if tags else "",
+        M=described.max_context,
+    )
 
     def fill(aside: Path) -> None:
         spec.save(str(aside))
         source.save(aside / "tokenizer.json")
-        if target.hash != source.hash:
+        if not has_one:
             target.save(aside / TARGET_TOKENIZER)
         (aside / "README.md").write_text(note, encoding="utf-8")
 
     write_folder_atomically(folder, fill)
 
 
-def expressed_as_transformer(run: PairRun) -> Seq2SeqConfig:
-    """The config of a run that CTranslate2 can run; else the first key that it cannot."""
-    model = run.config.model
-    config = model.seq2seq() if isinstance(model, VaswaniConfig) else model
-    assert isinstance(config, Seq2SeqConfig), "a run of pairs is of one of these"
+def describe_as_transformer(config: Settings, where: str) -> Seq2SeqConfig:
+    """The config of a model that CTranslate2 can run; an error with the first key that it cannot."""
+    config = config.seq2seq() if isinstance(config, VaswaniConfig) else config
+    assert isinstance(config, Seq2SeqConfig), "a model of pairs is of one of these"
     can = {"encoder": "transformer", "decoder": "transformer", "copies": False}
     for key, only in can.items():
         if (value := getattr(config, key)) != only:
-            shown = str(value).lower()
             raise RegardError(
-                f"'{run.folder}' has model.{key} = {shown}, which CTranslate2 cannot run: it has {str(only).lower()} "
-                f"alone. Train one with model.{key} {str(only).lower()}, or translate with `regard translate`."
+                f"{where} has model.{key} = {str(value).lower()}, which CTranslate2 cannot run: it has "
+                f"{str(only).lower()} alone. Train one with model.{key} {str(only).lower()}, or translate with `regard "
+                "translate`."
             )
     return config
 
 
-def transformer_spec(model: Seq2Seq, config: Seq2SeqConfig, source: Tokenizer, target: Tokenizer) -> Any:
-    """The model as CTranslate2 describes one, complete and ready to be saved, in float32.
+def build_spec(model: Seq2Seq, config: Seq2SeqConfig, source: Tokenizer, target: Tokenizer) -> Any:
+    """Describe the model as CTranslate2 does, complete and ready to be saved, in float32.
 
     Tables of positions are written out, since CTranslate2's own sinusoids are in another order than the paper's; where
     there are no positions, the table is zero.
     """
-    specs = _specs()
+    specs = _import_specs()
     spec = specs.TransformerSpec.from_config(
         config.depths,
         config.n_heads,
@@ -113,22 +137,22 @@ def transformer_spec(model: Seq2Seq, config: Seq2SeqConfig, source: Tokenizer, t
         theirs.scale_embeddings = config.positions == "sinusoidal"
         theirs.position_encodings.encodings = _positions(ours, config)
         if config.norm == "pre":
-            _norm(theirs.layer_norm, ours.norm)
+            _copy_norm(theirs.layer_norm, ours.norm)
         for layer, block in zip(theirs.layer, ours.layers, strict=True):
-            _block(layer, block)
+            _copy_block(layer, block)
     spec.decoder.projection.weight = _array(model.target.output_weight)
     for register, tokenizer in (
         (spec.register_source_vocabulary, source),
         (spec.register_target_vocabulary, target),
     ):
-        register(spelled(tokenizer))
-    _say_marks(spec.config, target, model)
+        register(spell_vocabulary(tokenizer))
+    _set_marks(spec.config, target, model)
     spec.validate()
     spec.optimize()
     return spec
 
 
-def _say_marks(config: Any, target: Tokenizer, model: Seq2Seq) -> None:
+def _set_marks(config: Any, target: Tokenizer, model: Seq2Seq) -> None:
     """A target is read after <eos> and ends with it; nothing is put around a source.
 
     CTranslate2 must have an unknown token. A vocabulary that can spell everything has none and never needs it: its end
@@ -139,34 +163,34 @@ def _say_marks(config: Any, target: Tokenizer, model: Seq2Seq) -> None:
     config.layer_norm_epsilon = model.target.decoder.layers[0].norm_attention.eps  # type: ignore[attr-defined]
 
 
-def spelled(tokenizer: Tokenizer) -> list[str]:
-    """Every entry as tokenizer.json spells it, by id; ids that stand for nothing get names that no text has."""
+def spell_vocabulary(tokenizer: Tokenizer) -> list[str]:
+    """List every entry as tokenizer.json spells it, by id; ids that stand for nothing get names that no text has."""
     spellings = {i: token for token, i in tokenizer.hf.get_vocab().items()}
     return [spellings.get(i, f"<no entry {i}>") for i in range(tokenizer.vocab_size)]
 
 
-def _block(layer: Any, block: EncoderBlock | DecoderBlock) -> None:
+def _copy_block(layer: Any, block: EncoderBlock | DecoderBlock) -> None:
     from regard.mixers.transformer_decoder import DecoderBlock
 
     attention = layer.self_attention
-    _norm(attention.layer_norm, block.norm_attention)
-    _linear(attention.linear[0], block.attention.qkv)
-    _linear(attention.linear[1], block.attention.out)
+    _copy_norm(attention.layer_norm, block.norm_attention)
+    _copy_linear(attention.linear[0], block.attention.qkv)
+    _copy_linear(attention.linear[1], block.attention.out)
     if isinstance(block, DecoderBlock):
         cross = block.cross_attention
-        _norm(layer.attention.layer_norm, block.norm_cross)
+        _copy_norm(layer.attention.layer_norm, block.norm_cross)
         for theirs, ours in zip(layer.attention.linear, (cross.q, cross.kv, cross.out), strict=True):
-            _linear(theirs, ours)
-    _norm(layer.ffn.layer_norm, block.norm_feed_forward)
-    _linear(layer.ffn.linear_0, block.feed_forward.up)
-    _linear(layer.ffn.linear_1, block.feed_forward.out)
+            _copy_linear(theirs, ours)
+    _copy_norm(layer.ffn.layer_norm, block.norm_feed_forward)
+    _copy_linear(layer.ffn.linear_0, block.feed_forward.up)
+    _copy_linear(layer.ffn.linear_1, block.feed_forward.out)
 
 
-def _linear(theirs: Any, ours: nn.Linear) -> None:
+def _copy_linear(theirs: Any, ours: nn.Linear) -> None:
     theirs.weight, theirs.bias = _array(ours.weight), _array(ours.bias)
 
 
-def _norm(theirs: Any, ours: nn.LayerNorm) -> None:
+def _copy_norm(theirs: Any, ours: nn.LayerNorm) -> None:
     theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
 
 
@@ -183,8 +207,8 @@ def _array(tensor: Tensor) -> NDArray[np.float32]:
     return array
 
 
-def _specs() -> Any:
-    """CTranslate2's own descriptions of models."""
+def _import_specs() -> Any:
+    """Import CTranslate2's own descriptions of models."""
     try:
         from ctranslate2 import specs
     except ImportError:
@@ -192,23 +216,3 @@ def _specs() -> Any:
             "ctranslate2, which writes this folder, is not installed. Install it: pip install 'regard[export]'"
         ) from None
     return specs
-
-
-def _note(run: PairRun, max_context: int) -> str:
-    """README.md of the folder: a program that translates with it and needs no Regard."""
-    pairs = run.config.pairs
-    has_one = run.target_tokenizer.hash == run.source_tokenizer.hash
-    tags = sorted({part.tag for part in pairs.parts("train") if part.tag is not None})
-    what = "Both sides share one vocabulary." if has_one else "Each side has a vocabulary of its own."
-    if tags:
-        what += f" Every source begins with a tag, one of {', '.join(tags)}: change the one in the program."
-    if run.is_parser:
-        what += " It writes trees as lines; that they are trees only `regard parse` sees to."
-    return NOTE.format(
-        name=run.config.model_name,
-        n_parameters=run.facts.n_parameters,
-        what=what,
-        write="read" if has_one else f'tokenizers.Tokenizer.from_file(f"{{folder}}/{TARGET_TOKENIZER}")',
-        tag=f"[{tags[0]!r}] + " if tags else "",
-        M=max_context,
-    )

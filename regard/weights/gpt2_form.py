@@ -48,8 +48,8 @@ _PARTS = {
 _MASK = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # the causal mask, which older versions saved
 
 
-def config_of(found: Mapping[str, Any], where: str) -> tuple[GPT2Config, int]:
-    """Our config of a config.json, and how many rows the embedding has."""
+def read_config_json(found: Mapping[str, Any], where: str) -> tuple[GPT2Config, int]:
+    """Read a config.json: our config of it, and how many rows the embedding has."""
     _check_types(found, where)
     _check_supported(found, where)
     name = found.get("activation_function", "gelu_new")
@@ -86,7 +86,7 @@ def config_of(found: Mapping[str, Any], where: str) -> tuple[GPT2Config, int]:
         raise RegardError(f"{where} describes no GPT-2 that can be built: {error}") from None
 
 
-def dropout_note(found: Mapping[str, Any]) -> str:
+def note_dropouts(found: Mapping[str, Any]) -> str:
     """What is to be said of a config.json whose dropouts differ; nothing where they are one."""
     shares = {name: found.get(name, 0.1) for name in DROPOUTS}
     if len(set(shares.values())) == 1:
@@ -151,8 +151,8 @@ def _check_supported(found: Mapping[str, Any], where: str) -> None:
             )
 
 
-def written_config(config: GPT2Config, n_rows: int, eos: int) -> dict[str, Any]:
-    """The config.json of a model of ours."""
+def write_config(config: GPT2Config, n_rows: int, eos: int) -> dict[str, Any]:
+    """Make the config.json of a model of ours."""
     shape = config.filled()
     return {
         "architectures": ["GPT2LMHeadModel"],
@@ -189,13 +189,13 @@ def their_name(name: str) -> str:
     return f"h.{layer}.{_PARTS['.'.join(part)]}.{kind}"
 
 
-def is_turned(theirs: str) -> bool:
+def is_transposed(theirs: str) -> bool:
     """Whether a tensor of that name is (in, out) there and (out, in) here."""
     return ".c_" in theirs and theirs.endswith(".weight")
 
 
-def without_prefix(names: Iterator[str] | list[str]) -> dict[str, str]:
-    """Each name that stands for a weight, without its `transformer.`, and as it was written."""
+def strip_prefix(names: Iterator[str] | list[str]) -> dict[str, str]:
+    """Map each name that stands for a weight, without its `transformer.`, to the name as it was written."""
     found: dict[str, str] = {}
     for name in names:
         short = name.removeprefix("transformer.")
@@ -208,27 +208,27 @@ def without_prefix(names: Iterator[str] | list[str]) -> dict[str, str]:
     return found
 
 
-def our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where: str) -> dict[str, Tensor]:
-    """Tensors by our names, in float32, in the shapes of `own` (a model of the config); what does not fit is named."""
-    given = without_prefix(list(tensors))
+def to_our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where: str) -> dict[str, Tensor]:
+    """Give tensors our names, in float32, in the shapes of `own` (a model of the config); refuse what does not fit."""
+    given = strip_prefix(list(tensors))
     wanted = {their_name(name): name for name in own}
     if "lm_head.weight" not in wanted and "lm_head.weight" in given:
         _check_tied(tensors[given.pop("lm_head.weight")], tensors.get(given.get("wte.weight", "")), where)
     missing, extra = [name for name in wanted if name not in given], sorted(set(given) - set(wanted))
     if missing:
         raise RegardError(
-            f"{where} lacks tensors that its config.json calls for: {_listed(missing)}. Copy the whole folder again, "
+            f"{where} lacks tensors that its config.json calls for: {_quote(missing)}. Copy the whole folder again, "
             "or correct n_layer and tie_word_embeddings there."
         )
     if extra:
         raise RegardError(
-            f"{where} has tensors that a GPT-2 of its config.json has not: {_listed([given[n] for n in extra])}. "
+            f"{where} has tensors that a GPT-2 of its config.json has not: {_quote([given[n] for n in extra])}. "
             "Remove them, or correct config.json."
         )
     result = {}
     for theirs, ours in wanted.items():
         tensor, shape = tensors[given[theirs]], tuple(own[ours].shape)
-        expected = shape[::-1] if is_turned(theirs) else shape
+        expected = shape[::-1] if is_transposed(theirs) else shape
         if tuple(tensor.shape) != expected:
             raise RegardError(
                 f"'{given[theirs]}' in {where} is {tuple(tensor.shape)}, and by config.json it must be {expected}. "
@@ -240,7 +240,7 @@ def our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where:
                 f"'{given[theirs]}' in {where} has numbers of type {tensor.dtype}, not floating point. Save the "
                 "weights as float32, float16 or bfloat16; quantised ones are not read."
             )
-        result[ours] = (tensor.t() if is_turned(theirs) else tensor).float().contiguous()
+        result[ours] = (tensor.t() if is_transposed(theirs) else tensor).float().contiguous()
     return result
 
 
@@ -252,16 +252,16 @@ def _check_tied(head: Tensor, embedding: Tensor | None, where: str) -> None:
         )
 
 
-def their_tensors(own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a model of ours as Hugging Face writes them."""
+def to_their_tensors(own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give the tensors of a model of ours the names and shapes of Hugging Face."""
     result = {}
     for name, tensor in own.items():
         theirs = their_name(name)
         prefix = "" if theirs.startswith("lm_head") else "transformer."
-        result[prefix + theirs] = tensor.t().contiguous() if is_turned(theirs) else tensor.contiguous()
+        result[prefix + theirs] = tensor.t().contiguous() if is_transposed(theirs) else tensor.contiguous()
     return result
 
 
-def _listed(names: list[str]) -> str:
+def _quote(names: list[str]) -> str:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(f"'{name}'" for name in names[:5]) + more

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
 from regard.models.gpt2_config import GPT2Config
+from regard.settings import Settings
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
-from regard.weights.gpt2_form import config_of, dropout_note, our_tensors, their_tensors, written_config
+from regard.weights.gpt2_form import note_dropouts, read_config_json, to_our_tensors, to_their_tensors, write_config
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from regard.run import Run
+    from torch import Tensor, nn
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX = "model.safetensors.index.json"
@@ -39,16 +39,16 @@ def check_folder(path: Path) -> None:
     """Refuse what is no folder, with the way out."""
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}{_where_to_get(path)}")
+        raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}{_say_where_to_get(path)}")
     if path.is_file() and path.suffix in PICKLES:
-        raise RegardError(_no_pickle(path, path.parent))
+        raise RegardError(_refuse_pickle(path, path.parent))
     if not path.is_dir():
         raise RegardError(
             f"'{path}' is a file; give the folder that holds config.json, model.safetensors and the tokenizer's files."
         )
 
 
-def _where_to_get(path: Path) -> str:
+def _say_where_to_get(path: Path) -> str:
     if path.name not in HUB_NAMES:
         return ""
     folder = shlex.quote(str(path))
@@ -60,7 +60,7 @@ def _where_to_get(path: Path) -> str:
 
 
 def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
-    """The model and the tokenizer that a folder describes, and what is read otherwise than it says, if anything.
+    """Read the model and the tokenizer that a folder describes, and what is read otherwise than it says, if anything.
 
     Its weights are not read.
     """
@@ -71,7 +71,7 @@ def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
             "with config.json, model.safetensors and the tokenizer's files, or a run folder of Regard's."
         )
     found = read_object(path / "config.json")
-    config, n_rows = config_of(found, f"'{path}/config.json'")
+    config, n_rows = read_config_json(found, f"'{path}/config.json'")
     if not any((path / name).exists() for name in ("tokenizer.json", "vocab.json")):
         raise RegardError(
             f"'{path}' has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt. "
@@ -85,17 +85,17 @@ def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
             "the weights came from."
         )
     config = config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows)
-    return config, tokenizer, dropout_note(found)
+    return config, tokenizer, note_dropouts(found)
 
 
-def weight_files(path: Path) -> tuple[Path, ...]:
-    """The safetensors files of a folder: one, or the shards that its index names."""
+def list_weight_files(path: Path) -> tuple[Path, ...]:
+    """List the safetensors files of a folder: one, or the shards that its index names."""
     if (path / "model.safetensors").exists():
         return (path / "model.safetensors",)
     if not (path / INDEX).exists():
         pickle = next((p for p in sorted(path.iterdir()) if p.suffix in PICKLES), None)
         if pickle is not None:
-            raise RegardError(_no_pickle(pickle, path))
+            raise RegardError(_refuse_pickle(pickle, path))
         raise RegardError(f"'{path}' has no weights: neither model.safetensors nor {INDEX} is there.")
     index = read_object(path / INDEX).get("weight_map")
     names = sorted(set(index.values())) if isinstance(index, dict) else []
@@ -107,23 +107,21 @@ def weight_files(path: Path) -> tuple[Path, ...]:
     return tuple(path / name for name in names)
 
 
-def read_weights(path: Path, config: GPT2Config, vocab_size: int) -> dict[str, Tensor]:
-    """The weights of a folder, by our names and in float32."""
-    from regard.comparison.shapes import shape_of
-    from regard.training.weights import check_finite, named_weights, read_tensors
+def read_weights(path: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Read the weights of a folder, by our names and in float32; `own` are those of a model of its config."""
+    from regard.training.weights import check_finite, read_tensors
 
     tensors: dict[str, Tensor] = {}
-    files = weight_files(path)
+    files = list_weight_files(path)
     for file in files:
         found = read_tensors(file, "copy or download it again")
         check_finite(found, f"'{file}'", "Copy or download the file again, or ask who made it")
         tensors |= found
-    own = named_weights(shape_of("gpt2", config, vocab_size))
-    return our_tensors(tensors, own, f"'{files[0] if len(files) == 1 else path}'")
+    return to_our_tensors(tensors, own, f"'{files[0] if len(files) == 1 else path}'")
 
 
-def _no_pickle(file: Path, folder: Path) -> str:
-    """The refusal, with the command that converts what was given.
+def _refuse_pickle(file: Path, folder: Path) -> str:
+    """The sentence that refuses a pickle, with the command that converts it.
 
     `transformers` loads a whole folder if the file has the name that it knows. Of any other file, torch reads the
     tensors and nothing else.
@@ -146,34 +144,24 @@ def _no_pickle(file: Path, folder: Path) -> str:
     return f"{refusal}{beside} This converts its tensors and runs none of its code: python -c {shlex.quote(code)}"
 
 
-def import_hugging_face(path: Path | str, folder: Path | str) -> Run:
-    """Make a run folder of a Hugging Face GPT-2 folder."""
-    from regard.run import load
-    from regard.start import begin_as
-
-    return load(begin_as(Path(path), Path(folder)))
-
-
-def export_hugging_face(run: Run, folder: Path | str) -> None:
-    """Write a run as a folder that transformers' `GPT2LMHeadModel` and `AutoTokenizer` load."""
+def write_hugging_face(model: nn.Module, config: GPT2Config, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write a model as a folder that transformers' `GPT2LMHeadModel` and `AutoTokenizer` load."""
     from safetensors.torch import save_file
 
     from regard.training.weights import named_weights
 
-    folder = Path(folder)
-    config = expressed_as_gpt2(run)
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
-    weights = {name: tensor.cpu() for name, tensor in named_weights(run.model).items()}  # type: ignore[arg-type]
-    eos, n_rows = run.tokenizer.eos, len(weights["embedding"])
+    weights = {name: tensor.cpu() for name, tensor in named_weights(model).items()}
+    eos, mark = tokenizer.eos, tokenizer.end_mark
     files: dict[str, dict[str, Any]] = {
-        "config.json": written_config(config, n_rows, eos),
+        "config.json": write_config(config, len(weights["embedding"]), eos),
         "generation_config.json": {"bos_token_id": eos, "eos_token_id": eos},
-        "tokenizer.json": _written_tokenizer(run.tokenizer),
+        "tokenizer.json": _mark_end(tokenizer),
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": run.tokenizer.end_mark,
-            "eos_token": run.tokenizer.end_mark,
+            "bos_token": mark,
+            "eos_token": mark,
             "model_max_length": config.max_context,
             "clean_up_tokenization_spaces": False,
         },
@@ -182,34 +170,32 @@ def export_hugging_face(run: Run, folder: Path | str) -> None:
     def fill(aside: Path) -> None:
         for name, content in files.items():
             (aside / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        save_file(their_tensors(weights), aside / "model.safetensors", metadata={"format": "pt"})
+        save_file(to_their_tensors(weights), aside / "model.safetensors", metadata={"format": "pt"})
 
     write_folder_atomically(folder, fill)
 
 
-def expressed_as_gpt2(run: Run) -> GPT2Config:
-    """The config of a run as GPT-2's, where that says all of it; else the first key that it cannot say."""
-    if isinstance(run.config.model, GPT2Config):
-        return run.config.model
-    name, own = run.config.model_name, run.config.model.to_dict()
+def describe_as_gpt2(name: str, config: Settings, where: str) -> GPT2Config:
+    """The config of a model as GPT-2's, where that says all of it; an error with the first key that it cannot say."""
+    if isinstance(config, GPT2Config):
+        return config
     if name != "transformer":
         raise RegardError(
-            f"'{run.folder}' is a run of {name}. Regard writes gpt2 runs, and transformer runs of GPT-2's form, as "
-            "Hugging Face folders, and n-gram runs as ARPA files."
+            f"{where} is a run of {name}. Regard writes gpt2 runs, and transformer runs of GPT-2's form, as Hugging "
+            "Face folders, and n-gram runs as ARPA files."
         )
-    fixed = type(run.config.model)().to_dict() | {"norm": "pre", "positions": "learned"}
+    own, fixed = config.to_dict(), type(config)().to_dict() | {"norm": "pre", "positions": "learned"}
     free = ("d_model", "n_layers", "n_heads", "d_ff", "activation", "max_context", "p_dropout", "tie_embeddings")
     for key, value in own.items():
         if key not in free and value != fixed[key]:
             raise RegardError(
-                f"'{run.folder}' has model.{key} = {value}, which Hugging Face's GPT-2 cannot say: it has {fixed[key]} "
-                "alone."
+                f"{where} has model.{key} = {value}, which Hugging Face's GPT-2 cannot say: it has {fixed[key]} alone."
             )
     return GPT2Config.from_dict({key: own[key] for key in free})
 
 
-def _written_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
-    """tokenizer.json with its end mark as a special token, which is how Hugging Face skips it in what it decodes."""
+def _mark_end(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Make tokenizer.json with the end mark as a special token, by which Hugging Face leaves it out of texts."""
     whole: dict[str, Any] = json.loads(tokenizer.json)
     mark = {"id": tokenizer.eos, "content": tokenizer.end_mark, "single_word": False, "lstrip": False}
     whole["added_tokens"] = [mark | {"rstrip": False, "normalized": False, "special": True}]

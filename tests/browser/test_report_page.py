@@ -8,7 +8,7 @@ import pytest
 from in_browser import NEEDS_CHROMIUM, in_browser
 from made_up_comparison import SIXTEEN, TWELVE, made_up_comparison
 
-from regard.lens.report import render_report
+from regard.report.comparison import render_report
 
 pytestmark = NEEDS_CHROMIUM
 

@@ -6,7 +6,7 @@ import pytest
 from in_browser import NEEDS_CHROMIUM, in_browser
 from made_up_study import made_up_study
 
-from regard.studies.page import render_study
+from regard.report.study import render_study
 
 pytestmark = NEEDS_CHROMIUM
 

@@ -16,18 +16,19 @@ from regard.layers.record import Record
 from regard.lens.trace import trace_text
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token
-from regard.models.table import MODELS, build_language_model, model_config
+from regard.models.table import MODELS, build_model, model_config, models_for
 from regard.settings import Settings
+from regard.tasks.ngram_counts import count_ngrams
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.training.config import TrainConfig
-from regard.training.count import train_count
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
 TinyConfig = Callable[..., Settings]
 Tiny = Callable[..., LanguageModel]
-GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
-COUNT = [name for name, entry in MODELS.items() if entry.kind == "count"]
+NAMES = models_for("language-model")
+GRADIENT = [name for name in NAMES if not MODELS[name].is_counted]
+COUNT = [name for name in NAMES if MODELS[name].is_counted]
 VARIANTS = pytest.mark.parametrize(
     ("name", "changes"), [*((name, {}) for name in GRADIENT), ("attention", {"heads": "averaged"})]
 )
@@ -41,18 +42,18 @@ def any_model(name: str, tiny_model: Tiny, tiny_config: TinyConfig) -> NextToken
     return as_next_token(tiny_model(name))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_config_round_trips_through_yaml(tiny_config: TinyConfig, name: str) -> None:
     for config in (MODELS[name].config(), tiny_config(name)):
         assert model_config(name, yaml.safe_load(yaml.safe_dump(config.to_dict()))) == config
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_setting_says_what_it_means(name: str) -> None:
     assert all(line.doc for line in MODELS[name].config.help())
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_probabilities_of_the_next_token_sum_to_one(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
     model = any_model(name, tiny_model, tiny_config)
     for prompt in ([], [0], [3, 1, 4]):
@@ -61,7 +62,7 @@ def test_probabilities_of_the_next_token_sum_to_one(tiny_model: Tiny, tiny_confi
         assert abs(log_probs.double().exp().sum().item() - 1) < 1e-12
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_scoring_equals_reading_token_by_token(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
     model, ids = any_model(name, tiny_model, tiny_config), STREAM[:40]
     log_probs, state = model.start(torch.zeros(1, 0, dtype=torch.long))
@@ -72,7 +73,7 @@ def test_scoring_equals_reading_token_by_token(tiny_model: Tiny, tiny_config: Ti
     np.testing.assert_allclose(model.nats(ids), read, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_it_generates(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
     model = any_model(name, tiny_model, tiny_config)
     texts = generate_all(model, torch.tensor([[1, 2], [3, 4]]), SamplingConfig(max_tokens=20))
@@ -85,7 +86,7 @@ def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(
     tiny_config: TinyConfig, name: str, changes: dict[str, object]
 ) -> None:
     torch.manual_seed(0)
-    model = build_language_model(name, tiny_config(name, **changes), V)
+    model = build_model(name, tiny_config(name, **changes), V)
     ids = torch.from_numpy(STREAM[: 6 * 8].reshape(6, 8))
     nats, n_tokens, _ = model.loss(ids[:, :7], ids[:, 1:], torch.ones(6, 7, dtype=torch.bool))
     (nats / n_tokens).backward()
@@ -102,7 +103,7 @@ def test_eight_sequences_can_be_memorised(tiny_config: TinyConfig, name: str, ch
     wide = {key: 64 for key in ("d_model", "d_hidden") if key in tiny_config(name).to_dict()}
     if "n_window" in tiny_config(name).to_dict():
         wide["n_window"] = 7
-    model = build_language_model(name, tiny_config(name, **wide, **changes), 32)
+    model = build_model(name, tiny_config(name, **wide, **changes), 32)
     ids = torch.randint(8, 32, (8, 8))
     ids[:, 0] = torch.arange(8)
     mask = torch.ones(8, 7, dtype=torch.bool)
@@ -123,7 +124,7 @@ def test_saved_and_loaded_it_predicts_the_same_bits(
 ) -> None:
     model = tiny_model(name).float().eval()
     write_weights(named_weights(model), tmp_path / "model.safetensors")
-    again = build_language_model(name, tiny_config(name), V).eval()
+    again = build_model(name, tiny_config(name), V).eval()
     load_weights(again, read_tensors(tmp_path / "model.safetensors"))
     ids = torch.from_numpy(STREAM[None, :7])
     assert torch.equal(model(ids)[0], again(ids)[0])
@@ -133,7 +134,7 @@ def test_saved_and_loaded_it_predicts_the_same_bits(
 @pytest.mark.parametrize("name", COUNT)
 def test_saved_and_loaded_it_counts_the_same_bits(tiny_config: TinyConfig, name: str, tmp_path: Path) -> None:
     text, config = tiny_text(), tiny_config(name)
-    train_count(config, text, tmp_path, train=TrainConfig())  # type: ignore[arg-type]
+    count_ngrams(config, text, tmp_path, train=TrainConfig())  # type: ignore[arg-type]
     tensors = read_tensors(tmp_path / "model.safetensors")
     again = NgramModel.from_tensors({name: tensor.numpy() for name, tensor in tensors.items()})
     model = NgramModel.fit(config, text.train[:], V, None)  # type: ignore[arg-type]
@@ -148,7 +149,7 @@ def test_it_is_traced_layer_by_layer(tiny_model: Tiny, name: str) -> None:
     assert all(tap.isfinite().all() for tap in map(record.__getitem__, record))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_text_is_traced_token_by_token(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
     text = "the cat sat\nthe dog sat\n"
     words = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), [text])

@@ -18,7 +18,7 @@ from tiny_training import same_runs, stop_at
 from regard.decode.config import BeamConfig
 from regard.decode.translate import Translator
 from regard.models.seq2seq import Seq2Seq
-from regard.models.table import PAIR_MODELS, model_config
+from regard.models.table import MODELS, model_config, models_for
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
@@ -40,12 +40,12 @@ def translated(model: Seq2Seq, prepared: Any, beam: int, sources: list[str]) -> 
 
 
 def test_every_name_of_the_table_is_in_the_grid() -> None:
-    assert {name for name, _ in GRID.values()} == set(PAIR_MODELS)
+    assert {name for name, _ in GRID.values()} == set(models_for("translation"))
 
 
-@pytest.mark.parametrize("name", PAIR_MODELS)
+@pytest.mark.parametrize("name", models_for("translation"))
 def test_every_setting_says_what_it_means(name: str) -> None:
-    assert all(line.doc for line in PAIR_MODELS[name].config.help())
+    assert all(line.doc for line in MODELS[name].config.help())
 
 
 @VARIANTS
@@ -58,12 +58,12 @@ def test_a_config_round_trips_through_yaml(variant: str) -> None:
 @pytest.mark.parametrize("is_shared", [True, False], ids=["one vocabulary", "two"])
 @VARIANTS
 def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(variant: str, is_shared: bool) -> None:
-    """Through the lesson, and in free running too, where what is read has no gradient but what is written has."""
+    """Through the objective, and in free running too, where what is read has no gradient but what is written has."""
     tying = {} if is_shared else {"tying": "none"}
     for mode in ("teacher", "free"):
         model, prepared = built(variant, is_shared, **tying)
-        lesson = tiny_task(model, prepared, mode=mode, max_tokens=1000).lesson
-        loss = lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0)
+        objective = tiny_task(model, prepared, mode=mode, max_tokens=1000)
+        loss = objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0)
         loss.goal.backward()
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, (mode, name)
@@ -79,11 +79,11 @@ def test_eight_pairs_can_be_memorised_and_are_translated_back(variant: str, is_s
     chosen = TEXTS[1::3]
     assert len(chosen) == 8
     some = tiny_prepared(chosen, chosen, is_shared=is_shared)
-    lesson = tiny_task(model, some, max_tokens=1000, smoothing=0.0).lesson
-    tensors, n_tokens, _ = lesson.at(0)
+    objective = tiny_task(model, some, max_tokens=1000, smoothing=0.0)
+    tensors, n_tokens, _ = objective.at(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(300):
-        loss = lesson.loss(model, lesson.body(model), tensors, None, 0)
+        loss = objective.loss(model, objective.body(model), tensors, None, 0)
         optimizer.zero_grad()
         (loss.goal / n_tokens).backward()
         optimizer.step()

@@ -207,7 +207,7 @@ def test_a_full_disk_is_told_by_its_file_where_that_is_known(
         def fills_up(*_: object, name: str | None = name, **__: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", name)
 
-        monkeypatch.setattr("regard.terminal.print_scored", fills_up)
+        monkeypatch.setattr("regard.cli.terminal.print_scored", fills_up)
         done = regard("score", lstm_run, text)
         assert (done.code, done.err) == (2, f"regard: {told} Nothing else was changed.\n")
 
@@ -218,9 +218,9 @@ def test_unknown_options_and_verbs_are_typers_own_errors(regard) -> None:
 
 
 def test_a_folder_in_which_another_process_trains(refuses, text: Path, tmp_path: Path) -> None:
-    from regard.folder import alone_in
+    from regard.run.folder import lock_folder
 
-    with alone_in(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         refuses("Another process is training in", words=small(text, "--out", tmp_path / "run"))
 
 
@@ -261,7 +261,7 @@ def test_training_without_text_or_model(refuses, text: Path) -> None:
 
 
 def test_ctrl_c_is_told_wherever_it_comes(regard, monkeypatch: pytest.MonkeyPatch) -> None:
-    from regard import terminal
+    from regard.cli import terminal
 
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt

@@ -18,13 +18,16 @@ from tiny_captions import THINGS, said, write_pictures
 from tiny_training import stop_at
 
 import regard as package
-from regard import api, caption_training, fitting
-from regard.caption_run import CaptionRun, picture_files
-from regard.decode.caption import Caption, looked_at
+from regard import api
+from regard.cli.terminal import MAX_ROWS
+from regard.data.pictures import list_pictures
+from regard.decode.caption import Caption, measure_attention
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
-from regard.terminal import MAX_ROWS
-from regard.training.loop import train_task
+from regard.tasks import captions as caption_task
+from regard.tasks import gradient
+from regard.tasks.captions import CaptionRun
+from regard.training.loop import train_by_gradient
 
 MODEL = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8, "p_dropout": 0.1}
 
@@ -81,7 +84,7 @@ def test_a_run_is_trained_and_captions_in_processes_of_their_own(
 def test_help_has_an_example_and_the_table_says_what_can_be_set(regard: Callable[..., Any]) -> None:
     assert "regard caption runs/flickr8k photo.jpg" in regard("caption", "--help").out
     told = " ".join(re.sub("[│\n]", " ", regard("train", "--help").out).split())
-    assert "Leave out pairs, trees, pictures and captions that cannot be used" in told
+    assert "Leave out what cannot be used, and count it" in told
     manual = regard("models", "captioner").out
     for key in ("encoder", "is_frozen", "captions", "smoothing", "n_batch", "min_count"):
         assert key in manual
@@ -167,7 +170,9 @@ def test_a_card_says_how_to_use_it(run: CaptionRun) -> None:
     card = (run.folder / "README.md").read_text()
     assert card.startswith("# captions: says what is in a picture")
     assert "| BLEU-1 | BLEU-2 | BLEU-3 | BLEU-4 |" in card
-    assert 'run.caption("photo.jpg")' in card
+    example = next(iter(re.findall(r'run\.caption\("(.*)"\)', card)))
+    assert run.caption(example)  # a picture that is there
+    assert f"regard caption {run.folder} {example}" in card
     assert repr(run).startswith("<CaptionRun ")
 
 
@@ -175,7 +180,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "train_task", partial(train_task, on_step=stop_at(3)))
+        patch.setattr(gradient, "train_by_gradient", partial(train_by_gradient, on_step=stop_at(3)))
         with pytest.raises(InterruptedRunError, match="--resume --out"):
             api.train(recipe(*pictures), out=tmp_path / "run")
     again = api.train(out=tmp_path / "run", resume=True)
@@ -188,7 +193,7 @@ def test_changed_captions_are_not_resumed(pictures: tuple[Path, Path], tmp_path:
     captions.write_text(pictures[1].read_text())
     api.train(recipe(pictures[0], captions), out=tmp_path / "run", is_tested=False)
     captions.write_text(captions.read_text().replace("a red square", "a red thing"))
-    with pytest.raises(RegardError, match=r"or their captions are not those that '.*run' was begun with"):
+    with pytest.raises(RegardError, match=r"captions.txt are not those that '.*run' was begun with"):
         api.train(out=tmp_path / "run", resume=True)
 
 
@@ -201,12 +206,16 @@ def test_what_is_wrong_is_said_in_one_sentence(
         (("caption", run.folder, tmp_path / "no.jpg"), "no.jpg' cannot be used: it is no picture that Pillow can read"),
         (("caption", run.folder, tmp_path / "gone.jpg"), "There is no picture"),
         (("caption", run.folder, pictures[0] / "red-top-lefd.png"), "Did you mean 'red-top-left.png'?"),
-        (("caption", lstm_run, picture), "reads text (lstm) and sees no pictures. Give a run of a captioner"),
+        (
+            ("caption", lstm_run, picture),
+            "is a run of lstm that predicts the next token of a text, and one that describes",
+        ),
         (
             ("translate", run.folder, pictures[1]),
-            "describes pictures (captioner) and reads no pairs of texts. Use regard caption",
+            "is a run of captioner that describes pictures, and one that translates is needed here. Use this one with: "
+            "regard caption",
         ),
-        (("generate", run.folder), "describes pictures (captioner) and is no language model"),
+        (("generate", run.folder), "a run of captioner that describes pictures, and one that predicts the next token"),
         (("train", "--model", "captioner", "--data", pictures[0]), "names two things, their folder and the file"),
     ):
         done = regard(*words)
@@ -249,7 +258,7 @@ def test_what_looks_at_nothing_cannot_be_drawn(
     assert done.code == 2
     assert "has no attention to draw: it was trained with attention none" in done.err
     with pytest.raises(RegardError, match="has no attention to draw"):
-        blind.looked(blind.square(picture), Caption("", (), 0.0, 0.0))
+        blind.attend(blind.square(picture), Caption("", (), 0.0, 0.0))
 
 
 def test_a_word_of_several_pieces_has_one_panel_and_its_name(
@@ -258,13 +267,13 @@ def test_a_word_of_several_pieces_has_one_panel_and_its_name(
     given = recipe(*pictures) | {"tokenizer": {"kind": "bpe", "vocab_size": 262}}
     pieces = api.train(given, out=tmp_path / "run", is_tested=False)
     picture, said = pictures[0] / "red-top-left.png", "a red square top left"
-    looked = pieces.looked(picture, said)
+    looked = pieces.attend(picture, said)
     assert looked.words == ("a", "red", "square", "top", "left")
     ids = pieces.tokenizer.encode(said).tolist()
     texts = [pieces.tokenizer.token_text(token) for token in ids]
     assert texts[:5] == ["a", " ", "re", "d", " "]  # a space alone is no piece of a word
     square = pieces.square(picture)
-    rows = looked_at(pieces.model, pieces.tokenizer, torch.from_numpy(square[None]).permute(0, 3, 1, 2), ids)
+    rows = measure_attention(pieces.model, pieces.tokenizer, torch.from_numpy(square[None]).permute(0, 3, 1, 2), ids)
     starts = [i for i, text in enumerate(texts) if text.startswith(" ")]
     parts = np.split(np.arange(len(ids)), starts)
     expected = [rows[[i for i in part if texts[i] != " "]].mean(axis=0) for part in parts]
@@ -276,12 +285,12 @@ def test_a_word_of_several_pieces_has_one_panel_and_its_name(
 
 def test_a_picture_and_a_caption_can_be_given_by_name(run: CaptionRun, pictures: tuple[Path, Path]) -> None:
     picture, said = pictures[0] / "red-top-left.png", "a red square top left"
-    looked = run.looked(str(picture), f" {said} ")
+    looked = run.attend(str(picture), f" {said} ")
     assert looked.words == tuple(said.split())
     assert looked.weights.shape == (5, 4, 4)
     caption = Caption(said, tuple(run.tokenizer.encode(said).tolist()), 0.0, 0.0)
-    np.testing.assert_array_equal(run.looked(run.square(picture), caption).weights, looked.weights)
-    assert run.looked(picture, "").words == ("(nothing)",)
+    np.testing.assert_array_equal(run.attend(run.square(picture), caption).weights, looked.weights)
+    assert run.attend(picture, "").words == ("(nothing)",)
 
 
 def test_the_example_of_the_docs_runs(
@@ -289,7 +298,7 @@ def test_the_example_of_the_docs_runs(
 ) -> None:
     text = (Path(__file__).parents[2] / "docs" / "captions.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert "run.looked(" in example
+    assert "run.attend(" in example
     picture = pictures[0] / "red-top-left.png"
     exec(example.replace("runs/mine", str(run.folder)).replace("dog.jpg", str(picture)), {})
     assert len(capsys.readouterr().out.splitlines()) == 3  # a line a word
@@ -300,26 +309,26 @@ def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path,
         recipe(*pictures, decoder="transformer", max_context=4, n_heads=2), out=tmp_path / "run", is_tested=False
     )
     picture = pictures[0] / "red-top-left.png"
-    assert len(short.looked(picture, "a red square top").words) == 4
+    assert len(short.attend(picture, "a red square top").words) == 4
     with pytest.raises(RegardError, match=r"The caption has 5 tokens; at most 4 fit into the model\. Shorten it"):
-        short.looked(picture, "a red square top left")
+        short.attend(picture, "a red square top left")
 
 
 def test_folders_and_globs_name_pictures_in_order(pictures: tuple[Path, Path], tmp_path: Path) -> None:
-    assert list(picture_files([str(pictures[0])])) == sorted(pictures[0].iterdir())
-    assert len(list(picture_files([f"{pictures[0]}/*-left.png", f"{pictures[0]}/red-top-left.png"]))) == 7
+    assert list(list_pictures([str(pictures[0])])) == sorted(pictures[0].iterdir())
+    assert len(list(list_pictures([f"{pictures[0]}/*-left.png", f"{pictures[0]}/red-top-left.png"]))) == 7
     (tmp_path / "tt").mkdir()
     (tmp_path / "t").mkdir()
     with pytest.raises(RegardError, match=r"The folder '.*/t' holds no picture\. Pictures end in \.jpg"):
-        list(picture_files([str(tmp_path / "t")]))
+        list(list_pictures([str(tmp_path / "t")]))
 
 
 def test_a_frozen_encoder_starts_from_published_weights_and_carries_them(
     pictures: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[EfficientNetLite0] = []
-    monkeypatch.setattr(caption_training, "find_published", lambda: None)
-    monkeypatch.setattr(caption_training, "load_published", loaded.append)
+    monkeypatch.setattr(caption_task, "find_published", lambda: None)
+    monkeypatch.setattr(caption_task, "load_published", loaded.append)
     given = recipe(*pictures, encoder="efficientnet-lite0")
     given["data"]["size"] = 64
     trained = api.train(given, out=tmp_path / "run")

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from regard.systems.comparing import compare_runs
+from regard.systems.result import SystemsComparison
 from tiny_captions import write_pictures
 from tiny_pairs import TEXTS as SHORT
 from tiny_pairs import write_pairs
@@ -19,8 +21,6 @@ import regard as package
 from regard import api
 from regard.errors import RegardError
 from regard.score.translation import bleu, chrf
-from regard.systems.comparing import compare_runs
-from regard.systems.result import SystemsComparison
 from regard.training.weights import read_tensors, write_weights
 
 Regard = Callable[..., Any]
@@ -30,7 +30,7 @@ GIVEN: dict[str, Any] = {
         "name": "seq2seq", "encoder": "gru", "decoder": "gru", "attention": "mlp", "d_model": 24, "n_layers": 1,
         "p_dropout": 0.0,
     },
-    "teaching": {"max_tokens": 400, "smoothing": 0.0, "judged_by": "bleu"},
+    "teaching": {"max_tokens": 400, "smoothing": 0.0, "select_by": "bleu"},
     "optimizer": {"lr": 0.02},
     "runtime": {"device": "cpu", "n_threads": 1},
     "checkpoint": {"has_tensorboard": False},
@@ -64,7 +64,7 @@ def runs(pairs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, own_ca
         trained(folder / "plain", pairs, 4, model={"attention": "none"}, train={"eval_every": 4}),
         trained(folder / "attentive", pairs, 40),
         trained(folder / "transformer", pairs, model=transformer | {"max_context": 60}, tokenizer={"kind": "char"},
-                teaching={"max_judged": 1}),
+                teaching={"max_select_items": 1}),
     ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def parsers(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> list[P
     for i, path in enumerate(data.values()):
         Path(path).write_text("\n".join(LINES[i:] + LINES[:i]) + "\n")
     data |= {"tree_words": "tag"}
-    how: dict[str, Any] = {"teaching": {"judged_by": "f1", "max_judged": 1}, "train": {"eval_every": 30}}
+    how: dict[str, Any] = {"teaching": {"select_by": "f1", "max_select_items": 1}, "train": {"eval_every": 30}}
     return [
         trained(folder / "poor", data, 1, **how),
         trained(folder / "good", data, 30, is_tested=True, **how),
@@ -88,7 +88,7 @@ def by_loss(pairs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, own
     folder = tmp_path_factory.mktemp("runs")
     changed = {"test": TEXTS[1:], "valid": [*TEXTS[1:], TEXTS[0]]}
     data = {name: [str(path) for path in write_pairs(folder, some, name)] for name, some in changed.items()}
-    return trained(folder / "by-loss", pairs | data, teaching={"judged_by": "loss"})
+    return trained(folder / "by-loss", pairs | data, teaching={"select_by": "loss"})
 
 
 def with_other_weights(run: Path, copy: Path) -> Path:
@@ -201,7 +201,7 @@ def test_runs_that_were_not_all_judged_by_bleu_are_shown_by_their_loss(
 ) -> None:
     found = compare_runs([runs[0], by_loss], split="train", beam=1, device="cpu", out=tmp_path / "out")
     assert found.setup.watched == "bits per byte"
-    assert any("by-loss was not watched by BLEU (teaching.judged_by: bleu)" in note for note in found.setup.notes)
+    assert any("by-loss was not watched by BLEU (teaching.select_by: bleu)" in note for note in found.setup.notes)
     lines = [json.loads(line) for line in (by_loss / "metrics.jsonl").read_text().splitlines()]
     assert found.system("by-loss").valid == min(line["bits_per_byte"] for line in lines if line["kind"] == "valid")
 
@@ -222,7 +222,7 @@ def test_captioners_are_compared_by_bleu_with_their_pictures(tmp_path: Path, own
         "tokenizer": {"kind": "word", "vocab_size": None},
         "model": {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8},
         "train": {"max_steps": 2, "n_batch": 4, "eval_every": 2},
-        "teaching": {"judged_by": "bleu", "max_judged": 1},
+        "teaching": {"select_by": "bleu", "max_select_items": 1},
         "checkpoint": {"has_tensorboard": False},
     }
     run = api.train(given, out=tmp_path / "one", is_tested=False).folder

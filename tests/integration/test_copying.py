@@ -11,13 +11,13 @@ import torch
 import regard
 from regard import api
 from regard.errors import RegardError
-from regard.run import Run
+from regard.tasks.language_model import LanguageModelRun
 
 G = 0.01  # the vocabulary's share
 
 
 @pytest.fixture
-def run(text: Path, tmp_path: Path) -> Run:
+def run(text: Path, tmp_path: Path) -> LanguageModelRun:
     given = {
         "tokenizer": {"kind": "word", "vocab_size": None},
         "model": {"name": "pointer", "d_model": 4, "n_layers": 1, "mix": "fixed", "p_vocabulary": G, "copies": "word"},
@@ -30,20 +30,20 @@ def run(text: Path, tmp_path: Path) -> Run:
     return run
 
 
-def test_a_word_that_is_in_no_vocabulary_is_generated_by_copying_it(run: Run) -> None:
+def test_a_word_that_is_in_no_vocabulary_is_generated_by_copying_it(run: LanguageModelRun) -> None:
     text = run.generate("wug sat , wug left , wug .", temperature=0, max_tokens=2)
     assert text == "wug sat , wug left , wug . wug wug"
     assert run.generate("wug sat , wug left , wug .", beam=2, max_tokens=2) == text
 
 
-def test_an_unknown_word_is_scored_by_its_copies_where_it_was_seen_and_as_unk_where_not(run: Run) -> None:
+def test_an_unknown_word_is_scored_by_its_copies_where_it_was_seen_and_as_unk_where_not(run: LanguageModelRun) -> None:
     n = run.tokenizer.vocab_size
     found = [math.exp(-token.nats) for token in run.score("wug wug wug blick wug").tokens[:5]]
     # What can be copied: nothing; <eos>; <eos> wug; <eos> wug wug; <eos> wug wug wug. The newest word never can.
     assert found == pytest.approx([1 / n, G / n, (1 - G) / 2, G / n, (1 - G) * 3 / 4], rel=1e-5)
 
 
-def test_a_trace_shows_the_word_itself_and_where_it_was_copied_from(run: Run) -> None:
+def test_a_trace_shows_the_word_itself_and_where_it_was_copied_from(run: LanguageModelRun) -> None:
     trace = run.trace("wug sat wug")
     assert trace.tokens == ("<eos>", "wug", "sat", "wug")
     weights = trace.attention["layers.1.attention"]
@@ -82,7 +82,7 @@ def test_word_pieces_have_an_unk_too(text: Path, tmp_path: Path) -> None:
 
 
 def test_eval_says_that_it_does_not_tell_unknown_words_apart(
-    run: Run, lstm_run: Path, regard: Callable[..., Any]
+    run: LanguageModelRun, lstm_run: Path, regard: Callable[..., Any]
 ) -> None:
     sentence = "Words that the tokenizer does not have all count as one <unk> here; `regard score` tells them apart."
     assert sentence in regard("eval", run.folder).out

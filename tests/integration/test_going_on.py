@@ -110,7 +110,9 @@ def test_the_card_suggests_the_prompt_that_the_command_line_suggests(
 def test_a_text_of_one_line_has_a_prompt_to_suggest_too(text: Path, tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text(" ".join(text.read_text().split()))
     run = package.train({**TINY_RUN, "data": {"train": str(tmp_path / "one.txt")}}, out=tmp_path / "run")
-    assert len(run.sample_prompt().split()) == 3
+    assert run.ending is not None
+    prompt = shlex.split(run.ending.usage.shell[0])[-1]
+    assert len(prompt.split()) == 3
 
 
 def test_an_interruption_is_told_once(text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -114,12 +114,12 @@ def test_the_converting_command_is_one_that_runs(folder: Path, monkeypatch: pyte
     import shlex
 
     from regard.errors import RegardError
-    from regard.weights.hugging_face import weight_files
+    from regard.weights.hugging_face import list_weight_files
 
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").touch()
     with pytest.raises(RegardError) as error:
-        weight_files(folder)
+        list_weight_files(folder)
     words = shlex.split(str(error.value).partition("transformers: ")[2])
     assert words[:2] == ["python", "-c"]
     monkeypatch.chdir(folder.parent)

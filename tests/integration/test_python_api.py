@@ -14,7 +14,7 @@ RUNS = ("lstm_run", "transformer_run", "ngram_run")
 
 
 @pytest.fixture(params=RUNS)
-def run(request: pytest.FixtureRequest) -> "regard.api.Run":
+def run(request: pytest.FixtureRequest) -> regard.LanguageModelRun:
     return regard.load(request.getfixturevalue(request.param))
 
 
@@ -31,7 +31,7 @@ def test_the_package_offers_its_public_names() -> None:
         regard.trian  # noqa: B018
 
 
-def test_generation_begins_with_the_prompt_and_repeats_with_its_seed(run: "regard.api.Run") -> None:
+def test_generation_begins_with_the_prompt_and_repeats_with_its_seed(run: regard.LanguageModelRun) -> None:
     text = run.generate("the cat", max_tokens=10, seed=4)
     assert text.startswith("the cat")
     assert run.generate("the cat", max_tokens=10, seed=4) == text
@@ -39,7 +39,7 @@ def test_generation_begins_with_the_prompt_and_repeats_with_its_seed(run: "regar
     assert "".join(piece for _, piece in run.stream("the cat", max_tokens=10, seed=4)) == text.removeprefix("the cat")
 
 
-def test_score_agrees_with_evaluate_on_one_document(run: "regard.api.Run", tmp_path: Path) -> None:
+def test_score_agrees_with_evaluate_on_one_document(run: regard.LanguageModelRun, tmp_path: Path) -> None:
     path = tmp_path / "one.txt"
     path.write_text("the cat sat on the moon.\nmy aunt left.\n")
     scored, evaluated = run.score(path.read_text()), run.evaluate(str(path))
@@ -59,7 +59,7 @@ def test_other_text_is_read_as_the_runs_own_was(tmp_path: Path, text: Path) -> N
     assert run.evaluate(str(tmp_path / "test.txt")) == run.evaluate()
 
 
-def test_a_trace_has_a_row_for_every_token(run: "regard.api.Run") -> None:
+def test_a_trace_has_a_row_for_every_token(run: regard.LanguageModelRun) -> None:
     trace = run.trace("the cat sat")
     assert len(trace.nats) == len(trace.tokens)
     for name, array in trace.taps.items():
@@ -127,11 +127,11 @@ def test_resuming_on_changed_text_is_refused(text: Path, tmp_path: Path, monkeyp
     regard.train(given, out=tmp_path / "run")
     mine.write_text(text.read_text() + "one more line\n")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "other-cache"))
-    with pytest.raises(regard.RegardError, match=r"is not the one that .* was begun with"):
+    with pytest.raises(regard.RegardError, match=r"mine.txt are not those that .* was begun with"):
         regard.train(given, out=tmp_path / "run", resume=True)
 
 
-def test_a_run_loads_in_bfloat16_and_scores_about_the_same(run: "regard.api.Run") -> None:
+def test_a_run_loads_in_bfloat16_and_scores_about_the_same(run: regard.LanguageModelRun) -> None:
     low = regard.load(run.folder, precision="bf16")
     if isinstance(low.model, torch.nn.Module):
         assert {p.dtype for p in low.model.parameters()} == {torch.bfloat16}
@@ -143,6 +143,16 @@ def test_a_run_loads_in_bfloat16_and_scores_about_the_same(run: "regard.api.Run"
 def test_a_precision_that_is_none_is_refused(lstm_run: Path) -> None:
     with pytest.raises(regard.RegardError, match="precision must be one of float32, bf16, not 'fp8'"):
         regard.load(lstm_run, precision="fp8")
+
+
+def test_a_score_inside_a_trace_block_is_recorded(lstm_run: Path) -> None:
+    run = regard.load(lstm_run)
+    plain = run.score("the cat sat")
+    with regard.trace(run) as record:
+        traced = run.score("the cat sat")
+    assert traced.bits_per_byte == pytest.approx(plain.bits_per_byte, rel=1e-6)
+    found = run.trace("the cat sat")
+    np.testing.assert_allclose(record["layers.0.cell"][0].numpy(), found.cells["layers.0.cell"], rtol=0, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

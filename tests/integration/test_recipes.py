@@ -3,19 +3,24 @@
 from pathlib import Path
 
 import pytest
+from regard.comparison.plan import comparison_plan
 from tiny_captions import write_pictures
 from tiny_gpt2 import write_hf_folder
 
 from regard import api
-from regard.comparison.plan import comparison_plan
-from regard.config import load_config, read_yaml
-from regard.models.table import MODELS, PAIR_MODELS, PICTURE_MODELS
+from regard.config import read_yaml
+from regard.models.table import models_for
+from regard.run.folder import load_config
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 COMPARISONS = sorted(p for p in FOLDER.glob("*.yaml") if "contenders" in read_yaml(p))
 STARTED = sorted(p for p in FOLDER.glob("*.yaml") if "start_from" in read_yaml(p))
-PAIRS = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in PAIR_MODELS)
-PICTURES = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in PICTURE_MODELS)
+PAIRS = sorted(
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("translation")
+)
+PICTURES = sorted(
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("captions")
+)
 RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED) - set(PAIRS) - set(PICTURES))
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
          "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
@@ -23,9 +28,9 @@ SMALL = {"d_model": 8, "d_hidden": 8, "max_context": 16, "order": 2, "n_heads": 
 
 
 def test_every_model_has_a_recipe() -> None:
-    assert {load_config(p).model_name for p in RECIPES} == set(MODELS)
-    assert {load_config(p).model_name for p in PAIRS} == set(PAIR_MODELS)
-    assert {load_config(p).model_name for p in PICTURES} == set(PICTURE_MODELS)
+    assert {load_config(p).model_name for p in RECIPES} == set(models_for("language-model"))
+    assert {load_config(p).model_name for p in PAIRS} == set(models_for("translation"))
+    assert {load_config(p).model_name for p in PICTURES} == set(models_for("captions"))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda p: p.stem)

@@ -13,16 +13,16 @@ from tiny_pairs import TEXTS, write_pairs
 
 from regard import api
 from regard.errors import RegardError
-from regard.pair_run import PairRun
+from regard.tasks.translation import TranslationRun
 
 Regard = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> PairRun:
+def run(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> TranslationRun:
     folder = tmp_path_factory.mktemp("scoring")
     model = {"name": "seq2seq", "encoder": "transformer", "d_model": 16, "n_layers": 1, "d_ff": 16, "max_context": 12}
-    loaded: PairRun = api.train(
+    loaded: TranslationRun = api.train(
         {
             "data": {"train": [str(path) for path in write_pairs(folder)], "p_valid": 0, "p_test": 0},
             "tokenizer": {"kind": "word", "vocab_size": None},
@@ -42,11 +42,11 @@ def written(folder: Path, sources: list[str], targets: list[str]) -> tuple[Path,
     return paths
 
 
-def test_a_line_a_pair_and_the_sum_at_the_end(regard: Regard, run: PairRun, tmp_path: Path) -> None:
+def test_a_line_a_pair_and_the_sum_at_the_end(regard: Regard, run: TranslationRun, tmp_path: Path) -> None:
     files = write_pairs(tmp_path, TEXTS[:5])
     done = regard("score", run.folder, *files)
     rows = [line.split("\t") for line in done.out.splitlines()]
-    expected = [run.looked(*pair).nats for pair in TEXTS[:5]]
+    expected = [run.force(*pair).nats for pair in TEXTS[:5]]
     assert [tuple(row[3:]) for row in rows] == TEXTS[:5]
     assert [float(row[0]) for row in rows] == pytest.approx([-nats.sum() for nats in expected], rel=0, abs=2e-4)
     assert [int(row[1]) for row in rows] == [4] * 5
@@ -58,7 +58,7 @@ def test_a_line_a_pair_and_the_sum_at_the_end(regard: Regard, run: PairRun, tmp_
     )
 
 
-def test_json_says_what_each_token_costs(regard: Regard, run: PairRun, tmp_path: Path) -> None:
+def test_json_says_what_each_token_costs(regard: Regard, run: TranslationRun, tmp_path: Path) -> None:
     done = regard("score", run.folder, *write_pairs(tmp_path, TEXTS[:3]), "--json")
     found = [json.loads(line) for line in done.out.splitlines()]
     assert [row["line"] for row in found] == [1, 2, 3]
@@ -70,7 +70,7 @@ def test_json_says_what_each_token_costs(regard: Regard, run: PairRun, tmp_path:
         assert run.score(source, target).log_probability == pytest.approx(row["log_prob"], rel=0, abs=1e-4)
 
 
-def test_translations_can_be_scored_by_another_run(regard: Regard, run: PairRun, tmp_path: Path) -> None:
+def test_translations_can_be_scored_by_another_run(regard: Regard, run: TranslationRun, tmp_path: Path) -> None:
     """As n-best lists are rescored: the number of a line leads to its source."""
     sources = written(tmp_path, [source for source, _ in TEXTS[:3]], [])[0]
     rows = [line.split("\t") for line in regard("translate", run.folder, sources, "--n-best", 4).out.splitlines()]
@@ -81,7 +81,7 @@ def test_translations_can_be_scored_by_another_run(regard: Regard, run: PairRun,
         assert float(log_prob) / int(n_tokens) == pytest.approx(float(score), rel=0, abs=2e-4)
 
 
-def test_a_pair_that_cannot_be_scored(regard: Regard, run: PairRun, tmp_path: Path) -> None:
+def test_a_pair_that_cannot_be_scored(regard: Regard, run: TranslationRun, tmp_path: Path) -> None:
     files = written(tmp_path, [TEXTS[0][0], "the " * 13, "", TEXTS[1][0]], [TEXTS[0][1], "haus", "", TEXTS[1][1]])
     done = regard("score", run.folder, *files)
     assert (done.code, len(done.out.splitlines())) == (2, 1)  # the one before it is not lost
@@ -95,7 +95,7 @@ def test_a_pair_that_cannot_be_scored(regard: Regard, run: PairRun, tmp_path: Pa
 
 
 def test_eval_leaves_out_lines_that_cannot_be_used_where_it_is_told_to(
-    regard: Regard, run: PairRun, lstm_run: Path, tmp_path: Path
+    regard: Regard, run: TranslationRun, lstm_run: Path, tmp_path: Path
 ) -> None:
     sources, targets = (list(side) for side in zip(*TEXTS[:3], strict=True))
     files = written(tmp_path, [*sources, "the", "bird"], [*targets, "", "x" * 100_001])
@@ -118,7 +118,7 @@ def test_eval_leaves_out_lines_that_cannot_be_used_where_it_is_told_to(
 
 
 def test_what_is_wrong_with_the_files_is_said(
-    regard: Regard, run: PairRun, lstm_run: Path, text: Path, tmp_path: Path
+    regard: Regard, run: TranslationRun, lstm_run: Path, text: Path, tmp_path: Path
 ) -> None:
     english, german = written(tmp_path, ["the", "bird", "falls"], ["haus"])
     for words, parts in (
@@ -134,7 +134,7 @@ def test_what_is_wrong_with_the_files_is_said(
             assert part in done.err, done.err
 
 
-def test_lists_of_equal_length_are_scored_in_python(run: PairRun) -> None:
+def test_lists_of_equal_length_are_scored_in_python(run: TranslationRun) -> None:
     sources, targets = (list(side) for side in zip(*TEXTS[:3], strict=True))
     found = run.score(sources, targets)
     assert [each.text for each in found] == targets

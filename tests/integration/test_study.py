@@ -51,7 +51,7 @@ def test_a_model_whose_size_is_one_setting_is_small_in_a_study_too(
     from regard.models import table
 
     sizes: list[int] = []
-    build = table.build_language_model
+    build = table.build_model
 
     def measured(*given: Any, **named: Any) -> Any:
         with torch.device("meta"):
@@ -59,8 +59,8 @@ def test_a_model_whose_size_is_one_setting_is_small_in_a_study_too(
         assert sizes[-1] < 20_000
         return build(*given, **named)
 
-    for module in ("regard.text_training", "regard.run", "regard.studies.ab", "regard.studies.gradients"):
-        monkeypatch.setattr(f"{module}.build_language_model", measured)
+    for module in ("regard.tasks.gradient", "regard.studies.ab", "regard.studies.gradients"):
+        monkeypatch.setattr(f"{module}.build_model", measured)
     data = [] if name == "ab" else [f"data={text}"]
     package.study(name, settings=[*TINY[name], "models=[gpt2]", *data], out=tmp_path / name)
     assert sizes

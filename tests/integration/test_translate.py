@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tiny_pairs import TEXTS, write_pairs
 
+from regard.cli.terminal import MAX_ROWS
 from regard.decode.translate import Translator
-from regard.terminal import MAX_ROWS
 
 WORDS = ["tokenizer.kind=word", "tokenizer.vocab_size=null"]
 SMALL = ["model.d_model=8", "model.n_layers=1", "model.n_heads=2", "model.max_context=12", "train.max_steps=2"]
@@ -109,7 +109,7 @@ def test_a_line_is_the_same_with_a_byte_order_mark_compressed_and_piped(
 def test_tabs_in_a_target_break_no_columns(
     regard: Any, pair_run: Path, lines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Translator, "_spelled", lambda *_: "a\tb")
+    monkeypatch.setattr(Translator, "_spell", lambda *_: "a\tb")
     assert regard("translate", pair_run, lines).out == "a\tb\n\na\tb\n"
     rows = regard("translate", pair_run, lines, "--n-best", 2).out.splitlines()
     assert [row.split("\t")[1] for row in rows] == ["a\\tb", "a\\tb", "", "a\\tb", "a\\tb"]
@@ -161,7 +161,7 @@ def test_samples_are_those_of_python_whatever_the_window(regard: Any, pair_run: 
 
 def test_what_is_of_sampling_alone_is_refused_without_it(refuses: Any, pair_run: Path, lines: Path) -> None:
     words = ["translate", pair_run, lines]
-    refuses("--top-k, --seed: that is of sampling", "Add --sample", words=[*words, "--top-k", 3, "--seed", 1])
+    refuses("--top-k and --seed only apply with --sample", words=[*words, "--top-k", 3, "--seed", 1])
     refuses("--sample draws and --beam searches: leave out one", words=[*words, "--sample", "--beam", 3])
     refuses("top_p must be between 0 and 1, not 2", words=[*words, "--sample", "--top-p", 2])
 
@@ -242,18 +242,17 @@ def test_a_closed_standard_input_is_one_sentence(pair_run: Path) -> None:
 
 
 def test_wrong_verbs_and_wrong_tags(refuses: Any, pair_run: Path, lstm_run: Path, lines: Path) -> None:
-    refuses("reads pairs (seq2seq) and is no language model. Use regard translate", words=["generate", pair_run])
+    refuses("seq2seq that translates", "Use this one with: regard translate", words=["generate", pair_run])
     for verb in ("translate", "parse", "align"):
         files = [lines, lines] if verb == "align" else [lines]
-        message = (
-            "is a language model (lstm) and reads text, not pairs of texts. Give a run of a model that reads pairs"
-        )
+        needed = "parses" if verb == "parse" else "translates"
+        message = f"is a run of lstm that predicts the next token of a text, and one that {needed} is needed here"
         refuses(message, words=[verb, lstm_run, *files])
     refuses(
         "does not know the tag <2de>. It was trained with none", words=["translate", pair_run, lines, "--to", "<2de>"]
     )
     refuses("does not know the tag <2de>. It was trained with none", words=["eval", pair_run, "--to", "<2de>"])
-    refuses("--to is for runs that read pairs", words=["eval", lstm_run, "--to", "<2de>"])
+    refuses("--to does not apply to", words=["eval", lstm_run, "--to", "<2de>"])
     refuses("There is no run folder", words=["translate", pair_run.with_name("rnu"), lines])
 
 
@@ -339,7 +338,7 @@ def test_other_faults_of_the_files(refuses: Any, tmp_path: Path) -> None:
     refuses("noise.de", "not text", words=[*small(english, tmp_path / "noise.de"), *out])
     (tmp_path / "empty.de").touch()
     refuses("empty.de", words=[*small(english, tmp_path / "empty.de"), *out])
-    refuses("line 1 has one column", words=[*small(english), *out])
+    refuses("my.en has one column", words=[*small(english), *out])
     refuses("names 3 files of lines", "come in twos", words=[*small(english, german, german), *out])
     assert not (tmp_path / "run").exists()
 

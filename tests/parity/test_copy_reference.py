@@ -143,10 +143,10 @@ def test_by_hand_half_vocabulary_half_copies(tiny_model: Tiny) -> None:
 
 
 def test_a_young_network_gives_about_half_to_its_vocabulary(tiny_config: Callable) -> None:
-    from regard.models.table import build_language_model
+    from regard.models.table import build_model
 
     for mix in ("learned", "sentinel"):
         torch.manual_seed(0)
-        model = build_language_model("pointer", tiny_config("pointer", mix=mix, d_model=64, max_memory=20), 50)
+        model = build_model("pointer", tiny_config("pointer", mix=mix, d_model=64, max_memory=20), 50)
         h, _ = model.hidden(torch.randint(50, (4, 40)))
         assert 0.4 < h.log_g[:, 20:].exp().mean() < 0.6

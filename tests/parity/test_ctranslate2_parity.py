@@ -16,8 +16,9 @@ from tiny_exported import tiny_pair_run
 from tiny_pairs import TEXTS
 
 from regard.decode.config import BeamConfig
-from regard.pair_run import PairRun
-from regard.weights.ctranslate2 import export_ctranslate2, spelled
+from regard.run.exchange import export_run
+from regard.tasks.translation import TranslationRun
+from regard.weights.ctranslate2 import spell_vocabulary
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -38,20 +39,21 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def opened(run: PairRun, folder: Path) -> Any:
-    export_ctranslate2(run, folder)
+def opened(run: TranslationRun, folder: Path) -> Any:
+    export_run(run, folder)
     return ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
 
 
-def in_tokens(run: PairRun, texts: list[tuple[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+def in_tokens(run: TranslationRun, texts: list[tuple[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     sides = ((run.source_tokenizer, 0), (run.target_tokenizer, 1))
     sources, targets = (
-        [[spelled(tokenizer)[i] for i in tokenizer.encode(pair[side])] for pair in texts] for tokenizer, side in sides
+        [[spell_vocabulary(tokenizer)[i] for i in tokenizer.encode(pair[side])] for pair in texts]
+        for tokenizer, side in sides
     )
     return sources, targets
 
 
-def their_nats(translator: Any, run: PairRun, texts: list[tuple[str, str]]) -> list[np.ndarray]:
+def their_nats(translator: Any, run: TranslationRun, texts: list[tuple[str, str]]) -> list[np.ndarray]:
     return [-np.array(scored.log_probs) for scored in translator.score_batch(*in_tokens(run, texts))]
 
 
@@ -62,7 +64,7 @@ def test_forced_targets_cost_the_same_nats_and_look_at_the_same_words(case: dict
     run.model.double()
     texts = [*TEXTS[:5], ("the boat", "haus baum boot rot fällt schläft")]  # of several lengths in one batch
     for theirs, (source, target) in zip(their_nats(translator, run, texts), texts, strict=True):
-        np.testing.assert_allclose(theirs, run.looked(source, target).nats, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(theirs, run.force(source, target).nats, rtol=0, atol=TOLERANCE)
 
 
 def test_a_wrong_epsilon_is_outside_the_tolerance(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_a_wrong_epsilon_is_outside_the_tolerance(tmp_path: Path) -> None:
     config.write_text(json.dumps(found | {"layer_norm_epsilon": 1e-6}))
     wrong = their_nats(ctranslate2.Translator(str(tmp_path / "out")), run, TEXTS[:4])
     run.model.double()
-    ours = [run.looked(*text).nats for text in TEXTS[:4]]
+    ours = [run.force(*text).nats for text in TEXTS[:4]]
     assert max(np.abs(a - b).max() for a, b in zip(right, ours, strict=True)) < TOLERANCE
     assert max(np.abs(a - b).max() for a, b in zip(wrong, ours, strict=True)) > 3 * TOLERANCE
 
@@ -102,7 +104,7 @@ def test_a_beam_that_never_prunes_finds_the_same_best_texts(norm: str, tmp_path:
     assert len({tuple(result.hypotheses[0]) for result in results}) > 3
 
 
-def check_same_texts(run: PairRun, translator: Any, beam: int, max_length: int) -> list[Any]:
+def check_same_texts(run: TranslationRun, translator: Any, beam: int, max_length: int) -> list[Any]:
     """Theirs, if they are ours."""
     ours = run.translator(BeamConfig(beam=beam, max_length=max_length, length_penalty="none"))
     found = ours.all([ours.read(source) for source, _ in TEXTS])
@@ -111,7 +113,7 @@ def check_same_texts(run: PairRun, translator: Any, beam: int, max_length: int) 
         length_penalty=0, return_scores=True,
     )  # fmt: skip
     for result, (best, *_) in zip(results, found, strict=True):
-        assert result.hypotheses[0] == [spelled(run.target_tokenizer)[i] for i in best.tokens]
+        assert result.hypotheses[0] == [spell_vocabulary(run.target_tokenizer)[i] for i in best.tokens]
         assert result.scores[0] == pytest.approx(best.log_prob, abs=TOLERANCE)
     return results
 
@@ -123,7 +125,7 @@ def test_the_attention_it_returns_is_ours(tmp_path: Path) -> None:
     (source,), _ = in_tokens(run, TEXTS[:1])
     (result,) = translator.translate_batch([source], beam_size=1, max_decoding_length=6, return_attention=True)
     target = run.target_tokenizer.decode([run.target_tokenizer.id_of(token) for token in result.hypotheses[0]])
-    looked = run.looked(TEXTS[0][0], target)
+    looked = run.force(TEXTS[0][0], target)
     assert looked.attention is not None
     n = len(result.hypotheses[0])
     np.testing.assert_allclose(np.array(result.attention[0])[:n], looked.attention[:n], rtol=0, atol=TOLERANCE)
@@ -135,4 +137,4 @@ def test_bfloat16_weights_are_written_as_they_are(tmp_path: Path) -> None:
     translator = opened(run, tmp_path / "out")
     run.model.double()
     (theirs,) = their_nats(translator, run, TEXTS[:1])
-    np.testing.assert_allclose(theirs, run.looked(*TEXTS[0]).nats, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(theirs, run.force(*TEXTS[0]).nats, rtol=0, atol=TOLERANCE)

@@ -8,9 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard.layers.record import Record
 from regard.models.language_model import LanguageModel
-from regard.models.table import MODELS
+from regard.models.table import MODELS, models_for
 
-GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
+GRADIENT = [name for name in models_for("language-model") if not MODELS[name].is_counted]
 AVERAGED = ("attention", {"heads": "averaged"})
 
 

@@ -12,7 +12,7 @@ from regard.layers.record import Record
 from regard.mixers.config import TransformerConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 transformers = pytest.importorskip("transformers")
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -35,7 +35,7 @@ def theirs() -> Any:
 @pytest.fixture(scope="module")
 def ours(theirs: Any) -> LanguageModel:
     config = TransformerConfig(d_model=D, n_layers=L, n_heads=N, max_context=M)
-    model = build_language_model("transformer", config, V).double().eval()
+    model = build_model("transformer", config, V).double().eval()
     model.load_state_dict(renamed(theirs.transformer.state_dict()))
     return model
 

@@ -11,12 +11,12 @@ from safetensors.torch import load_file, save_file
 from tiny_gpt2 import TEXT, hf_model, write_hf_folder, write_hf_tokenizer, write_vocab_and_merges
 
 import regard
-from regard.models.table import build_language_model, model_config
-from regard.run import Run
+from regard.models.table import build_model, model_config
+from regard.run.exchange import export_run, import_run
+from regard.tasks.language_model import LanguageModelRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.training.weights import load_weights
-from regard.weights.hugging_face import export_hugging_face, import_hugging_face
 
 transformers = pytest.importorskip("transformers")
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -33,7 +33,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def logits_of(run: Run, ids: torch.Tensor) -> torch.Tensor:
+def logits_of(run: LanguageModelRun, ids: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return run.model.double()(ids)[0]  # type: ignore[union-attr]
 
@@ -47,11 +47,11 @@ def some_ids(theirs: Any) -> torch.Tensor:
 @pytest.mark.parametrize("changes", SHAPES.values(), ids=SHAPES)
 def test_imported_logits_equal_hugging_faces_and_come_out_again(changes: dict[str, Any], tmp_path: Path) -> None:
     theirs = write_hf_folder(tmp_path / "theirs", **changes).double()
-    run = import_hugging_face(tmp_path / "theirs", tmp_path / "run")
+    run = import_run(tmp_path / "theirs", tmp_path / "run")
     ids = some_ids(theirs)
     expected = theirs(ids).logits.detach()
     torch.testing.assert_close(logits_of(run, ids), expected, **EXACT)
-    export_hugging_face(regard.load(tmp_path / "run"), tmp_path / "again")
+    export_run(regard.load(tmp_path / "run"), tmp_path / "again")
     again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "again", dtype=torch.float64).eval()
     torch.testing.assert_close(again(ids).logits, expected, **EXACT)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
@@ -60,11 +60,11 @@ def test_imported_logits_equal_hugging_faces_and_come_out_again(changes: dict[st
 
 
 def test_the_four_published_sizes_are_recognised() -> None:
-    from regard.weights.gpt2_form import config_of
+    from regard.weights.gpt2_form import read_config_json
 
     for size, (n_layer, n_embd, n_head) in {"small": (12, 768, 12), "xl": (48, 1600, 25)}.items():
         found = {"model_type": "gpt2", "n_layer": n_layer, "n_embd": n_embd, "n_head": n_head, "n_inner": None}
-        config, n_rows = config_of(found, "config.json")
+        config, n_rows = read_config_json(found, "config.json")
         assert (config.size, config.d_model, n_rows) == (size, None, 50_257)
 
 
@@ -98,7 +98,7 @@ def test_every_way_a_folder_is_written_gives_the_same_model(form: str, tmp_path:
         assert len(list(folder.glob("model-*.safetensors"))) > 1
     else:
         save_file(weights, folder / "model.safetensors")
-    run = import_hugging_face(folder, tmp_path / "run")
+    run = import_run(folder, tmp_path / "run")
     assert {w.dtype for w in run.model.parameters()} == {torch.float32}  # type: ignore[union-attr]
     ids = some_ids(theirs)
     torch.testing.assert_close(logits_of(run, ids), theirs.double()(ids).logits, **EXACT)
@@ -108,7 +108,7 @@ def test_every_way_a_folder_is_written_gives_the_same_model(form: str, tmp_path:
 def test_greedy_text_is_that_of_generate_after_an_end_mark(tmp_path: Path) -> None:
     """GPT-2 was trained on documents with end marks between them, so every text of ours begins after one."""
     theirs = write_hf_folder(tmp_path / "theirs", vocab_size=300)
-    run = import_hugging_face(tmp_path / "theirs", tmp_path / "run")
+    run = import_run(tmp_path / "theirs", tmp_path / "run")
     prompt = run.tokenizer.encode("The cat").tolist()
     whole = theirs.generate(
         torch.tensor([[299, *prompt]]), attention_mask=torch.ones(1, 1 + len(prompt), dtype=torch.long),
@@ -123,7 +123,7 @@ def test_no_token_beyond_the_tokenizer_is_generated(tmp_path: Path) -> None:
         theirs.transformer.wte.weight[300:] *= 50  # the rows that stand for no token would win nearly always
     theirs.save_pretrained(tmp_path / "theirs")
     write_hf_tokenizer(tmp_path / "theirs")
-    run = import_hugging_face(tmp_path / "theirs", tmp_path / "run")
+    run = import_run(tmp_path / "theirs", tmp_path / "run")
     assert run.model.embedding.shape[0] == 400  # type: ignore[union-attr]
     for temperature in (0.0, 1.0):
         text = run.generate("The", temperature=temperature, max_tokens=40)
@@ -143,14 +143,14 @@ def test_a_transformer_of_gpt_2s_form_is_written_with_its_own_tokenizer(kind: st
         "checkpoint": {"has_tensorboard": False},
     }
     run = regard.train(given, out=tmp_path / "run")
-    export_hugging_face(run, tmp_path / "theirs")
+    export_run(run, tmp_path / "theirs")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs", dtype=torch.float64).eval()
     ids = torch.randint(run.tokenizer.vocab_size, (2, 16))
     torch.testing.assert_close(theirs(ids).logits, logits_of(run, ids), **EXACT)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     assert tokenizer.encode(TEXT) == run.tokenizer.encode(TEXT).tolist()
     assert tokenizer.eos_token_id == 0
-    back = import_hugging_face(tmp_path / "theirs", tmp_path / "back")
+    back = import_run(tmp_path / "theirs", tmp_path / "back")
     assert back.tokenizer.hash == run.tokenizer.hash
     torch.testing.assert_close(logits_of(back, ids), logits_of(run, ids), **EXACT)
 
@@ -158,8 +158,8 @@ def test_a_transformer_of_gpt_2s_form_is_written_with_its_own_tokenizer(kind: st
 def test_a_folder_made_by_hand_from_the_config_alone_loads_there(tmp_path: Path) -> None:
     """config.json has nothing that only our own reader understands."""
     write_hf_folder(tmp_path / "theirs")
-    run = import_hugging_face(tmp_path / "theirs", tmp_path / "run")
-    export_hugging_face(run, tmp_path / "again")
+    run = import_run(tmp_path / "theirs", tmp_path / "run")
+    export_run(run, tmp_path / "again")
     found = json.loads((tmp_path / "again" / "config.json").read_text())
     config = transformers.GPT2Config(**found)
     assert (config.n_embd, config.n_layer, config.n_inner, config.activation_function) == (12, 2, 48, "gelu_new")
@@ -169,11 +169,11 @@ def test_a_folder_made_by_hand_from_the_config_alone_loads_there(tmp_path: Path)
 
 def test_our_own_presets_take_their_names() -> None:
     """Every parameter of ours has a name there, and the other way round."""
-    from regard.weights.gpt2_form import their_tensors
+    from regard.weights.gpt2_form import to_their_tensors
 
-    model = build_language_model("gpt2", model_config("gpt2", {"d_model": 12, "n_layers": 2, "n_heads": 2}), 29)
+    model = build_model("gpt2", model_config("gpt2", {"d_model": 12, "n_layers": 2, "n_heads": 2}), 29)
     theirs = hf_model(vocab_size=29, n_positions=1024, n_head=2)
-    named = their_tensors(dict(model.named_parameters()))
+    named = to_their_tensors(dict(model.named_parameters()))
     expected = {name: tuple(w.shape) for name, w in theirs.named_parameters()}
     assert {name: tuple(w.shape) for name, w in named.items()} == expected
     load_weights(model, {name: w.detach() for name, w in model.named_parameters()})

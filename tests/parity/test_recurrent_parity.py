@@ -10,7 +10,7 @@ from regard.layers.lstm import LSTM
 from regard.layers.record import Record
 from regard.mixers.config import LSTMConfig
 from regard.mixers.recurrent import Recurrent, lstm
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 B, T, D, H = 3, 9, 5, 6
@@ -153,7 +153,7 @@ def test_the_strong_lstm_equals_the_equations_of_its_paper() -> None:
         activation_penalty=2.0,
         slowness_penalty=1.0,
     )
-    model = build_language_model("lstm", config, V).double()
+    model = build_model("lstm", config, V).double()
     ids = torch.randint(0, V, (B, T))
 
     def mask(p: float, *shape: int) -> torch.Tensor:

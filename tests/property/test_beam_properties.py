@@ -12,9 +12,9 @@ from torch import Tensor
 
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import LENGTH_PENALTIES, BeamConfig, SamplingConfig
-from regard.decode.decode_all import decode_all
-from regard.decode.ensemble import Ensemble
+from regard.decode.generate import sample_texts
 from regard.decode.highest import highest
+from regard.decode.stepper import Ensemble
 
 seeds = st.integers(0, 2**20)
 penalties = st.sampled_from(LENGTH_PENALTIES)
@@ -192,7 +192,7 @@ def test_a_beam_of_one_is_greedy(
     found = beam_search(
         stepper, *stepper.start(sources), config, max_lengths=max_lengths, stop=stop, constraint=constraint
     )
-    texts = decode_all(
+    texts = sample_texts(
         stepper, *stepper.start(sources), SamplingConfig(temperature=0.0), max_lengths=max_lengths, stop=stop,
         min_length=min_length, no_repeat_ngram=no_repeat_ngram, constraint=constraint,
     )  # fmt: skip
@@ -215,10 +215,10 @@ def test_what_a_source_draws_does_not_depend_on_those_beside_it(
 ) -> None:
     stepper, limits = TableStepper(6, seed, p_impossible=p_impossible), [9, 1, 5, 9, 3]
     config = SamplingConfig(temperature=temperature, top_k=top_k, seed=draw)
-    together = decode_all(stepper, *stepper.start([4, 5, 6, 7, 8]), config, max_lengths=limits, stop=0)
+    together = sample_texts(stepper, *stepper.start([4, 5, 6, 7, 8]), config, max_lengths=limits, stop=0)
     for n in (1, 2, 3):
         fewer = list(range(4, 4 + n))
-        assert decode_all(stepper, *stepper.start(fewer), config, max_lengths=limits[:n], stop=0) == together[:n]
+        assert sample_texts(stepper, *stepper.start(fewer), config, max_lengths=limits[:n], stop=0) == together[:n]
     for (text, _), longest in zip(together, limits, strict=True):
         assert 0 not in text[:-1]
         assert max(text) < 6
@@ -229,7 +229,7 @@ def test_what_a_source_draws_does_not_depend_on_those_beside_it(
 @given(seed=seeds, draw=seeds)
 def test_sampling_obeys_the_constraint(seed: int, draw: int) -> None:
     stepper = TableStepper(5, seed, p_impossible=0.8, grows=True)  # often nothing that is allowed is possible
-    texts = decode_all(
+    texts = sample_texts(
         stepper, *stepper.start([0, 1]), SamplingConfig(seed=draw), max_lengths=6, stop=0, constraint=Alternating(5)
     )
     for source, (text, _) in enumerate(texts):

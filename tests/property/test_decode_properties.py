@@ -14,7 +14,7 @@ from regard.count.ngram import NgramModel
 from regard.decode.beam import search
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import generate_all
-from regard.decode.sampling import filtered
+from regard.decode.sampling import filter_log_probs
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import NextToken, as_next_token
 from regard.models.table import MODELS
@@ -75,7 +75,7 @@ def test_what_is_sampled_from_is_a_distribution_that_keeps_the_best_token(
     draws = torch.Generator().manual_seed(seed)
     log_probs = torch.randn(3, 9, dtype=torch.float64, generator=draws).mul(3).log_softmax(-1)
     config = SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-    probs = filtered(log_probs, config).exp()
+    probs = filter_log_probs(log_probs, config).exp()
     torch.testing.assert_close(probs.sum(-1), torch.ones(3, dtype=torch.float64), rtol=0, atol=1e-12)
     assert torch.equal(probs.argmax(-1), log_probs.argmax(-1))
     if top_k is not None:

@@ -16,7 +16,7 @@ from regard.models.table import MODELS
 
 Tiny = Callable[..., LanguageModel]
 EXACT = {"rtol": 0, "atol": 1e-12}
-GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
+GRADIENT = [name for name, entry in MODELS.items() if "language-model" in entry.tasks and not entry.is_counted]
 VARIANTS = [(name, {}) for name in GRADIENT] + [
     ("transformer", {"norm": "post", "positions": "sinusoidal", "activation": "relu", "tie_embeddings": False}),
     ("attention", {"positions": "none", "n_heads": 1}),

@@ -2,14 +2,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import run_tiny, tiny_model, tiny_text
+from tiny_training import objective_on, run_tiny, tiny_model, tiny_text
 
 from regard.data.batches import Batches
 from regard.layers.activation_penalty import Activations, activation_penalty
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
 from regard.training.metrics import read_metrics
-from regard.training.text_lesson import TextLesson
 
 
 def test_the_penalty_is_the_one_worked_by_hand() -> None:
@@ -55,7 +54,7 @@ def test_the_update_follows_loss_and_penalty_together_whatever_the_parts(n_accum
         batches = Batches(tiny_text().train, n_batch=6, n_context=8)
         learner = Learner(
             model,
-            TextLesson(batches),
+            objective_on(model, batches),
             train=TrainConfig(n_batch=6, n_accumulate=n_accumulate),
             optimizer=OptimizerConfig(name="sgd", max_grad_norm=None),
             runtime=RuntimeConfig(device="cpu"),

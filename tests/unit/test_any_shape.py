@@ -9,7 +9,7 @@ from tiny_pairs import run_tiny_pairs, tiny_pair_model, tiny_prepared
 
 from regard.layers.any_shape import attention_of_any_shape
 from regard.layers.bridge import Bridge
-from regard.training.pair_task import PairTask
+from regard.tasks.pair_objective import PairObjective
 
 ASKED = torch.backends.cuda.cudnn_sdp_enabled
 
@@ -26,13 +26,13 @@ def test_the_choice_is_as_it_was_after_the_block() -> None:
 
 def test_pairs_are_learned_without_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    evaluate = PairTask.evaluate
+    evaluate = PairObjective.evaluate
 
-    def watched(self: PairTask, model: Any) -> Any:
+    def watched(self: PairObjective, model: Any) -> Any:
         seen.append(ASKED())
         return evaluate(self, model)
 
-    monkeypatch.setattr(PairTask, "evaluate", watched)
+    monkeypatch.setattr(PairObjective, "evaluate", watched)
     prepared = tiny_prepared()
     run_tiny_pairs(tmp_path, tiny_pair_model(prepared), prepared)
     assert seen

@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.averaging import LastAverage, TriggeredAverage, WeightAverage, build_average, is_triggered
+from regard.training.averaging import (
+    LastAverage,
+    TriggeredAverage,
+    WeightAverage,
+    build_average,
+    is_triggered,
+    use_average,
+)
 from regard.training.config import TrainConfig
 
 
@@ -34,10 +41,10 @@ def test_the_model_computes_with_the_average_only_inside_the_block() -> None:
     model = one_weight(1.0)
     average = WeightAverage(model, decay=0.5)
     nn.init.constant_(model.weight, 3.0)
-    with average.applied():
+    with use_average(average):
         assert model.weight.item() == 1.0
     assert model.weight.item() == 3.0
-    with pytest.raises(KeyError), average.applied():
+    with pytest.raises(KeyError), use_average(average):
         raise KeyError
     assert model.weight.item() == 3.0
     average.restore({"weight": torch.full((1, 1), 9.0)})
@@ -66,7 +73,7 @@ def test_the_triggered_average_is_the_mean_of_the_weights_since_and_stands_in_on
         average.observe(scores := [*scores, score])
         assert average.average == {}
         assert average.tensors() == {}
-        with average.applied():
+        with use_average(average):
             assert model.weight.item() == value
     average.observe([*scores, 4.5])  # worse than 3, two evaluations ago: the mean begins with the 8 of now
     nn.init.constant_(model.weight, 16.0)
@@ -75,7 +82,7 @@ def test_the_triggered_average_is_the_mean_of_the_weights_since_and_stands_in_on
     nn.init.constant_(model.weight, 3.0)
     average.update(5)
     assert average.average["weight"].item() == pytest.approx((8 + 16 + 3) / 3, abs=1e-14)
-    with average.applied():
+    with use_average(average):
         assert model.weight.item() == pytest.approx(9.0, abs=1e-14)
     assert model.weight.item() == 3.0
 
@@ -119,7 +126,7 @@ def test_the_last_average_is_the_mean_of_the_last_evaluations_weights() -> None:
     assert again.average == {}
     again.restore(average.tensors())
     assert again.average["weight"].item() == 6.0
-    with again.applied():
+    with use_average(again):
         pass
 
 

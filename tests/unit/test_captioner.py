@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_captions import GRID, SIZE, TINY, tiny_captioner, tiny_captions
 
-from regard.config import RunConfig
-from regard.decode.caption import captions_of, looked_at
+from regard.decode.caption import measure_attention, write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.layers.record import Record
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.picture_encoder import unit_range
-from regard.models.table import PICTURE_MODELS, build_language_model, model_config
+from regard.models.table import MODELS, build_model, model_config
+from regard.tasks.table import build_config
 
 VARIANTS = pytest.mark.parametrize("variant", GRID)
 RUN: dict[str, Any] = {"model": {"name": "captioner"}, "data": {"pictures": "photos", "captions": "said.txt"}}
@@ -36,13 +36,13 @@ def some_pictures(n: int = 3, seed: int = 0) -> torch.Tensor:
 def test_a_config_round_trips_through_yaml(variant: str) -> None:
     config = model_config("captioner", TINY | GRID[variant])
     assert model_config("captioner", yaml.safe_load(yaml.safe_dump(config.to_dict()))) == config
-    run = RunConfig.from_dict(RUN | {"model": {"name": "captioner", **config.to_dict()}})
-    assert RunConfig.from_dict(yaml.safe_load(run.to_yaml())) == run
+    run = build_config(RUN | {"model": {"name": "captioner", **config.to_dict()}})
+    assert build_config(yaml.safe_load(run.to_yaml())) == run
     assert "target_tokenizer" not in run.to_dict()
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert all(line.doc for entry in PICTURE_MODELS.values() for line in entry.config.help())
+    assert all(line.doc for line in MODELS["captioner"].config.help())
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_a_run_refuses_what_is_not_for_pictures() -> None:
     with pytest.raises(
         RegardError, match=r"'target_tokenizer' is for models that read pairs, and captioner reads pict"
     ):
-        RunConfig.from_dict(RUN | {"target_tokenizer": {"kind": "word"}})
+        build_config(RUN | {"target_tokenizer": {"kind": "word"}})
     with pytest.raises(RegardError, match=r"Unknown key 'data.p_vlaid'. Did you mean 'p_valid'"):
-        RunConfig.from_dict(RUN | {"data": RUN["data"] | {"p_vlaid": 0.1}})
+        build_config(RUN | {"data": RUN["data"] | {"p_vlaid": 0.1}})
     with pytest.raises(RegardError, match=r"'data.captions' is required"):
-        RunConfig.from_dict(RUN | {"data": {"pictures": "photos"}})
+        build_config(RUN | {"data": {"pictures": "photos"}})
     with pytest.raises(RegardError, match=r"size 100 is no multiple of patch 16. Make size 96"):
-        RunConfig.from_dict({"model": {"name": "captioner", "encoder": "patches"}, "data": RUN["data"] | {"size": 100}})
+        build_config({"model": {"name": "captioner", "encoder": "patches"}, "data": RUN["data"] | {"size": 100}})
     with pytest.raises(RegardError, match="reads pictures and is no language model"):
-        build_language_model("captioner", CaptionerConfig(), 10)
+        build_model("captioner", CaptionerConfig(), 10)
 
 
 def test_what_changes_nothing_is_said() -> None:
-    config = RunConfig.from_dict(
+    config = build_config(
         {
             "model": {"name": "captioner", "encoder": "efficientnet-lite0", "patch": 8, "n_heads": 2},
             "data": RUN["data"],
@@ -131,7 +131,7 @@ def test_cost_is_that_of_its_parts() -> None:
     config = CaptionerConfig(
         encoder="patches", decoder="rnn", attention="none", patch=32, d_model=2, n_heads=1, max_context=4
     )
-    model: Captioner = PICTURE_MODELS["captioner"].build(config, 3, 32)
+    model: Captioner = build_model("captioner", config, 3, 32)
     picture = model.encoder.flops_per_picture()
     bridge = 2 * 2 * 2
     word = 2 * (2 * 2) * 2 + 2 * 2 * 3  # from the input and from the state; then the vocabulary
@@ -145,7 +145,7 @@ def test_where_a_caption_looked_is_what_beam_search_saw(variant: str) -> None:
     model = tiny_captioner(prepared, variant)
     pictures = some_pictures(2)
     config = BeamConfig(beam=3, n_best=2, max_length=9)
-    found = captions_of(model, prepared.tokenizer, pictures, config)
+    found = write_captions(model, prepared.tokenizer, pictures, config)
     assert [len(best) for best in found] == [2, 2]
     for row, best in enumerate(found):
         for caption in best:
@@ -156,7 +156,7 @@ def test_where_a_caption_looked_is_what_beam_search_saw(variant: str) -> None:
             assert told == pytest.approx(caption.log_prob, abs=1e-4)
             assert caption.score == pytest.approx(caption.log_prob / len(inputs[0]), abs=1e-6)
         if "no attention" not in variant:
-            weights = looked_at(model, prepared.tokenizer, pictures[row : row + 1], best[0].tokens)
+            weights = measure_attention(model, prepared.tokenizer, pictures[row : row + 1], best[0].tokens)
             assert weights.shape == (max(1, len(best[0].tokens)), math.prod(model.grid))
             assert weights.sum(axis=1) == pytest.approx(np.ones(len(weights)), abs=1e-5)
 
@@ -166,12 +166,12 @@ def test_a_caption_is_never_longer_than_the_model_writes() -> None:
     model = tiny_captioner(prepared, "patches to transformer", max_context=4)
     torch.nn.init.normal_(model.target.embedding, std=3.0)
     config = BeamConfig(beam=2, max_length=50, min_length=4)
-    (best,) = captions_of(model, prepared.tokenizer, some_pictures(1), config)[0]
+    (best,) = write_captions(model, prepared.tokenizer, some_pictures(1), config)[0]
     assert len(best.tokens) in (3, 4)
     endless = tiny_captioner(prepared, "convolution to lstm")
-    (long,) = captions_of(endless, prepared.tokenizer, some_pictures(1), BeamConfig(beam=1, min_length=1000))[0]
+    (long,) = write_captions(endless, prepared.tokenizer, some_pictures(1), BeamConfig(beam=1, min_length=1000))[0]
     assert len(long.tokens) == 50  # where nobody says how long
-    assert looked_at(model, prepared.tokenizer, some_pictures(1), best.tokens).shape[0] == len(best.tokens)
+    assert measure_attention(model, prepared.tokenizer, some_pictures(1), best.tokens).shape[0] == len(best.tokens)
 
 
 @settings(max_examples=10)

@@ -11,26 +11,26 @@ import numpy as np
 import pytest
 import torch
 from tiny_captions import GRID, SIZE, run_tiny_captions, tiny_caption_task, tiny_captioner, tiny_captions
-from tiny_training import same_runs, stop_at
+from tiny_training import memory_of, same_runs, stop_at
 
 from regard.data.prepared_captions import PreparedCaptions
-from regard.decode.caption import captions_of
+from regard.decode.caption import write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.models.captioner import Captioner
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
+from regard.tasks.caption_objective import caption_bleu, sum_caption_nats
+from regard.tasks.picture_features import picture_features
 from regard.training.averaging import build_average
-from regard.training.caption_task import caption_bleu, summed_caption_nats
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.training.picture_features import picture_features
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
 
 VARIANTS = pytest.mark.parametrize("variant", GRID)
 FROZEN = "frozen efficientnet to lstm"
 EVERYTHING: dict[str, Any] = {
     "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
-    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "judged_by": "bleu"},
+    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4, "select_by": "bleu"},
     "checkpoint": {"every_steps": 3},
 }
 """All that draws random numbers or remembers something."""
@@ -39,7 +39,7 @@ EVERYTHING: dict[str, Any] = {
 def said_of(model: Captioner, prepared: PreparedCaptions, beam: int = 1, n: int = 12) -> list[str]:
     pictures = torch.from_numpy(prepared.data.squares(range(n)))
     config = BeamConfig(beam=beam, max_length=10)
-    return [best[0].text for best in captions_of(model, prepared.tokenizer, pictures, config)]
+    return [best[0].text for best in write_captions(model, prepared.tokenizer, pictures, config)]
 
 
 @VARIANTS
@@ -48,8 +48,8 @@ def test_every_parameter_that_is_not_frozen_gets_a_finite_gradient(variant: str)
     prepared = tiny_captions(size=64 if variant == FROZEN else SIZE)
     for mode in ("teacher", "free"):
         model = tiny_captioner(prepared, variant)
-        lesson = tiny_caption_task(model, prepared, {"n_batch": 18}, mode=mode).lesson
-        lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal.backward()
+        objective = tiny_caption_task(model, prepared, {"n_batch": 18}, mode=mode)
+        objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
         for name, parameter in model.named_parameters():
             if name.startswith("encoder.network."):
                 assert parameter.grad is None
@@ -62,8 +62,8 @@ def test_every_parameter_that_is_not_frozen_gets_a_finite_gradient(variant: str)
 def test_an_efficientnet_that_is_not_frozen_learns_too() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, FROZEN, is_frozen=False)
-    lesson = tiny_caption_task(model, prepared, {"n_batch": 4}).lesson
-    lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, 0).goal.backward()
+    objective = tiny_caption_task(model, prepared, {"n_batch": 4})
+    objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
     assert all(p.grad is not None for p in model.encoder.network.parameters())  # type: ignore[union-attr]
 
 
@@ -71,11 +71,11 @@ def test_an_efficientnet_that_is_not_frozen_learns_too() -> None:
 def test_eight_pictures_can_be_memorised_and_are_described(variant: str) -> None:
     prepared = tiny_captions(n_valid=4, n_said=1)
     model = tiny_captioner(prepared, variant, d_model=32)
-    lesson = tiny_caption_task(model, prepared, {"n_batch": 8}, smoothing=0.0).lesson
+    objective = tiny_caption_task(model, prepared, {"n_batch": 8}, smoothing=0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for index in range(200):
-        tensors, n_tokens, _ = lesson.at(index)
-        loss = lesson.loss(model, lesson.body(model), tensors, None, 0)
+        tensors, n_tokens, _ = objective.at(index)
+        loss = objective.loss(model, objective.body(model), tensors, None, 0)
         optimizer.zero_grad()
         (loss.goal / n_tokens).backward()
         optimizer.step()
@@ -138,13 +138,13 @@ def test_frozen_features_are_computed_once_and_teach_what_the_pictures_teach(tmp
     assert told == [12]  # found in the cache
     losses = []
     for given in (None, features):
-        lesson = tiny_caption_task(model, prepared, features=given).lesson
-        tensors, n_tokens, _ = lesson.at(5)
+        objective = tiny_caption_task(model, prepared, features=given)
+        tensors, n_tokens, _ = objective.at(5)
         assert tensors[0].shape[1] == (3 if given is None else 320)
-        losses.append((lesson.loss(model, lesson.body(model), tensors, None, 5).goal.item(), n_tokens))
+        losses.append((objective.loss(model, objective.body(model), tensors, None, 5).goal.item(), n_tokens))
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
     for split in (prepared.data.train, prepared.data.valid):
-        plain, quick = (summed_caption_nats(model, prepared, split, given) for given in (None, features))
+        plain, quick = (sum_caption_nats(model, prepared, split, given) for given in (None, features))
         assert plain == pytest.approx(quick, abs=1e-9)
 
 
@@ -192,7 +192,7 @@ def test_the_nats_of_a_split_are_the_sum_over_its_captions() -> None:
             log_probs = model(torch.from_numpy(prepared.data.squares([number])), inputs)[0].detach()
             total -= sum(float(log_probs[t, word]) for t, word in enumerate(ids))
             n += len(ids)
-    assert summed_caption_nats(model, prepared, split) == pytest.approx((total, n), abs=1e-9)
+    assert sum_caption_nats(model, prepared, split) == pytest.approx((total, n), abs=1e-9)
     score = tiny_caption_task(model, prepared).evaluate(model)
     assert score is not None
     assert score.nats_per_token == pytest.approx(total / n, abs=1e-9)
@@ -206,10 +206,10 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
     model = tiny_captioner(prepared, "convolution to lstm")
     some = prepared.data.valid.first(2)
     from regard.decode.caption import Caption
-    from regard.training import caption_task
+    from regard.tasks import caption_objective
 
     texts = iter([Caption(f"{some.captions[i][1].upper()}", (), 0.0, 0.0)] for i in range(2))
-    monkeypatch.setattr(caption_task, "captions_of", lambda *_: [next(texts), next(texts)])
+    monkeypatch.setattr(caption_objective, "write_captions", lambda *_: [next(texts), next(texts)])
     found = caption_bleu(model, prepared, some, BeamConfig())
     assert found.up_to == pytest.approx((100.0,) * 4)
     assert "nrefs:2" in found.signature
@@ -218,25 +218,25 @@ def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPat
 def test_judged_by_bleu_the_higher_is_the_better() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, "convolution to lstm")
-    score = tiny_caption_task(model, prepared, judged_by="bleu", max_judged=2).evaluate(model)
+    score = tiny_caption_task(model, prepared, select_by="bleu", max_select_items=2).evaluate(model)
     assert score is not None
-    assert score.judged == -score.more["bleu"]
+    assert score.criterion == -score.more["bleu"]
     assert 0 <= score.more["bleu"] <= 100
-    assert tiny_caption_task(model, tiny_captions(n_valid=0), judged_by="bleu").evaluate(model) is None
+    assert tiny_caption_task(model, tiny_captions(n_valid=0), select_by="bleu").evaluate(model) is None
 
 
 def test_memory_counts_no_gradient_of_what_is_frozen_and_less_where_features_are_there() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, FROZEN)
     optimizer, runtime = OptimizerConfig(), RuntimeConfig(device="cpu")
-    seen = tiny_caption_task(model, prepared).memory(model, optimizer, runtime)
+    seen = memory_of(tiny_caption_task(model, prepared), model, optimizer, runtime)
     learned = sum(4 * p.numel() for p in model.parameters() if p.requires_grad)
     assert (seen.gradients, seen.optimizer) == (learned, 2 * learned)
     assert seen.weights == sum(4 * p.numel() for p in model.parameters()) > 10 * learned
     with torch.device("meta"):
         outline = tiny_captioner(prepared, "convolution to lstm")
     one, two = (
-        tiny_caption_task(outline, prepared, {"n_batch": n}).memory(outline, optimizer, runtime) for n in (4, 8)
+        memory_of(tiny_caption_task(outline, prepared, {"n_batch": n}), outline, optimizer, runtime) for n in (4, 8)
     )
     assert two.activations == 2 * one.activations
 
@@ -252,15 +252,15 @@ def test_a_batch_of_pictures_that_does_not_fit_says_what_to_lower(tmp_path: Path
 def test_long_captions_are_cut_where_a_transformer_writes() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, "patches to transformer", max_context=3)
-    tensors = tiny_caption_task(model, prepared).lesson.at(0).tensors
+    tensors = tiny_caption_task(model, prepared).at(0).tensors
     assert tensors[1].shape[1] == 3
-    assert np.isfinite(summed_caption_nats(model, prepared, prepared.data.valid)[0])
+    assert np.isfinite(sum_caption_nats(model, prepared, prepared.data.valid)[0])
 
 
 def test_metrics_hold_bleu(tmp_path: Path) -> None:
     prepared = tiny_captions()
     run_tiny_captions(
-        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"judged_by": "bleu"}
+        tmp_path, tiny_captioner(prepared, "convolution to lstm"), prepared, teaching={"select_by": "bleu"}
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if "bleu" in line] == [3, 6]

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.training.carried import detached, flatten, unflatten
 from regard.training.checkpoint import (
     Checkpoint,
     checkpoint_folders,
@@ -19,6 +18,7 @@ from regard.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from regard.training.learner import detach, flatten, unflatten
 from regard.training.randomness import random_tensors, restore_random, seed_everything
 from regard.training.state import TrainState
 from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
@@ -123,7 +123,7 @@ def test_nested_state_is_taken_apart_and_put_together() -> None:
 
 def test_carried_state_has_memory_of_its_own_as_after_a_resume() -> None:
     whole = torch.arange(24.0, requires_grad=True).reshape(4, 6)
-    ((view, number),) = detached(((whole[1:3].t(), 7),))
+    ((view, number),) = detach(((whole[1:3].t(), 7),))
     assert torch.equal(view, whole[1:3].t())
     assert number == 7
     assert view.is_contiguous()

@@ -4,16 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import RunConfig, load_config, read_yaml, with_settings
+from regard.config import read_yaml, with_settings
 from regard.errors import RegardError
-from regard.models.table import MODELS
+from regard.models.table import MODELS, models_for
+from regard.run.folder import load_config
+from regard.settings import COMMON_NAMES
+from regard.tasks.table import build_config
 
 GIVEN = {"data": {"train": "my.txt"}, "model": {"name": "lstm", "d_model": 64}}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", models_for("language-model"))
 def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: str, tmp_path: Path) -> None:
-    config = RunConfig.from_dict({"data": {"train": "my.txt"}, "model": {"name": name}})
+    config = build_config({"data": {"train": "my.txt"}, "model": {"name": name}})
     (tmp_path / "config.yaml").write_text(config.to_yaml())
     assert load_config(tmp_path / "config.yaml") == config
     assert config.to_dict()["model"].keys() >= {line.name for line in MODELS[name].config.help()}
@@ -43,12 +46,12 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
 )
 def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, object], message: str) -> None:
     with pytest.raises(RegardError, match=message):
-        RunConfig.from_dict({**GIVEN, **changes})
+        build_config({**GIVEN, **changes})
 
 
 def test_settings_lie_on_top_and_are_read_as_yaml() -> None:
     given = with_settings(GIVEN, ["model.d_model=128", "train.max_tokens=5e6", "data.valid=[a.txt, b.txt]", "seed=3"])
-    config = RunConfig.from_dict(given)
+    config = build_config(given)
     assert (config.model.to_dict()["d_model"], config.train.max_tokens, config.seed) == (128, 5_000_000, 3)
     assert config.data.valid == ("a.txt", "b.txt")
     assert GIVEN["model"] == {"name": "lstm", "d_model": 64}
@@ -84,3 +87,20 @@ def test_a_binary_recipe_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RegardError, match=r"cannot be read as a YAML recipe"):
         read_yaml(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("given", [{"lr": 1}, {"learning_rate": 1}, {"train": {"lr": 1}}, {"runtime": {"rate": 1}},
+                                   {"optimizer": {"learning_rate": 1}}])  # fmt: skip
+def test_a_common_name_of_a_setting_is_answered_with_its_own(given: dict[str, object]) -> None:
+    plain = {"data": {"train": "x.txt"}, "model": {"name": "lstm"}} | given
+    with pytest.raises(RegardError, match=r"Unknown key '[a-z._]+'\. Did you mean 'optimizer\.lr'\?"):
+        build_config(plain)
+
+
+def test_every_setting_that_a_common_name_leads_to_exists() -> None:
+    known = set()
+    for name in ("lstm", "transformer", "seq2seq"):
+        data = {"train": ["a.en", "a.de"] if name == "seq2seq" else "my.txt"}
+        whole = build_config({"data": data, "model": {"name": name}}).to_dict()
+        known |= {f"{section}.{key}" for section, keys in whole.items() if isinstance(keys, dict) for key in keys}
+    assert COMMON_NAMES.keys() <= known

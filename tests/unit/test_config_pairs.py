@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from tiny_pairs import GRID
 
-from regard.config import PAIR_SECTIONS, RunConfig, load_config, with_settings
+from regard.config import with_settings
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
-from regard.models.table import PAIR_MODELS, build_language_model, model_config
+from regard.models.table import MODELS, build_model, model_config
+from regard.run.folder import load_config
+from regard.tasks.table import TASKS, build_config, sections_of
+from regard.training.teaching_config import TeachingConfig
 
 GIVEN: dict[str, Any] = {"data": {"train": ["my.en", "my.de"]}, "model": {"name": "seq2seq"}}
 
@@ -20,33 +24,34 @@ GIVEN: dict[str, Any] = {"data": {"train": ["my.en", "my.de"]}, "model": {"name"
 def test_a_config_round_trips_through_yaml(variant: str, target: dict[str, Any] | None, tmp_path: Path) -> None:
     name, settings = GRID[variant]
     given = GIVEN | {"model": {"name": name, **settings}, "target_tokenizer": target, "teaching": {"mode": "free"}}
-    config = RunConfig.from_dict(given)
+    config = build_config(given)
     (tmp_path / "config.yaml").write_text(config.to_yaml())
     assert load_config(tmp_path / "config.yaml") == config
-    assert config.to_dict()["model"].keys() == {"name", *(line.name for line in PAIR_MODELS[name].config.help())}
+    assert config.to_dict()["model"].keys() == {"name", *(line.name for line in MODELS[name].config.help())}
 
 
 def test_every_default_is_written_out_and_no_second_vocabulary_is_said_to_be_none() -> None:
-    config = RunConfig.from_dict(GIVEN)
+    config = build_config(GIVEN)
     written = config.to_dict()
     assert written["target_tokenizer"] is None
-    for section in ("data", "teaching", "train"):
-        assert written[section].keys() == {line.name for line in PAIR_SECTIONS[section].help()}
-    assert (config.reads_pairs, config.pairs.train) == (True, ("my.en", "my.de"))
-    assert config.teaching is not None
-    assert config.teaching.smoothing == 0.1
+    kinds = sections_of(TASKS["translation"])
+    for section in ("data", "teaching", "optimizer"):
+        assert written[section].keys() == {line.name for line in kinds[section].help()}
+    assert "n_batch" not in written["train"]  # which does nothing for pairs
+    assert (config.task, config.section("data", PairsConfig).train) == ("translation", ("my.en", "my.de"))
+    assert config.section("teaching", TeachingConfig).smoothing == 0.1
 
 
 def test_an_empty_section_is_a_second_vocabulary_with_every_default() -> None:
-    assert RunConfig.from_dict(GIVEN | {"target_tokenizer": {}}).target_tokenizer is not None
-    assert RunConfig.from_dict(GIVEN | {"target_tokenizer": None}).target_tokenizer is None
+    assert build_config(GIVEN | {"target_tokenizer": {}}).sections["target_tokenizer"] is not None
+    assert build_config(GIVEN | {"target_tokenizer": None}).sections["target_tokenizer"] is None
 
 
 def test_parts_with_tags_can_be_given_on_the_command_line() -> None:
     given = with_settings(GIVEN, ["data.train=[[a.en, a.de, <2de>], [a.en, a.fr, <2fr>]]", "teaching.n_half=9"])
-    config = RunConfig.from_dict(given)
-    assert [part.tag for part in config.pairs.parts("train")] == ["<2de>", "<2fr>"]
-    assert RunConfig.from_dict(config.to_dict()) == config
+    config = build_config(given)
+    assert [part.tag for part in config.section("data", PairsConfig).parts("train")] == ["<2de>", "<2fr>"]
+    assert build_config(config.to_dict()) == config
 
 
 @pytest.mark.parametrize(
@@ -65,22 +70,23 @@ def test_parts_with_tags_can_be_given_on_the_command_line() -> None:
 )
 def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(RegardError, match=message):
-        RunConfig.from_dict(GIVEN | changes)
+        build_config(GIVEN | changes)
 
 
 @pytest.mark.parametrize("key", ["teaching", "target_tokenizer"])
 def test_what_is_for_pairs_is_refused_where_text_is_read(key: str) -> None:
     text = {"data": {"train": "my.txt"}, "model": {"name": "lstm"}}
     with pytest.raises(RegardError, match=f"'{key}' is for models that read pairs, and lstm reads text: leave it out"):
-        RunConfig.from_dict(text | {key: {}})
-    config = RunConfig.from_dict(text | {key: None})
-    assert (config.reads_pairs, config.teaching, config.target_tokenizer) == (False, None, None)
+        build_config(text | {key: {}})
+    config = build_config(text | {key: None})
+    assert config.task == "language-model"
+    assert key not in config.sections
     assert key not in config.to_dict()
 
 
 def test_what_changes_nothing_is_noted_with_its_section() -> None:
     changes = {"model": {"name": "seq2seq", "is_bidirectional": False}, "teaching": {"n_half": 3}}
-    notes = RunConfig.from_dict(GIVEN | changes).notes()
+    notes = build_config(GIVEN | changes).notes()
     assert [note.split()[0] for note in notes] == ["model.is_bidirectional", "teaching.n_half"]
 
 
@@ -88,22 +94,22 @@ TRAINED_OTHERWISE = {"n_context": 8, "varies_context": True, "order": "stream", 
 
 
 def test_what_says_how_texts_are_read_is_noted_where_pairs_are() -> None:
-    notes = RunConfig.from_dict(GIVEN | {"train": TRAINED_OTHERWISE | {"n_batch": 8}}).notes()
+    notes = build_config(GIVEN | {"train": TRAINED_OTHERWISE | {"n_batch": 8}}).notes()
     assert [note.partition(" changes nothing: ")[0] for note in notes] == [
         "train.n_batch", "train.n_context", "train.varies_context", "train.order", "train.max_eval_tokens",
     ]  # fmt: skip
     assert notes[0].endswith(": a batch has as many pairs as make teaching.max_tokens tokens.")
     used = {"max_steps": 5, "n_accumulate": 2, "eval_every": 7, "patience": 3, "average": "ema", "average_decay": 0.9}
-    assert RunConfig.from_dict(GIVEN | {"train": used}).notes() == []
+    assert build_config(GIVEN | {"train": used}).notes() == []
     text = {"data": {"train": "my.txt"}, "model": {"name": "lstm"}, "train": TRAINED_OTHERWISE | {"n_batch": 8}}
-    assert RunConfig.from_dict(text).notes() == []
+    assert build_config(text).notes() == []
 
 
 def test_what_says_how_texts_are_read_is_noted_where_pictures_are() -> None:
     given = {"data": {"pictures": "photos", "captions": "said.txt"}, "model": {"name": "captioner"}}
-    assert RunConfig.from_dict(given | {"train": {"n_batch": 8}}).notes() == []
+    assert build_config(given | {"train": {"n_batch": 8}}).notes() == []
     taught = {"max_tokens": 9, "p_bpe_dropout": 0.1}
-    notes = RunConfig.from_dict(given | {"train": TRAINED_OTHERWISE, "teaching": taught}).notes()
+    notes = build_config(given | {"train": TRAINED_OTHERWISE, "teaching": taught}).notes()
     assert [note.split()[0] for note in notes] == [
         "teaching.max_tokens", "teaching.p_bpe_dropout", "train.n_context", "train.varies_context", "train.order",
         "train.max_eval_tokens",
@@ -112,13 +118,13 @@ def test_what_says_how_texts_are_read_is_noted_where_pictures_are() -> None:
 
 def test_more_parts_than_rows_are_refused_where_a_batch_has_a_number_of_rows() -> None:
     parts = {"train": {"n_batch": 4, "n_accumulate": 8}}
-    assert RunConfig.from_dict(GIVEN | parts).train.n_accumulate == 8
+    assert build_config(GIVEN | parts).train.n_accumulate == 8
     for given in (
         {"data": {"train": "my.txt"}, "model": {"name": "lstm"}},
         {"data": {"pictures": "photos", "captions": "said.txt"}, "model": {"name": "captioner"}},
     ):
         with pytest.raises(RegardError, match=r"train.n_accumulate 8 is more than train.n_batch 4.*Lower it or raise"):
-            RunConfig.from_dict(given | parts)
+            build_config(given | parts)
 
 
 @pytest.mark.parametrize(
@@ -148,9 +154,9 @@ def test_more_parts_than_rows_are_refused_where_a_batch_has_a_number_of_rows() -
     ],
 )
 def test_what_pairs_are_not_read_by_is_noted(data: dict[str, Any], notes: list[str]) -> None:
-    assert RunConfig.from_dict(GIVEN | {"data": data}).notes() == notes
+    assert build_config(GIVEN | {"data": data}).notes() == notes
 
 
 def test_a_model_of_pairs_is_not_built_as_a_language_model() -> None:
     with pytest.raises(RegardError, match="The model 'vaswani' reads pairs and is no language model"):
-        build_language_model("vaswani", model_config("vaswani"), 11)
+        build_model("vaswani", model_config("vaswani"), 11)

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from regard.cli import app
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.pair_run import PairRun
+from regard.run.exchange import export_run
+from regard.tasks.translation import TranslationRun
 from regard.text.tokenizer import Tokenizer
-from regard.weights.ctranslate2 import export_ctranslate2, spelled
+from regard.weights.ctranslate2 import spell_vocabulary
 
 
 @pytest.mark.parametrize(
@@ -31,14 +32,14 @@ def test_what_ctranslate2_cannot_run_is_refused_in_a_sentence(
     model: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(RegardError, match=words):
-        export_ctranslate2(tiny_pair_run(**model), tmp_path / "out")
+        export_run(tiny_pair_run(**model), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_ctranslate2_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(RegardError, match=re.escape("Install it: pip install 'regard[export]'")):
-        export_ctranslate2(tiny_pair_run(), tmp_path / "out")
+        export_run(tiny_pair_run(), tmp_path / "out")
 
 
 def test_ids_without_an_entry_get_names_of_their_own() -> None:
@@ -46,7 +47,7 @@ def test_ids_without_an_entry_get_names_of_their_own() -> None:
     model = {"type": "BPE", "vocab": vocab, "merges": []}
     pre = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     tokenizer = Tokenizer.from_json(json.dumps({"version": "1.0", "pre_tokenizer": pre, "model": model}))
-    assert spelled(tokenizer) == ["a", "<no entry 1>", "<|endoftext|>", "<no entry 3>", "b"]
+    assert spell_vocabulary(tokenizer) == ["a", "<no entry 1>", "<|endoftext|>", "<no entry 3>", "b"]
 
 
 class TestWithCTranslate2:
@@ -56,7 +57,7 @@ class TestWithCTranslate2:
 
     def test_a_folder_that_exists_is_left_alone(self, tmp_path: Path) -> None:
         with pytest.raises(RegardError, match="is there already; give the name of a folder that does not exist yet"):
-            export_ctranslate2(tiny_pair_run(), tmp_path)
+            export_run(tiny_pair_run(), tmp_path)
 
     @pytest.mark.parametrize(
         ("is_shared", "files"),
@@ -68,12 +69,12 @@ class TestWithCTranslate2:
     def test_the_folder_holds_model_vocabularies_tokenizers_and_a_note(
         self, is_shared: bool, files: set[str], tmp_path: Path
     ) -> None:
-        export_ctranslate2(tiny_pair_run(is_shared=is_shared), tmp_path / "out")
+        export_run(tiny_pair_run(is_shared=is_shared), tmp_path / "out")
         assert {path.name for path in (tmp_path / "out").iterdir()} == files | {"model.bin", "config.json", "README.md"}
 
     @pytest.mark.parametrize(("kind", "unknown"), [("word", "<unk>"), ("bpe", "<eos>")])
     def test_a_target_begins_after_and_ends_with_the_end_mark(self, kind: str, unknown: str, tmp_path: Path) -> None:
-        export_ctranslate2(tiny_pair_run(kind=kind), tmp_path / "out")
+        export_run(tiny_pair_run(kind=kind), tmp_path / "out")
         config = json.loads((tmp_path / "out" / "config.json").read_text())
         marks = {name: config[name] for name in ("decoder_start_token", "eos_token", "unk_token")}
         assert marks == {"decoder_start_token": "<eos>", "eos_token": "<eos>", "unk_token": unknown}
@@ -90,13 +91,13 @@ class TestWithCTranslate2:
 
     def test_the_note_puts_the_tag_before_each_source(self, tmp_path: Path) -> None:
         run = tiny_pair_run(data={"tag": "<2de>"})
-        export_ctranslate2(run, tmp_path / "out")
+        export_run(run, tmp_path / "out")
         note = (tmp_path / "out" / "README.md").read_text()
         assert "sources = [['<2de>'] + line.tokens for line in lines]" in note
         assert "Every source begins with a tag, one of <2de>" in note
 
 
-def write_letters_only(run: PairRun) -> None:
+def write_letters_only(run: TranslationRun) -> None:
     """Make everything else improbable: bytes that are no text are shown in more than one way."""
     norm, head = run.model.target.decoder.norm, run.model.target.head  # type: ignore[attr-defined]
     assert head is not None
@@ -108,9 +109,9 @@ def write_letters_only(run: PairRun) -> None:
                 head[i] = -3.0
 
 
-def written_by_the_note(run: PairRun, folder: Path, sources: list[str]) -> list[str]:
+def written_by_the_note(run: TranslationRun, folder: Path, sources: list[str]) -> list[str]:
     """What the program in README.md prints; greedy, in which the two searches are the same."""
-    export_ctranslate2(run, folder)
+    export_run(run, folder)
     (code,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     code = code.replace("beam_size=5", "beam_size=1, min_decoding_length=0")
     given = "".join(f"{source}\n" for source in sources)

@@ -16,10 +16,11 @@ from tiny_captions import THINGS, said, write_pictures
 from tiny_pairs import TEXTS, write_pairs
 
 from regard import api
-from regard.config import RunConfig
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.language_model import LanguageModel
-from regard.pair_run import PairRun
+from regard.tasks.table import build_config
+from regard.tasks.translation import TranslationRun
+from regard.text.config import TokenizerConfig
 from regard.training.metrics import read_metrics
 from regard.training.progress import Silent, Status
 
@@ -62,12 +63,12 @@ def lm(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return language_model(tmp_path_factory.mktemp("runs") / "lm", files[1])
 
 
-def pair_run(files: list[str], out: Path, decoder_from: Path | None, **sections: Any) -> PairRun:
+def pair_run(files: list[str], out: Path, decoder_from: Path | None, **sections: Any) -> TranslationRun:
     given = PAIRS | {"data": {"train": files, "p_valid": 0.2, "p_test": 0.2}, **sections}
     if decoder_from is not None:
         given["decoder_from"] = str(decoder_from)
     run = api.train(given, out=out)
-    assert isinstance(run, PairRun)
+    assert isinstance(run, TranslationRun)
     return run
 
 
@@ -109,9 +110,8 @@ def test_the_folder_is_named_and_needed_no_more(files: list[str], lm: Path, tmp_
     assert (written["started_from"], written["started_weights"]) == (str(mine), digest)
     card = (tmp_path / "run" / "README.md").read_text()
     assert f"| its decoder began as | {mine}; weights sha256 {digest} |" in card
-    assert again.config.decoder_from == str(mine)
-    assert again.config.target_tokenizer is not None
-    assert again.config.target_tokenizer.path == str(mine)
+    assert again.config.folders == {"decoder_from": str(mine)}
+    assert again.config.section("target_tokenizer", TokenizerConfig).path == str(mine)
 
 
 class StopAt(Silent):
@@ -154,16 +154,16 @@ def test_a_run_without_a_saved_state_wants_the_very_same_language_model(
 
 def test_one_vocabulary_may_be_both_sides(files: list[str], lm: Path, tmp_path: Path) -> None:
     run = pair_run(files, tmp_path / "run", lm, tokenizer={"path": str(lm)})
-    assert run.config.target_tokenizer is None
+    assert run.config.sections["target_tokenizer"] is None
     assert run.source_tokenizer.hash == run.target_tokenizer.hash == api.load(lm).tokenizer.hash
 
 
 def test_what_is_on_the_command_line_is_enough(files: list[str], lm: Path) -> None:
     config = api.resolve(PAIRS, data=files, settings=[f"decoder_from={lm}"])
-    assert config.decoder_from == str(lm)
-    assert config.target_tokenizer is not None
-    assert (config.target_tokenizer.kind, config.target_tokenizer.path) == ("word", str(lm))
-    assert RunConfig.from_dict(config.to_dict()) == config
+    assert config.folders == {"decoder_from": str(lm)}
+    target = config.section("target_tokenizer", TokenizerConfig)
+    assert (target.kind, target.path) == ("word", str(lm))
+    assert build_config(config.to_dict()) == config
     assert list(config.to_dict())[:3] == ["seed", "start_from", "decoder_from"]
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from table_stepper import TableStepper
 
-from regard.decode.ensemble import Ensemble, mean_log_probs
+from regard.decode.stepper import Ensemble, mean_log_probs
 from regard.errors import RegardError
 
 

@@ -8,7 +8,6 @@ from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.models.next_token import as_next_token
-from regard.score.by_position import nats_by_position, windows_of
 from regard.score.evaluate import Evaluation, evaluate
 
 
@@ -58,21 +57,3 @@ def test_an_evaluation_can_be_written_down() -> None:
     written = Evaluation(nats=2.0, n_tokens=2, n_bytes=4, n_words=1).to_dict()
     assert written["nats_per_token"] == 1.0
     assert set(written) >= {"perplexity", "perplexity_per_word", "bits_per_byte", "nats", "n_tokens", "n_bytes"}
-
-
-def test_windows_are_spread_evenly_from_the_first_token_to_the_last() -> None:
-    assert windows_of(np.arange(10), n_context=2, n_windows=3).tolist() == [[0, 1, 2], [3, 4, 5], [7, 8, 9]]
-    assert len(windows_of(np.arange(10), n_context=2, n_windows=100)) == 8
-
-
-def test_a_text_too_short_for_a_window_is_refused() -> None:
-    with pytest.raises(RegardError, match="needs 5 tokens in a row, and the text has 4"):
-        windows_of(np.arange(4), n_context=4, n_windows=1)
-
-
-def test_loss_by_position_falls_only_as_far_as_the_model_looks_back() -> None:
-    rng = np.random.default_rng(0)
-    text = np.stack([first := rng.integers(1, 20, 400), rng.integers(1, 20, 400), first], axis=1).reshape(-1)
-    model = as_next_token(NgramModel.fit(NgramConfig(order=3), text, 20, None))  # a b a: two tokens tell the third
-    first_position, *later = nats_by_position(model, text, n_context=6, n_windows=1000)
-    assert np.ptp(later) < 0.3 < first_position - np.max(later)

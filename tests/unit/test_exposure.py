@@ -16,9 +16,9 @@ import regard
 from regard.data.pair_batches import PairBatch
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq, own_inputs
-from regard.pair_run import PairRun
 from regard.studies.exposure import Exposure, by_place, exposure_sentence, losses
 from regard.studies.table import study_config
+from regard.tasks.translation import TranslationRun
 
 NAN = np.nan
 
@@ -161,7 +161,7 @@ def tsv(tmp_path_factory: pytest.TempPathFactory, own_cache: None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tsv: Path, tmp_path_factory: pytest.TempPathFactory) -> PairRun:
+def run(tsv: Path, tmp_path_factory: pytest.TempPathFactory) -> TranslationRun:
     given = {
         "data": {"train": str(tsv), "p_test": 0.2},
         "tokenizer": {"kind": "word", "vocab_size": None},
@@ -170,7 +170,7 @@ def run(tsv: Path, tmp_path_factory: pytest.TempPathFactory) -> PairRun:
         "train": {"max_steps": 2, "eval_every": 2},
         "checkpoint": {"has_tensorboard": False},
     }
-    made: PairRun = regard.train(given, out=tmp_path_factory.mktemp("runs") / "mine", is_tested=False)
+    made: TranslationRun = regard.train(given, out=tmp_path_factory.mktemp("runs") / "mine", is_tested=False)
     return made
 
 
@@ -199,7 +199,7 @@ def test_the_same_study_gives_the_same_numbers_and_teaching_tells(tmp_path: Path
     assert dict(first.finding.method)["Pairs"] == f"{tsv}, the part held out for test; 4 at most"
 
 
-def test_runs_of_the_user_are_measured_as_they_are(tmp_path: Path, run: PairRun, tsv: Path) -> None:
+def test_runs_of_the_user_are_measured_as_they_are(tmp_path: Path, run: TranslationRun, tsv: Path) -> None:
     found = regard.study("exposure", runs=run.folder, out=tmp_path / "own")
     (model,) = found.numbers["models"]
     assert model["model"] == "mine (scheduled sampling)"
@@ -211,7 +211,7 @@ def test_runs_of_the_user_are_measured_as_they_are(tmp_path: Path, run: PairRun,
     assert other.numbers["models"][0]["n_texts"] == 5
 
 
-def test_pairs_that_are_too_long_are_left_out_and_told(tmp_path: Path, run: PairRun) -> None:
+def test_pairs_that_are_too_long_are_left_out_and_told(tmp_path: Path, run: TranslationRun) -> None:
     long = tmp_path / "long.tsv"
     long.write_text("red green\tgreen red\n" + "red " * 9 + "\tred\n" + "old\told " + "new " * 7 + "\n")
     found = regard.study("exposure", runs=run.folder, settings=[f"data={long}"], out=tmp_path / "x")
@@ -236,7 +236,7 @@ def test_a_run_that_held_nothing_out_needs_pairs(tmp_path: Path, tsv: Path) -> N
         regard.study("exposure", runs=whole.folder, out=tmp_path / "x")
 
 
-def test_what_a_run_decides_cannot_be_set(tmp_path: Path, run: PairRun) -> None:
+def test_what_a_run_decides_cannot_be_set(tmp_path: Path, run: TranslationRun) -> None:
     with pytest.raises(RegardError, match="--set n_steps is about the models that the study makes"):
         regard.study("exposure", runs=run.folder, settings=["n_steps=3"], out=tmp_path / "x")
 
@@ -248,6 +248,8 @@ def test_a_language_model_is_refused(tmp_path: Path, tsv: Path) -> None:
         "train": {"max_steps": 1, "n_batch": 2, "n_context": 8},
         "checkpoint": {"has_tensorboard": False},
     }
-    text = regard.train(given, data=str(tsv), out=tmp_path / "lm", is_tested=False)
-    with pytest.raises(RegardError, match="is a language model"):
+    plain = tmp_path / "text.txt"
+    plain.write_text(tsv.read_text())
+    text = regard.train(given, data=str(plain), out=tmp_path / "lm", is_tested=False)
+    with pytest.raises(RegardError, match="that predicts the next token of a text"):
         regard.study("exposure", runs=text.folder, out=tmp_path / "x")

@@ -12,16 +12,16 @@ from tiny_translator import MIXED, SOURCES, loud_model, translator_of
 
 from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig, SamplingConfig
-from regard.decode.forced import forced_nats, read_pair, scored_pairs
+from regard.decode.forced import force_targets, read_pair, score_pairs
 from regard.decode.translate import Translator
 from regard.errors import RegardError
 from regard.score.scored import Scored
-from regard.training.pair_task import summed_nats
+from regard.tasks.pair_objective import sum_nats
 
 
 def found_by(translator: Translator, pairs: list[tuple[str, str]], **how: Any) -> list[Scored]:
     """Of pairs that all have a score."""
-    found = list(scored_pairs(translator, pairs, **how))
+    found = list(score_pairs(translator, pairs, **how))
     assert None not in found
     return [each for each in found if each is not None]
 
@@ -34,7 +34,7 @@ def test_all_targets_cost_together_what_evaluation_says(variant: str) -> None:
     pairs = Pairs.of(texts, prepared.source_tokenizer, prepared.target_tokenizer)
     translator = Translator([model], prepared.source_tokenizer, prepared.target_tokenizer, BeamConfig())
     found = found_by(translator, texts, max_tokens=25)
-    expected, n_tokens = summed_nats(model, pairs, 1000)
+    expected, n_tokens = sum_nats(model, pairs, 1000)
     assert sum(each.total for each in found) == pytest.approx(expected, rel=0, abs=1e-9)
     assert sum(len(each.tokens) for each in found) == n_tokens
 
@@ -63,7 +63,9 @@ def test_a_target_costs_what_it_cost_when_it_was_written(variant: str, n: int) -
 def test_neither_batches_nor_windows_change_a_score() -> None:
     translator = translator_of("lstm to gru")
     pairs = [*TEXTS[:7], (SOURCES[0], "haus"), (SOURCES[1], ""), (SOURCES[2] + " red", TEXTS[3][1])]
-    alone = [forced_nats(translator.models[0], translator.target_tokenizer, [read_pair(translator, *p)]) for p in pairs]
+    alone = [
+        force_targets(translator.models[0], translator.target_tokenizer, [read_pair(translator, *p)]) for p in pairs
+    ]
     for max_tokens, window in ((1, 1), (30, 3), (1000, 100)):
         found = found_by(translator, pairs, max_tokens=max_tokens, window=window)
         for each, (nats,) in zip(found, alone, strict=True):
@@ -91,7 +93,7 @@ def test_two_models_are_the_mean_of_their_probabilities() -> None:
 
 
 def test_what_has_no_text_has_no_score() -> None:
-    found = list(scored_pairs(translator_of(), [("", ""), TEXTS[0], (" ", "\t")]))
+    found = list(score_pairs(translator_of(), [("", ""), TEXTS[0], (" ", "\t")]))
     assert [each is None for each in found] == [True, False, True]
 
 
@@ -106,11 +108,11 @@ def test_what_has_no_text_has_no_score() -> None:
 def test_what_cannot_be_scored_is_an_error_with_its_number_or_is_left_out(pair: tuple[str, str], fault: str) -> None:
     translator = translator_of("transformer to transformer")  # 24 tokens a side
     pairs = [TEXTS[0], pair, TEXTS[1]]
-    scores = scored_pairs(translator, pairs)
+    scores = score_pairs(translator, pairs)
     assert next(scores) is not None
     with pytest.raises(RegardError, match=fault):
         next(scores)
-    assert [each is None for each in scored_pairs(translator, pairs, skips_bad=True)] == [False, True, False]
+    assert [each is None for each in score_pairs(translator, pairs, skips_bad=True)] == [False, True, False]
 
 
 def test_the_end_counts_where_there_is_room_for_it() -> None:

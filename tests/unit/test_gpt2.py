@@ -6,14 +6,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-
-from regard.comparison.shapes import shape_of
 from regard.comparison.width import matched
+
 from regard.errors import RegardError
 from regard.models.gpt2_config import GPT2Config
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
-from regard.models.table import build_language_model, model_config
+from regard.models.outline import outline_model
+from regard.models.table import build_model, model_config
 
 Tiny = Callable[..., LanguageModel]
 V = 50_257
@@ -22,7 +22,7 @@ PUBLISHED = {"small": 124_439_808, "medium": 354_823_168, "large": 774_030_080, 
 
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_every_size_has_the_published_number_of_parameters(size: str) -> None:
-    assert shape_of("gpt2", GPT2Config(size=size), V).n_parameters == PUBLISHED[size]
+    assert outline_model("gpt2", GPT2Config(size=size), V).n_parameters == PUBLISHED[size]
 
 
 def test_a_width_that_is_given_wins_over_the_size() -> None:
@@ -43,7 +43,7 @@ def test_widths_are_solved_for_at_the_depth_of_the_size(size: str) -> None:
 
 def test_it_starts_as_gpt_2_did() -> None:
     torch.manual_seed(0)
-    model = build_language_model("gpt2", GPT2Config(n_layers=2, max_context=64), 500)
+    model = build_model("gpt2", GPT2Config(n_layers=2, max_context=64), 500)
     weights = dict(model.named_parameters())
     for name, std in {
         "embedding": 0.02,
@@ -84,4 +84,4 @@ def test_rows_beyond_the_vocabulary_have_no_part_in_any_probability(tiny_model: 
 
 def test_fewer_rows_than_tokens_are_refused() -> None:
     with pytest.raises(RegardError, match=r"n_rows is 10, and the tokenizer has 11 tokens.*Leave n_rows out"):
-        build_language_model("gpt2", model_config("gpt2", {"n_rows": 10, "d_model": 12}), 11)
+        build_model("gpt2", model_config("gpt2", {"n_rows": 10, "d_model": 12}), 11)

@@ -18,7 +18,7 @@ from regard.models.gradient_next_token import GradientNextToken
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.models.seq2seq_next_token import Translating
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 GPU = torch.device("cuda")
@@ -94,7 +94,7 @@ def test_a_captured_step_writes_the_same_texts(name: str, temperature: float) ->
     """Twice with each model: the second text is read with the step that the first one left."""
     torch.manual_seed(0)
     config = TransformerConfig(d_model=64, max_context=48) if name == "transformer" else LSTMConfig(d_model=64)
-    model = build_language_model(name, config, 50).double()
+    model = build_model(name, config, 50).double()
     sampling = SamplingConfig(max_tokens=100, temperature=temperature)
     prompts = torch.randint(1, 50, (2, 3, 5))
     on_cpu = [generate_all(GradientNextToken(model), prompt, sampling) for prompt in prompts]

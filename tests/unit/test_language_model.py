@@ -8,14 +8,14 @@ from regard.errors import RegardError
 from regard.layers.record import Record
 from regard.mixers.config import BagConfig
 from regard.models.language_model import LanguageModel
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 Tiny = Callable[..., LanguageModel]
 
 
 def two_words() -> LanguageModel:
     """A bag over two words that predicts a word's own embedding back: logits = E (mean of E so far) + b."""
-    model = build_language_model("bag", BagConfig(d_model=2, d_hidden=2, n_layers=1), 2).double()
+    model = build_model("bag", BagConfig(d_model=2, d_hidden=2, n_layers=1), 2).double()
     with torch.no_grad():
         model.embedding.copy_(torch.eye(2))
         model.bias.copy_(torch.tensor([0.0, 1.0]))  # type: ignore[union-attr]
@@ -93,5 +93,5 @@ def test_dropout_is_off_in_evaluation_and_on_in_training(tiny_model: Tiny) -> No
 
 def test_parameters_are_counted_without_any_memory() -> None:
     with torch.device("meta"):
-        model = build_language_model("bag", BagConfig(d_model=2, d_hidden=3, n_layers=2), 5)
+        model = build_model("bag", BagConfig(d_model=2, d_hidden=3, n_layers=2), 5)
     assert model.n_parameters == 5 * 2 + 5 + (2 * 3 + 3) + (3 * 3 + 3) + (3 * 2 + 2)

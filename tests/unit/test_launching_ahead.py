@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_training import lasting_metrics, run_tiny, same_runs, tiny_model, tiny_text
+from tiny_training import lasting_metrics, objective_on, run_tiny, same_runs, tiny_model, tiny_text
 
 from regard.errors import RegardError
+from regard.tasks.text_objective import batches_for
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
-from regard.training.learner import DivergedError, Learner
-from regard.training.reading import batches_for
-from regard.training.text_lesson import TextLesson
+from regard.training.learner import DivergedError, Launched, Learner
 
 
 @pytest.fixture
@@ -73,7 +72,8 @@ def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) 
     model, text = tiny_model(), tiny_text()
     train = TrainConfig(n_batch=4, n_context=8)
     learner = Learner(
-        model, TextLesson(batches_for(model, text.train, train, seed=0)), train=train, optimizer=OptimizerConfig(),
+        model, objective_on(model, batches_for(model, text.train, train, seed=0)), train=train,
+        optimizer=OptimizerConfig(),
         runtime=RuntimeConfig(device="cpu"),
     )  # fmt: skip
     learner.launch(0, 0.1).wait()
@@ -87,3 +87,24 @@ def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) 
         bad.wait()
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, before[name]), name
+
+
+def test_an_update_is_read_while_the_next_is_under_way_unless_somebody_waits_for_it(
+    tmp_path: Path, launched: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    launch, wait = Learner.launch, Launched.wait
+
+    def noted_launch(self: Learner, index: int, lr: float) -> Any:
+        events.append(f"launch {index}")
+        return launch(self, index, lr)
+
+    def noted_wait(self: Launched, since: float = 0.0) -> Any:
+        events.append("wait")
+        return wait(self, since)
+
+    monkeypatch.setattr(Learner, "launch", noted_launch)
+    monkeypatch.setattr(Launched, "wait", noted_wait)
+    run_tiny(tmp_path, train={"max_steps": 5, "eval_every": 3}, checkpoint={"log_every": 100})
+    ahead = ["launch 0", "launch 1", "wait", "launch 2", "wait", "wait"]  # the evaluation after step 3 waits
+    assert events == [*ahead, "launch 3", "launch 4", "wait", "wait"]

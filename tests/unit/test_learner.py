@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_training import SIZES, VOCAB_SIZE, tiny_model, tiny_text
+from tiny_training import SIZES, VOCAB_SIZE, objective_on, tiny_model, tiny_text
 
 from regard.data.batches import Batch
+from regard.tasks.text_objective import batches_for, context_of, order_of
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
-from regard.training.reading import batches_for, context_of, order_of
-from regard.training.text_lesson import TextLesson
 
 
 def uneven_batches(order: str, B: int = 6, T: int = 8) -> Any:
@@ -32,7 +31,7 @@ def learn(name: str, n_accumulate: int, n_updates: int = 3) -> tuple[list[float]
     batches = uneven_batches("stream" if model.mixer.carries_state else "shuffle")
     learner = Learner(
         model,
-        TextLesson(batches),
+        objective_on(model, batches),
         train=TrainConfig(n_batch=6, n_accumulate=n_accumulate, max_steps=3),
         optimizer=OptimizerConfig(name="sgd", max_grad_norm=0.5),
         runtime=RuntimeConfig(),
@@ -55,7 +54,9 @@ def test_the_loss_is_a_mean_over_real_tokens() -> None:
     model = tiny_model().double()
     batches = uneven_batches("stream")
     config = TrainConfig(n_batch=6, max_steps=1)
-    learner = Learner(model, TextLesson(batches), train=config, optimizer=OptimizerConfig(), runtime=RuntimeConfig())
+    learner = Learner(
+        model, objective_on(model, batches), train=config, optimizer=OptimizerConfig(), runtime=RuntimeConfig()
+    )
     batch = batches.at(0)
     logits, _ = model(torch.from_numpy(batch.inputs))
     nats = -logits.log_softmax(-1).gather(2, torch.from_numpy(batch.targets)[..., None]).squeeze(2).detach().numpy()
@@ -70,7 +71,7 @@ def test_state_is_carried_within_an_epoch_and_dropped_where_a_batch_is_fresh() -
     seen: list[bool] = []
     learner = Learner(
         model,
-        TextLesson(batches),
+        objective_on(model, batches),
         train=TrainConfig(n_batch=4, max_steps=1),
         optimizer=OptimizerConfig(),
         runtime=RuntimeConfig(),
@@ -92,7 +93,9 @@ def test_the_gradient_stops_at_the_window_but_the_values_go_on() -> None:
     model = tiny_model("lstm")
     batches = uneven_batches("stream")
     train = TrainConfig(n_batch=6, max_steps=1)
-    learner = Learner(model, TextLesson(batches), train=train, optimizer=OptimizerConfig(), runtime=RuntimeConfig())
+    learner = Learner(
+        model, objective_on(model, batches), train=train, optimizer=OptimizerConfig(), runtime=RuntimeConfig()
+    )
     learner.update(0, lr=0.0)
     ((h, c), _) = learner.carried[0]
     assert not h.requires_grad

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.config import load_config
 from regard.errors import RegardError
 from regard.layers.record import Record
 from regard.mixers.looking_back_config import PointerConfig
 from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.models.language_model import LanguageModel
 from regard.models.pointer import PointerModel
-from regard.models.table import build_language_model
+from regard.models.table import build_model
+from regard.run.folder import load_config
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -21,8 +21,8 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
 def test_the_pointers_language_model_is_the_one_of_the_table(tiny_config: Callable, cell: str) -> None:
     torch.manual_seed(0)
-    pointer = build_language_model("pointer", tiny_config("pointer", cell=cell), 11)
-    plain = build_language_model(cell, tiny_config(cell, d_hidden=None), 11)
+    pointer = build_model("pointer", tiny_config("pointer", cell=cell), 11)
+    plain = build_model(cell, tiny_config(cell, d_hidden=None), 11)
     assert isinstance(pointer, PointerModel)
     shapes = {name: tensor.shape for name, tensor in plain.state_dict().items()}
     assert {name: tensor.shape for name, tensor in pointer.language_model.state_dict().items()} == shapes
@@ -42,7 +42,7 @@ def test_the_wikitext2_recipes_differ_by_the_copying_alone() -> None:
 def test_dropout_settings_reach_the_recurrent_network(tiny_config: Callable) -> None:
     changes = {"p_dropout": 0.3, "is_variational": True, "p_embedding": 0.2}
     for name in ("rnn-attention", "pointer"):
-        model = build_language_model(name, tiny_config(name, **changes), 11)
+        model = build_model(name, tiny_config(name, **changes), 11)
         below = model.language_model if isinstance(model, PointerModel) else model
         assert (below.regularization.p_output, below.regularization.p_embedding) == (0.3, 0.2)
         assert below.regularization.is_variational
@@ -50,7 +50,7 @@ def test_dropout_settings_reach_the_recurrent_network(tiny_config: Callable) -> 
 
 def test_without_a_past_the_context_is_zero_and_attention_starts_as_no_attention(tiny_config: Callable) -> None:
     torch.manual_seed(0)
-    model = build_language_model("rnn-attention", tiny_config("rnn-attention"), 11).double()
+    model = build_model("rnn-attention", tiny_config("rnn-attention"), 11).double()
     assert isinstance(model, LanguageModel)
     assert isinstance(model.mixer, RecurrentAttention)
     ids = torch.tensor([[3]])
@@ -81,7 +81,7 @@ def test_with_a_state_the_map_shows_the_memory_too(tiny_model: Callable) -> None
 
 def test_the_head_reads_states_with_dropout_and_the_memory_keeps_those_without(tiny_config: Callable) -> None:
     torch.manual_seed(0)
-    model = build_language_model("pointer", tiny_config("pointer", p_dropout=0.5, n_layers=1), 11).train()
+    model = build_model("pointer", tiny_config("pointer", p_dropout=0.5, n_layers=1), 11).train()
     h, (_, memory, _) = model.hidden(torch.randint(11, (3, 4)))
     is_dropped = h.h == 0
     assert 0 < is_dropped.float().mean() < 1
@@ -93,8 +93,8 @@ def test_a_vocabulary_larger_than_the_tokenizers_is_refused(tiny_config: Callabl
         r"model\.n_vocab is 12 and the tokenizer has 11 tokens\. Set it to 11 or less, or leave it out: null is all"
     )
     with pytest.raises(RegardError, match=sentence):
-        build_language_model("pointer", tiny_config("pointer", n_vocab=12), 11)
-    build_language_model("pointer", tiny_config("pointer", n_vocab=11), 11)
+        build_model("pointer", tiny_config("pointer", n_vocab=12), 11)
+    build_model("pointer", tiny_config("pointer", n_vocab=11), 11)
 
 
 @pytest.mark.parametrize("mix", ["learned", "sentinel"])
@@ -108,7 +108,7 @@ def test_a_share_of_the_vocabulary_is_refused_where_it_is_learned(mix: str) -> N
 def test_a_pointer_of_low_precision_still_sums_to_one(tiny_config: Callable) -> None:
     """In bfloat16 a logarithm has three digits, and the sum over 5,000 words would be off by 0.004."""
     torch.manual_seed(0)
-    model = build_language_model("pointer", tiny_config("pointer"), 5000).bfloat16().eval()
+    model = build_model("pointer", tiny_config("pointer"), 5000).bfloat16().eval()
     with torch.inference_mode():
         h, _ = model.hidden(torch.tensor([[3, 4, 5, 3]]))
         total = model._log_mixture(h, model.output_weight).exp().sum(dim=-1)

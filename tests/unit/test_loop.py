@@ -6,9 +6,11 @@ import io
 import json
 import math
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -19,7 +21,7 @@ from regard.errors import RegardError
 from regard.models.language_model import LanguageModel
 from regard.training.checkpoint import checkpoint_folders, load_checkpoint
 from regard.training.metrics import read_metrics
-from regard.training.progress import Lines
+from regard.training.progress import Lines, Silent, Status
 from regard.training.state import TrainState
 
 
@@ -237,3 +239,83 @@ def test_a_state_is_json_and_safetensors_and_nothing_else(tmp_path: Path) -> Non
 def test_a_context_longer_than_the_model_sees_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match=r"n_context is 9, but the model sees at most 8 tokens.*max_context to 9"):
         run_tiny(tmp_path, tiny_model("transformer"), train={"n_context": 9})
+
+
+def test_a_finished_run_whose_state_is_gone_is_refused_and_keeps_its_weights(tmp_path: Path) -> None:
+    run_tiny(tmp_path)
+    (tmp_path / "README.md").write_text("# a finished run\n")
+    shutil.rmtree(tmp_path / "state")
+    files = {name: (tmp_path / name).read_bytes() for name in ("model.safetensors", "metrics.jsonl")}
+    with pytest.raises(
+        RegardError, match=r"finished run whose saved state is gone.*regard train --from .*another --out"
+    ):
+        run_tiny(tmp_path, resume=True)
+    assert files == {name: (tmp_path / name).read_bytes() for name in files}
+
+
+def test_weights_of_a_run_that_died_before_its_first_checkpoint_stay_until_there_are_new_ones(tmp_path: Path) -> None:
+    old = b"weights of an evaluation that no checkpoint knows of"
+    (tmp_path / "model.safetensors").write_bytes(old)
+    seen = []
+
+    def look(state: TrainState) -> bool:
+        seen.append((tmp_path / "model.safetensors").read_bytes() == old)
+        return False
+
+    out = io.StringIO()
+    run_tiny(tmp_path, resume=True, on_step=look, reporter=Lines(out))
+    assert seen[:5] == [True] * 4 + [False]  # the first evaluation is at step 5
+    assert "no saved state in" in out.getvalue()
+    run_tiny(tmp_path / "fresh")
+    assert same_runs(tmp_path, tmp_path / "fresh")
+
+
+def test_a_stop_before_the_first_evaluation_saves_the_weights_of_this_run(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"of a run that died")
+    run_tiny(tmp_path, resume=True, on_step=stop_at(2))
+    kept, last = (load_file(tmp_path / f) for f in ("model.safetensors", "state/step-00000002/model.safetensors"))
+    assert all(torch.equal(kept[name], last[name]) for name in last)
+
+
+def test_weights_that_scored_well_outlive_a_loss_that_is_not_a_number(tmp_path: Path) -> None:
+    model = tiny_model()
+    with pytest.raises(RegardError, match=r"step 6: the loss is nan.*No good checkpoint had been written yet"):
+        run_tiny(tmp_path, model, on_step=spoil(model, 5, math.nan), checkpoint={"every_steps": 5})
+    assert checkpoint_folders(tmp_path) == []
+    assert all(weight.isfinite().all() for weight in load_file(tmp_path / "model.safetensors").values())
+
+
+def test_a_finished_run_that_diverges_when_trained_longer_keeps_its_weights(tmp_path: Path) -> None:
+    """Without a validation text nothing but the end of the run says that its weights are good."""
+    text = tiny_text(n_valid=0)
+    run_tiny(tmp_path, text=text)
+    (tmp_path / "README.md").write_text("# a finished run\n")
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    model = tiny_model()
+    model.mixer.layers[0].register_full_backward_hook(  # type: ignore[attr-defined]
+        lambda module, into, out: tuple(None if g is None else g * math.inf for g in into)
+    )
+    with pytest.raises(RegardError, match="step 13"):
+        run_tiny(tmp_path, model, text=text, resume=True, train={"max_steps": 20})
+    assert (tmp_path / "model.safetensors").read_bytes() == weights
+
+
+def test_the_speed_that_is_shown_is_the_speed_that_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, now = iter([1.0, 2.0, 1e-9] * 100), 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += next(ticks)
+        return now
+
+    class Shown(Silent):
+        speeds: ClassVar[dict[int, float | None]] = {}
+
+        def show(self, status: Status) -> None:
+            self.speeds[status.step] = status.tokens_per_second
+
+    monkeypatch.setattr("regard.training.learner.time.perf_counter", clock)
+    run_tiny(tmp_path, reporter=Shown())
+    logged = {line["step"]: line["tokens_per_second"] for line in read_metrics(tmp_path, "train")}
+    assert logged == {step: Shown.speeds[step] for step in logged}
+    assert max(logged.values()) < 32  # 32 tokens an update, which takes a second or more

@@ -9,10 +9,10 @@ import torch
 from tiny_training import SIZES, lasting_metrics, run_tiny, same_runs, stop_at, tiny_model, tiny_text
 
 from regard.errors import RegardError
+from regard.tasks.text_objective import evaluate_slice
 from regard.training import device
 from regard.training.checkpoint import checkpoint_folders
-from regard.training.config import RuntimeConfig
-from regard.training.evaluation import evaluate_slice
+from regard.training.config import MAY_CHANGE_ON_RESUME, CheckpointConfig, RuntimeConfig, TrainConfig
 from regard.training.state import TrainState
 from regard.training.weights import read_tensors
 
@@ -238,3 +238,58 @@ def test_a_deterministic_run_gives_the_same_bits_and_leaves_the_switch_as_it_was
     run_tiny(tmp_path / "b", runtime={"is_deterministic": True})
     assert same_runs(tmp_path / "a", tmp_path / "b")
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_finished_run_is_trained_longer_where_its_limit_is_raised(tmp_path: Path) -> None:
+    """With a rate that does not depend on the limit, it is the run that had the higher limit from the start."""
+    plan = {"schedule": {"name": "constant", "n_warmup": 0}}
+    assert run_tiny(tmp_path / "parts", train={"max_steps": 6}, **plan).reason == "max_steps"
+    result = run_tiny(tmp_path / "parts", train={"max_steps": 12}, resume=True, **plan)
+    run_tiny(tmp_path / "whole", train={"max_steps": 12}, **plan)
+    assert (result.reason, result.step) == ("max_steps", 12)
+    for file in ("model", "optimizer", "carried", "random"):
+        a, b = (tmp_path / f / "state" / "step-00000012" / f"{file}.safetensors" for f in ("parts", "whole"))
+        assert a.read_bytes() == b.read_bytes(), file
+
+
+def test_the_schedule_of_a_run_that_is_trained_longer_is_that_of_the_new_limit(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "parts", train={"max_steps": 6}, checkpoint={"log_every": 1})
+    run_tiny(tmp_path / "parts", train={"max_steps": 12}, checkpoint={"log_every": 1}, resume=True)
+    run_tiny(tmp_path / "whole", train={"max_steps": 12}, checkpoint={"log_every": 1})
+    parts, whole = (
+        [line["lr"] for line in lasting_metrics(tmp_path / f) if line["kind"] == "train"] for f in ("parts", "whole")
+    )
+    assert parts[:6] != whole[:6]
+    assert parts[6:] == whole[6:]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "reason"),
+    [
+        ({"max_steps": None, "max_tokens": 64}, {"max_steps": None, "max_tokens": 160}, "max_tokens"),
+        ({"max_steps": 4}, {"max_steps": None, "max_tokens": 160}, "max_tokens"),
+        ({"max_epochs": 0.1}, {"max_epochs": 0.25}, "max_steps"),
+        ({"max_steps": 4, "eval_every": 2}, {"max_steps": 5, "eval_every": 3, "patience": 9}, "max_steps"),
+    ],
+)
+def test_any_limit_may_change_when_a_run_is_resumed(
+    first: dict[str, object], then: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    run_tiny(tmp_path, train=first)
+    result = run_tiny(tmp_path, train=then, checkpoint={"every_steps": 1, "keep": 3}, resume=True)
+    assert (result.reason, result.step) == (reason, 5)
+
+
+def test_a_run_that_patience_ended_goes_on_with_more_of_it(tmp_path: Path) -> None:
+    never_better = {"eval_every": 1, "max_steps": 9}
+    still = {"optimizer": {"lr": 1e-30}, "schedule": {"n_warmup": 0, "name": "constant"}}
+    assert run_tiny(tmp_path, train=never_better | {"patience": 2}, **still).step == 3
+    assert run_tiny(tmp_path, train=never_better | {"patience": 2}, resume=True, **still).step == 3
+    assert run_tiny(tmp_path, train=never_better | {"patience": 4}, resume=True, **still).step == 5
+
+
+def test_what_may_change_on_resume_are_settings_that_exist() -> None:
+    sections = {"train": TrainConfig, "checkpoint": CheckpointConfig, "runtime": RuntimeConfig}
+    for name in MAY_CHANGE_ON_RESUME:
+        section, _, field = name.partition(".")
+        assert field in {line.name for line in sections[section].help()}, name

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import SIZES, VOCAB_SIZE, run_tiny, tiny_model
+from tiny_training import SIZES, VOCAB_SIZE, run_tiny, tiny_model, tiny_text
 
 from regard.errors import RegardError
-from regard.models.table import build_language_model, model_config
+from regard.models.table import build_model, model_config
+from regard.tasks.text_objective import TextObjective
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import pick_device
-from regard.training.memory import MemoryEstimate, available_memory, check_memory, estimate, readable
+from regard.training.memory import MemoryEstimate, available_memory, check_memory, estimate_memory, readable
 
 
 def of(
@@ -23,9 +24,11 @@ def of(
 ) -> MemoryEstimate:
     """The estimate for a model that is on `device` now and will be trained as `runtime` says: on the CPU."""
     with torch.device(device):
-        model = build_language_model(name, model_config(name, SIZES[name]), vocab_size)
+        model = build_model(name, model_config(name, SIZES[name]), vocab_size)
     config = RuntimeConfig.from_dict({"device": "cpu"} | (runtime or {}))
-    return estimate(model, TrainConfig.from_dict(train), optimizer or OptimizerConfig(), config)
+    settings = TrainConfig.from_dict({"n_batch": 32} | train)
+    objective = TextObjective(model, tiny_text(n_tokens=40_000), settings, seed=0)
+    return estimate_memory(model, objective, settings, optimizer or OptimizerConfig(), config)
 
 
 def test_weights_gradients_and_optimiser_are_counted_in_float32() -> None:
@@ -66,7 +69,8 @@ def test_dropped_weights_are_counted_once_and_not_for_every_sequence() -> None:
     def activations(n_batch: int, **changes: float) -> int:
         model = tiny_model("lstm", **changes)
         train = TrainConfig(n_batch=n_batch, n_context=8)
-        return estimate(model, train, OptimizerConfig(), RuntimeConfig(device="cpu")).activations
+        objective = TextObjective(model, tiny_text(), train, seed=0)
+        return estimate_memory(model, objective, train, OptimizerConfig(), RuntimeConfig(device="cpu")).activations
 
     one, three, five = (activations(n, p_weight=0.5) for n in (1, 3, 5))
     assert five - three == three - one
@@ -90,7 +94,9 @@ def test_asking_changes_neither_mode_nor_random_numbers() -> None:
     torch.manual_seed(0)
     expected = torch.rand(2)
     torch.manual_seed(0)
-    estimate(model, TrainConfig(), OptimizerConfig(), RuntimeConfig(device="cpu"))
+    train = TrainConfig(n_batch=4, n_context=8)
+    objective = TextObjective(model, tiny_text(), train, seed=0)
+    estimate_memory(model, objective, train, OptimizerConfig(), RuntimeConfig(device="cpu"))
     assert torch.equal(torch.rand(2), expected)
     assert not model.training
 

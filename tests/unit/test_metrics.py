@@ -8,7 +8,7 @@ import pytest
 from tiny_training import run_tiny
 
 from regard.training.checkpoint import checkpoint_folders
-from regard.training.metrics import Metrics, read_metrics
+from regard.training.metrics import Metrics, Speed, read_metrics
 
 
 def metrics(folder: Path, step: int = 0, offset: int = 0) -> Metrics:
@@ -56,3 +56,11 @@ def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path: Path) -> None
     assert [e.step for e in events.Scalars("valid/bits_per_byte")] == [5, 10, 12]
     losses = [line["nats_per_token"] for line in read_metrics(tmp_path, "train")]
     assert [e.value for e in events.Scalars("train/nats_per_token")] == pytest.approx(losses, rel=1e-6)
+
+
+def test_the_speed_is_that_of_a_window_of_updates() -> None:
+    speed = Speed(window=3)
+    assert speed.tokens_per_second is None
+    for n_tokens, seconds in ((100, 0.0), (100, 1.0), (100, 1.0), (100, 1e-6), (100, 2.0)):
+        speed.count(n_tokens, seconds)
+    assert speed.tokens_per_second == 300 / (1.0 + 1e-6 + 2.0)

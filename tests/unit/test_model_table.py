@@ -5,9 +5,9 @@ import pytest
 
 from regard.errors import RegardError
 from regard.mixers.config import TransformerConfig
-from regard.models.table import MODELS, build_language_model, model_config, model_entry
+from regard.models.table import MODELS, build_model, model_config, model_entry
 
-GRADIENT = [name for name, entry in MODELS.items() if entry.kind == "gradient"]
+GRADIENT = [name for name, entry in MODELS.items() if "language-model" in entry.tasks and not entry.is_counted]
 
 
 def test_the_table_is_read_without_torch() -> None:
@@ -27,7 +27,7 @@ def test_an_unknown_key_is_told_its_nearest_name() -> None:
 
 def test_a_counted_model_is_not_built() -> None:
     with pytest.raises(RegardError, match="The model 'ngram' is counted, not built: fit it on a text instead"):
-        build_language_model("ngram", model_config("ngram"), 10)
+        build_model("ngram", model_config("ngram"), 10)
 
 
 @pytest.mark.parametrize("name", ["attention", "transformer"])
@@ -38,13 +38,13 @@ def test_heads_must_share_the_width(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in GRADIENT if name != "gpt2"])  # its default is GPT-2 small
 def test_defaults_make_a_model_of_about_a_million_parameters(name: str) -> None:
-    model = build_language_model(name, model_config(name), 4096)
+    model = build_model(name, model_config(name), 4096)
     assert 0.9e6 < model.n_parameters < 1.5e6
 
 
 def test_the_feed_forward_width_is_four_times_the_model_where_unset() -> None:
-    unset = build_language_model("transformer", TransformerConfig(d_model=8, n_heads=2), 11)
-    given = build_language_model("transformer", TransformerConfig(d_model=8, n_heads=2, d_ff=32), 11)
+    unset = build_model("transformer", TransformerConfig(d_model=8, n_heads=2), 11)
+    given = build_model("transformer", TransformerConfig(d_model=8, n_heads=2, d_ff=32), 11)
     assert unset.n_parameters == given.n_parameters
 
 

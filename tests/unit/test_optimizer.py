@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.training.config import OptimizerConfig
+from regard.training.config import OptimizerConfig, TrainConfig
 from regard.training.optimizer import (
     build_optimizer,
     clip_gradients,
@@ -128,3 +128,22 @@ def test_a_given_rate_wins_over_the_defaults() -> None:
     assert highest_rate(OptimizerConfig(lr=0.7), carries_state=True) == 0.7
     defaults = [highest_rate(OptimizerConfig(name=n), carries_state=c) for n in ("adamw", "sgd") for c in (True, False)]
     assert defaults == [5e-3, 1e-3, 5.0, 0.5]
+
+
+def test_a_complete_config_says_what_null_means_and_trains_the_same() -> None:
+    for name in ("adamw", "sgd"):
+        for is_recurrent in (True, False):
+            null = OptimizerConfig(name=name)
+            complete = null.complete(is_recurrent)
+            assert complete.lr == highest_rate(null, is_recurrent) == highest_rate(complete, is_recurrent)
+            assert complete.complete(not is_recurrent) == complete
+    assert OptimizerConfig(lr=0.7, weight_decay=0.2).complete(True) == OptimizerConfig(lr=0.7, weight_decay=0.2)
+    assert (OptimizerConfig().complete(True).weight_decay, OptimizerConfig(name="sgd").complete(True).weight_decay) == (
+        0.1,
+        0.0,
+    )
+    assert [TrainConfig(n_context=n).complete(limit).n_context for n, limit in ((None, None), (None, 8), (5, 8))] == [
+        64,
+        8,
+        5,
+    ]

@@ -13,13 +13,15 @@ import pytest
 import torch
 from tiny_pairs import TEXTS, tokenizer_of, write_pairs
 
-from regard import api, pair_run, terminal
+from regard import api
+from regard.cli import terminal
 from regard.data.pair_grammar import preview_grammar
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.pair_run import PairRun, load_pair_run
-from regard.run import load as load_text_run
-from regard.training import pair_task
+from regard.run.engine import load
+from regard.run.engine import load as load_text_run
+from regard.tasks import translation
+from regard.tasks.translation import TranslationRun
 from regard.training.progress import Lines, Silent
 
 GIVEN: dict[str, Any] = {
@@ -50,59 +52,59 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def trained(folder: Path, files: Any = None, reporter: Any = None, **sections: Any) -> PairRun:
+def trained(folder: Path, files: Any = None, reporter: Any = None, **sections: Any) -> TranslationRun:
     folder.mkdir(exist_ok=True)
     train = [str(path) for path in write_pairs(folder)] if files is None else files
     given = {**GIVEN, "data": {"train": train, "p_valid": 0.2, "p_test": 0.2}}
     for name, section in sections.items():
         given[name] = given.get(name, {}) | section
     run = api.train(given, out=folder / "run", reporter=reporter)
-    assert isinstance(run, PairRun)
+    assert isinstance(run, TranslationRun)
     return run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> PairRun:
+def run(tmp_path_factory: pytest.TempPathFactory) -> TranslationRun:
     return trained(tmp_path_factory.mktemp("pairs"))
 
 
 @pytest.fixture(scope="module")
-def tagged(tmp_path_factory: pytest.TempPathFactory) -> PairRun:
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> TranslationRun:
     """Into German and back, one model for both."""
     folder = tmp_path_factory.mktemp("tagged")
     english, german = map(str, write_pairs(folder))
     return trained(folder, [[english, german, "<2de>"], [german, english, "<2en>"]])
 
 
-def test_trees_are_no_translations_to_score(run: PairRun) -> None:
+def test_trees_are_no_translations_to_score(run: TranslationRun) -> None:
     with pytest.raises(RegardError, match="was trained on translations, and grammar:en-trees:5@test holds trees"):
         run.evaluate("grammar:en-trees:5@test")
 
 
-def test_pairs_of_the_grammar_are_those_of_the_test_split_unless_their_name_says_so(run: PairRun) -> None:
+def test_pairs_of_the_grammar_are_those_of_the_test_split_unless_their_name_says_so(run: TranslationRun) -> None:
     """A score on what the grammar writes to train on would mean nothing to a run that was trained on it."""
     for name, split, expected in (
         ("grammar:en-de:9", "test", "grammar:en-de:9@test"),
         ("grammar:en-de:9", "valid", "grammar:en-de:9@valid"),
         ("grammar:en-de:9@train", "test", "grammar:en-de:9@train"),
     ):
-        pairs, written = run.pairs_of(name, split), preview_grammar(expected, 9)[0]
+        pairs, written = run.reader.pairs_of(name, split), preview_grammar(expected, 9)[0]
         assert [(pairs.source_text(i), pairs.target_text(i)) for i in range(len(pairs))] == written.first
-        for several in (run.pairs_of([name], split), run.pairs_of([[name]], split)):  # type: ignore[list-item]
+        for several in (run.reader.pairs_of([name], split), run.reader.pairs_of([[name]], split)):  # type: ignore[list-item]
             assert [several.source_text(i) for i in range(len(several))] == [source for source, _ in written.first]
 
 
-def test_a_loaded_run_translates_the_same(run: PairRun) -> None:
+def test_a_loaded_run_translates_the_same(run: TranslationRun) -> None:
     again = api.load(run.folder)
     sources = [source for source, _ in TEXTS]
-    assert isinstance(again, PairRun)
+    assert isinstance(again, TranslationRun)
     assert again.translate(sources) == run.translate(sources)
     for a, b in zip(again.translate(sources, n_best=2), run.translate(sources, n_best=2), strict=True):
         assert a == b
-    assert repr(again) == f"<PairRun {run.folder}: seq2seq, {run.model.n_parameters:,} parameters>"
+    assert repr(again) == f"<TranslationRun {run.folder}: seq2seq, {run.model.n_parameters:,} parameters>"
 
 
-def test_one_text_gives_one_text_and_a_list_a_list(run: PairRun) -> None:
+def test_one_text_gives_one_text_and_a_list_a_list(run: TranslationRun) -> None:
     one = run.translate("the red house sleeps")
     assert isinstance(one, str)
     assert run.translate(["the red house sleeps", ""]) == [one, ""]
@@ -111,14 +113,14 @@ def test_one_text_gives_one_text_and_a_list_a_list(run: PairRun) -> None:
         run.translate("the", beem=3)
 
 
-def test_the_evaluation_is_that_of_its_pairs(run: PairRun, tmp_path: Path) -> None:
+def test_the_evaluation_is_that_of_its_pairs(run: TranslationRun, tmp_path: Path) -> None:
     found = run.evaluate(split="valid", beam=BeamConfig(beam=1, max_ratio=3.0))
-    pairs = run.pairs_of(split="valid")
+    pairs = run.reader.pairs_of(split="valid")
     assert (found.n_pairs, found.n_left_out) == (len(pairs), 0)
     assert found.n_tokens == sum(len(pairs.target_text(i).split()) + 1 for i in range(len(pairs)))
     assert found.n_bytes == sum(len(pairs.target_text(i).encode()) for i in range(len(pairs)))
     nats = sum(
-        run.looked(pairs.source_text(i), pairs.target_text(i)).nats.sum() for i in range(len(pairs))
+        run.force(pairs.source_text(i), pairs.target_text(i)).nats.sum() for i in range(len(pairs))
     )  # fmt: skip
     assert abs(found.nats - nats) < 1e-3
     assert found.perplexity == math.exp(found.nats / found.n_tokens)
@@ -131,10 +133,10 @@ def test_the_evaluation_is_that_of_its_pairs(run: PairRun, tmp_path: Path) -> No
     assert (bare.bleu, bare.nats) == (None, found.nats)
 
 
-def test_test_scores_are_kept_in_the_folder_and_on_the_card(run: PairRun) -> None:
+def test_test_scores_are_kept_in_the_folder_and_on_the_card(run: TranslationRun) -> None:
     scores = run.test_result()
     assert scores is not None
-    assert scores["n_pairs"] == len(run.pairs_of())
+    assert scores["n_pairs"] == len(run.reader.pairs_of())
     assert scores == run.evaluate().to_dict()
     card = (run.folder / "README.md").read_text()
     for part in ("shared by both sides", f"regard translate {run.folder}", "| BLEU | chrF |", "sacreBLEU nrefs:1"):
@@ -155,7 +157,7 @@ def test_pairs_that_are_too_long_are_left_out_told_and_counted(tmp_path: Path) -
     assert scores is not None
     assert (scores["n_pairs"], scores["n_left_out"]) == (6, 1)
     only_long = write_pairs(tmp_path, [LONG], "long")
-    with pytest.raises(RegardError, match="Of 1 given, no pair is short enough for the model, which reads 8 tokens"):
+    with pytest.raises(RegardError, match="Of 1 pairs given, none is short enough for the model, which reads 8 tokens"):
         run.evaluate([str(path) for path in only_long])
 
 
@@ -187,7 +189,7 @@ def test_pairs_that_are_left_out_by_a_setting_are_told_apart_from_those_that_the
     ]
 
 
-def test_a_finished_run_that_is_resumed_has_nothing_to_do(run: PairRun) -> None:
+def test_a_finished_run_that_is_resumed_has_nothing_to_do(run: TranslationRun) -> None:
     told = Notes()
     before = (run.folder / "model.safetensors").read_bytes()
     api.train(out=run.folder, resume=True, reporter=told)
@@ -199,10 +201,10 @@ def test_a_run_that_stops_early_says_why_and_shows_the_score_it_was_judged_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted = iter([10.0, 31.24, 5.0, 31.0])
-    monkeypatch.setattr(pair_task, "greedy_bleu", lambda *_: next(scripted))
+    monkeypatch.setattr(translation, "greedy_bleu", lambda *_: next(scripted))
     out = io.StringIO()
     train = {"max_steps": 50, "eval_every": 1, "patience": 2}
-    run = trained(tmp_path, reporter=Lines(out, every_seconds=0.0), train=train, teaching={"judged_by": "bleu"})
+    run = trained(tmp_path, reporter=Lines(out, every_seconds=0.0), train=train, teaching={"select_by": "bleu"})
     assert (
         "Stopped after step 4: no better score in 2 evaluations (train.patience). "
         "The best was at step 2, whose weights are kept.\n"
@@ -216,7 +218,7 @@ def test_a_run_that_stops_early_says_why_and_shows_the_score_it_was_judged_by(
 
 def test_two_vocabularies_are_kept_and_are_not_tied(tmp_path: Path) -> None:
     run = trained(tmp_path / "two", target_tokenizer={"kind": "char"})
-    again = load_pair_run(run.folder)
+    again = load(run.folder)
     assert (again.source_tokenizer.kind, again.target_tokenizer.kind) == ("word", "char")
     assert again.model.source_vocab_size == again.source_tokenizer.vocab_size
     assert again.translate("the red house") == run.translate("the red house")
@@ -246,21 +248,21 @@ def test_a_run_whose_test_pairs_are_all_too_long_ends_with_no_test_score(tmp_pat
     notes = Notes()
     run = trained(tmp_path / "long", reporter=notes, model=given, data=data)
     assert run.test_result() is None
-    assert "None was taken" in (run.folder / "README.md").read_text(encoding="utf-8")
+    assert "Not evaluated yet" in (run.folder / "README.md").read_text(encoding="utf-8")
     assert "Left out, since they are longer than the model reads: 1 of 1 test pairs." in notes.told
 
 
-def test_runs_of_other_vocabularies_do_not_translate_together(run: PairRun, tagged: PairRun) -> None:
+def test_runs_of_other_vocabularies_do_not_translate_together(run: TranslationRun, tagged: TranslationRun) -> None:
     with pytest.raises(RegardError, match="have different vocabularies of the source: only runs that share them"):
         run.translator(others=[tagged])
-    both = run.translator(BeamConfig(max_ratio=3.0), others=[load_pair_run(run.folder)])
+    both = run.translator(BeamConfig(max_ratio=3.0), others=[load(run.folder)])
     sentence = both.read("the red house sleeps")
     assert both.translate([sentence])[0][0].text == run.translate("the red house sleeps")
 
 
-def test_a_run_with_several_tags_has_to_be_told_which(tagged: PairRun) -> None:
-    assert tagged.tags == ("<2de>", "<2en>")
-    german, english = (tagged.translator(tag=tag).read("the").ids[0] for tag in tagged.tags)
+def test_a_run_with_several_tags_has_to_be_told_which(tagged: TranslationRun) -> None:
+    assert tagged.reader.tags == ("<2de>", "<2en>")
+    german, english = (tagged.translator(tag=tag).read("the").ids[0] for tag in tagged.reader.tags)
     assert german != english
     assert isinstance(tagged.translate("the red house", tag="<2de>"), str)
     with pytest.raises(RegardError, match=r"has to be told which: --to \(or tag\) is one of <2de>, <2en>"):
@@ -269,9 +271,12 @@ def test_a_run_with_several_tags_has_to_be_told_which(tagged: PairRun) -> None:
         tagged.translate("the red house", tag="<2da>")
 
 
-def test_what_the_card_says_of_a_run_with_tags_can_be_run(tagged: PairRun, capsys: pytest.CaptureFixture[str]) -> None:
-    source, tag = tagged.example()
-    assert tag in tagged.tags
+def test_what_the_card_says_of_a_run_with_tags_can_be_run(
+    tagged: TranslationRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = tagged.reader.pairs_of(split="valid")
+    source, tag = pairs.source_text(0), pairs.tag(0)
+    assert tag in tagged.reader.tags
     card = (tagged.folder / "README.md").read_text()
     assert f"echo '{source}' | regard translate {tagged.folder} --to '{tag}'" in card
     assert f'run.translate("{source}", tag="{tag}")' in card
@@ -280,18 +285,18 @@ def test_what_the_card_says_of_a_run_with_tags_can_be_run(tagged: PairRun, capsy
     assert f"--to '{tag}'" in capsys.readouterr().out
 
 
-def test_pairs_are_evaluated_with_their_own_tags(tagged: PairRun, tmp_path: Path) -> None:
-    assert tagged.evaluate(split="valid").n_pairs == len(tagged.pairs_of(split="valid"))
+def test_pairs_are_evaluated_with_their_own_tags(tagged: TranslationRun, tmp_path: Path) -> None:
+    assert tagged.evaluate(split="valid").n_pairs == len(tagged.reader.pairs_of(split="valid"))
     paths = [str(path) for path in write_pairs(tmp_path, TEXTS[:2])]
-    assert tagged.pairs_of([*paths, "<2de>"]).source_ids(0)[0] == tagged.source_tokenizer.id_of("<2de>")
+    assert tagged.reader.pairs_of([*paths, "<2de>"]).source_ids(0)[0] == tagged.source_tokenizer.id_of("<2de>")
     with pytest.raises(RegardError, match="has to be told which"):
-        tagged.pairs_of(paths)
+        tagged.reader.pairs_of(paths)
 
 
-def test_one_direction_of_several_is_evaluated_alone(tagged: PairRun, tmp_path: Path) -> None:
+def test_one_direction_of_several_is_evaluated_alone(tagged: TranslationRun, tmp_path: Path) -> None:
     both = tagged.evaluate(split="test", is_translated=False)
-    german, english = (tagged.evaluate(split="test", tag=tag, is_translated=False) for tag in tagged.tags)
-    own = [tagged.pairs_of(split="test").tag(i) for i in range(both.n_pairs)]
+    german, english = (tagged.evaluate(split="test", tag=tag, is_translated=False) for tag in tagged.reader.tags)
+    own = [tagged.reader.pairs_of(split="test").tag(i) for i in range(both.n_pairs)]
     assert (german.n_pairs, english.n_pairs) == (own.count("<2de>"), own.count("<2en>"))
     assert german.nats + english.nats == pytest.approx(both.nats, rel=1e-5)
     paths = [str(path) for path in write_pairs(tmp_path, TEXTS[:3])]
@@ -304,42 +309,42 @@ def test_one_direction_of_several_is_evaluated_alone(tagged: PairRun, tmp_path: 
         tagged.evaluate([*paths, "<2de>"], tag="<2en>")
 
 
-def test_the_only_tag_of_a_run_need_not_be_said(tmp_path: Path, run: PairRun) -> None:
+def test_the_only_tag_of_a_run_need_not_be_said(tmp_path: Path, run: TranslationRun) -> None:
     english, german = map(str, write_pairs(tmp_path))
     one = trained(tmp_path, [english, german, "<2de>"])
-    assert one.wanted_tag(None) == "<2de>"
+    assert one.reader.choose_tag(None) == "<2de>"
     assert one.translate("the red house") == one.translate("the red house", tag="<2de>")
-    assert one.pairs_of([english, german]).source_ids(0)[0] == one.source_tokenizer.id_of("<2de>")
-    assert run.wanted_tag(None) is None
+    assert one.reader.pairs_of([english, german]).source_ids(0)[0] == one.source_tokenizer.id_of("<2de>")
+    assert run.reader.choose_tag(None) is None
     with pytest.raises(RegardError, match=r"does not know the tag the\. It was trained with none: leave it out"):
         run.translate("house", tag="the")  # a word of the vocabulary is no tag
 
 
-def test_what_was_looked_at_is_a_distribution_for_every_token(run: PairRun) -> None:
-    looked = run.looked("the red house sleeps", "haus rot schläft")
+def test_what_was_looked_at_is_a_distribution_for_every_token(run: TranslationRun) -> None:
+    looked = run.force("the red house sleeps", "haus rot schläft")
     assert looked.attention is not None
     assert looked.attention.shape == (4, 4)  # three words and the end, on four words
     np.testing.assert_allclose(looked.attention.sum(axis=1), 1.0, atol=1e-5)
     assert looked.nats.shape == (4,)
 
 
-def test_words_are_aligned_by_where_the_model_looked(run: PairRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_aligned_by_where_the_model_looked(run: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.0, 1.0, 0.0]])  # the end looks at the second word
 
-    def seen(source: str, target: str, tag: str | None = None) -> pair_run.Looked:
+    def seen(source: str, target: str, tag: str | None = None) -> translation.Looked:
         sentence = run.translator().read(source)
-        return pair_run.Looked(sentence, (5, 6), np.zeros(3), weights)
+        return translation.Looked(sentence, (5, 6), np.zeros(3), weights)
 
     monkeypatch.setattr(run, "looked", seen)
-    assert str(run.aligned("the red house", "haus rot")) == "0-1 2-0"
+    assert str(run.align("the red house", "haus rot")) == "0-1 2-0"
 
 
-def test_nothing_is_aligned_with_nothing(run: PairRun) -> None:
-    assert str(run.aligned("the red house", "")) == str(run.aligned("", "haus")) == ""
+def test_nothing_is_aligned_with_nothing(run: TranslationRun) -> None:
+    assert str(run.align("the red house", "")) == str(run.align("", "haus")) == ""
 
 
-def test_a_tag_is_no_word_of_an_alignment(tagged: PairRun) -> None:
-    links = tagged.aligned("the red house", "haus rot", tag="<2de>")
+def test_a_tag_is_no_word_of_an_alignment(tagged: TranslationRun) -> None:
+    links = tagged.align("the red house", "haus rot", tag="<2de>")
     assert {t for _, t in links.sure} == {0, 1}
     assert {s for s, _ in links.sure} <= {0, 1, 2}
 
@@ -347,35 +352,35 @@ def test_a_tag_is_no_word_of_an_alignment(tagged: PairRun) -> None:
 def test_a_target_that_was_cut_off_at_the_models_limit_can_be_aligned(tmp_path: Path) -> None:
     model = {"encoder": "transformer", "decoder": "transformer", "attention": "scaled-dot", "max_context": 6}
     run = trained(tmp_path, model=model | {"n_heads": 2})
-    looked = run.looked("the red house", "haus " * 6)
+    looked = run.force("the red house", "haus " * 6)
     assert looked.attention is not None
     assert looked.attention.shape == (6, 3)
-    assert {t for _, t in run.aligned("the red house", "haus " * 6).sure} == set(range(6))
+    assert {t for _, t in run.align("the red house", "haus " * 6).sure} == set(range(6))
     with pytest.raises(RegardError, match="given a target of 8 tokens and reads at most 6"):
-        run.looked("the red house", "haus " * 7)
+        run.force("the red house", "haus " * 7)
 
 
 def test_a_model_without_attention_aligns_nothing(tmp_path: Path) -> None:
     run = trained(tmp_path, model={"attention": "none"})
     with pytest.raises(RegardError, match=r"has no attention to align words by.*Train one with model.attention mlp"):
-        run.aligned("the red house", "haus rot")
+        run.align("the red house", "haus rot")
 
 
-def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: PairRun, tmp_path: Path) -> None:
+def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: TranslationRun, tmp_path: Path) -> None:
     with pytest.raises(RegardError, match=r"reads pairs \(seq2seq\) and is no language model. Use regard translate"):
         load_text_run(run.folder)
     (tmp_path / "my.txt").write_text("a few words of text\n" * 200)
     text = {"train": str(tmp_path / "my.txt"), "p_valid": 0, "p_test": 0}
     folder = api.train({"model": {"name": "ngram"}, "tokenizer": {"kind": "char"}, "data": text}, out=tmp_path / "text")
     with pytest.raises(RegardError, match=r"is a language model \(ngram\) and reads text, not pairs of texts"):
-        load_pair_run(folder.folder)
+        load(folder.folder)
     with pytest.raises(RegardError, match="precision must be one of float32, bf16, not 'int8'"):
-        load_pair_run(run.folder, precision="int8")
+        load(run.folder, precision="int8")
     with pytest.raises(RegardError, match="split must be train, valid or test, not 'dev'"):
         run.evaluate(split="dev")
 
 
-def test_bf16_translates_too(run: PairRun) -> None:
-    low = load_pair_run(run.folder, precision="bf16")
+def test_bf16_translates_too(run: TranslationRun) -> None:
+    low = load(run.folder, precision="bf16")
     assert low.model.embedding.dtype == torch.bfloat16
     assert isinstance(low.translate("the red house"), str)

@@ -16,9 +16,10 @@ from regard.data.tree_lines import TreeLimits, linearise
 from regard.data.tree_pairs import FORMS
 from regard.decode.config import BeamConfig
 from regard.decode.lines import LinesDone
+from regard.decode.parse import Parser
 from regard.errors import RegardError
-from regard.parsing import Parser, ParseScore, parse_score
 from regard.score.bracket_f1 import BracketScore, bracket_f1
+from regard.tasks.parsing import ParseScore, score_parses
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 
@@ -83,7 +84,7 @@ def test_the_score_is_bracket_f1_of_the_parses_against_the_trees(tree_words: str
     tags = Rows.of([np.frombuffer(" ".join(tree.tags).encode(), dtype=np.uint8) for tree in TREES], np.uint8)
     pairs = replace(Pairs.of(texts, source, target), word_tags=tags)
     held, free = (random_parser(tree_words, 3, is_constrained=is_held, **RNN) for is_held in (True, False))
-    found = parse_score(held, free, pairs)
+    found = score_parses(held, free, pairs)
     trees = [parse.tree for parse in held.all([source for source, _ in texts])]
     assert found.brackets == bracket_f1([tree for tree in trees if tree is not None], TREES)
     assert found.brackets.n_gold == sum(

@@ -19,6 +19,7 @@ from regard.data.tree_pairs import rebuild_tree
 from regard.data.trees import parse_trees, read_trees
 from regard.errors import RegardError
 from regard.score.bracket_f1 import bracket_f1
+from regard.tasks.table import build_config
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 
@@ -153,14 +154,14 @@ def test_trees_are_known_by_name_or_format_and_mix_with_nothing_else() -> None:
 
 
 def config(**sections: Any) -> RunConfig:
-    return RunConfig.from_dict({"data": {"train": "a.mrg"}, "model": {"name": "seq2seq"}} | sections)
+    return build_config({"data": {"train": "a.mrg"}, "model": {"name": "seq2seq"}} | sections)
 
 
 def test_brackets_have_a_vocabulary_of_whole_words_of_their_own() -> None:
     whole = TokenizerConfig(kind="word", vocab_size=None)
     assert config().target_tokenizer == whole
     assert config(target_tokenizer={"kind": "word", "vocab_size": None}).target_tokenizer == whole
-    assert RunConfig.from_dict(config().to_dict()) == config()
+    assert build_config(config().to_dict()) == config()
     for wrong in (
         {"kind": "bpe"},
         {"kind": "word", "vocab_size": 50},
@@ -171,11 +172,11 @@ def test_brackets_have_a_vocabulary_of_whole_words_of_their_own() -> None:
 
 
 def test_f1_judges_trees_and_nothing_else() -> None:
-    teaching = config(teaching={"judged_by": "f1"}).teaching
+    teaching = config(teaching={"select_by": "f1"}).teaching
     assert teaching is not None
-    assert teaching.judged_by == "f1"
-    with pytest.raises(RegardError, match=r"judged_by is f1, which is for trees .* Take loss or bleu"):
-        config(data={"train": "a.tsv"}, teaching={"judged_by": "f1"})
+    assert teaching.select_by == "f1"
+    with pytest.raises(RegardError, match=r"select_by is f1, which is for trees .* Take loss or bleu"):
+        config(data={"train": "a.tsv"}, teaching={"select_by": "f1"})
 
 
 def test_bpe_dropout_cuts_words_and_leaves_brackets() -> None:

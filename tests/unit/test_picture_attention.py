@@ -14,22 +14,21 @@ from in_browser import NEEDS_CHROMIUM, in_browser
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.lens.picture_attention import (
+from regard.lens.picture_attention import PictureAttention
+from regard.report.caption_panels import (
     DARKEST,
     FRAME,
     GAP,
     LABEL,
     LINE,
     PANEL,
-    PictureAttention,
-    attention_page,
+    draw_line_around,
     draw_panels,
-    line_around,
-    shaded,
+    shade_picture,
     smooth,
-    write_page,
     write_panels,
 )
+from regard.report.captions import attention_page, write_page
 
 BLUE = 2  # the channel that has nothing of the line
 WHITE = np.full((64, 64, 3), 255, dtype=np.uint8)
@@ -44,7 +43,7 @@ def looking(*places: tuple[int, int], words: tuple[str, ...] | None = None, side
 
 
 def test_a_word_brightens_the_place_it_looks_at_and_darkens_the_others() -> None:
-    panel = shaded(WHITE, looking((1, 2)).weights[0]).astype(int)[..., BLUE]
+    panel = shade_picture(WHITE, looking((1, 2)).weights[0]).astype(int)[..., BLUE]
     rows, columns = np.unravel_index(panel.argmax(), panel.shape)
     assert (rows // 16, columns // 16) == (1, 2)
     assert panel.max() == 255
@@ -54,8 +53,8 @@ def test_a_word_brightens_the_place_it_looks_at_and_darkens_the_others() -> None
 def test_a_line_runs_where_attention_is_half_its_largest() -> None:
     # The slope is 1/10 a pixel and crosses a half at pixel 5: two pixels wide, a line covers it and half of 4 and 6.
     slope = np.tile(np.arange(11) / 10, (3, 1))
-    np.testing.assert_allclose(line_around(slope)[1], [0, 0, 0, 0, 0.5, 1, 0.5, 0, 0, 0, 0], atol=1e-9)
-    panel = shaded(WHITE, looking((1, 2)).weights[0])
+    np.testing.assert_allclose(draw_line_around(slope)[1], [0, 0, 0, 0, 0.5, 1, 0.5, 0, 0, 0, 0], atol=1e-9)
+    panel = shade_picture(WHITE, looking((1, 2)).weights[0])
     on_line = (panel == LINE).all(-1)
     rows, columns = np.nonzero(on_line)
     assert (rows.min() + rows.max() + 1, columns.min() + columns.max() + 1) == (2 * 24, 2 * 40)  # around the cell
@@ -64,7 +63,7 @@ def test_a_line_runs_where_attention_is_half_its_largest() -> None:
 
 
 def test_even_attention_leaves_the_picture_as_it_is() -> None:
-    np.testing.assert_array_equal(shaded(WHITE, np.full((4, 4), 1 / 16)), WHITE)
+    np.testing.assert_array_equal(shade_picture(WHITE, np.full((4, 4), 1 / 16)), WHITE)
 
 
 @given(st.lists(st.floats(0, 1), min_size=6, max_size=6).filter(lambda x: max(x) > 0.01))

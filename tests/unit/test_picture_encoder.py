@@ -37,7 +37,7 @@ from regard.models.picture_encoder import (
     unit_range,
 )
 from regard.settings import Settings
-from regard.training.picture_features import picture_features
+from regard.tasks.picture_features import picture_features
 
 EXACT = {"rtol": 0, "atol": 1e-10}
 CONFIGS: dict[str, Settings] = {

@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.lens.picture_attention import FRAME, PictureAttention
-from regard.lens.picture_sheet import BETWEEN, GAP, LABEL, N_COLUMNS, PANEL, PICTURE, TITLE, draw_sheet, write_sheet
+from regard.lens.picture_attention import PictureAttention
+from regard.report.caption_panels import FRAME
+from regard.report.caption_sheet import BETWEEN, GAP, LABEL, N_COLUMNS, PANEL, PICTURE, TITLE, draw_sheet, write_sheet
 
 WHITE = np.full((8, 8, 3), 255, dtype=np.uint8)
 BLUE = 2  # the channel that has nothing of the line

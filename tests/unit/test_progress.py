@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import io
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -83,3 +86,53 @@ def test_a_run_tells_its_reporter_what_happens(kind: str, tmp_path: Path) -> Non
     assert "parameters on cpu" in text.splitlines()[0]
     assert "step 6" in text
     assert "best valid" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_the_bar_and_what_matters_fit_the_terminal(width: int) -> None:
+    out = io.StringIO()
+    bar = Bar(Console(file=out, force_terminal=True, width=width, color_system=None))
+    bar.start("12,345,678 parameters on cuda:0, from step-00012000")
+    full = replace(status(), step=123456, seconds=4e4, valid_bits_per_byte=1.234, tokens_per_second=1234567.8)
+    bar.show(full)
+    bar.stop()
+    drawn = [line for line in out.getvalue().split("\n")[-2].split("\r") if "step" in line][-1]
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn).rstrip()
+    assert len(shown) <= width
+    assert "━" in shown
+    for part in ("step 123456", "1.250 bits/byte", "left", " 25%"):
+        assert part in shown
+    assert ("tokens/s" in shown) == (width >= 100)
+
+
+def test_a_line_that_is_too_long_leaves_out_what_matters_least() -> None:
+    full = replace(status(), valid_bits_per_byte=1.234)
+    assert full.text(60) == "step 5  1.250 bits/byte  best valid 1.234  1:30 left"
+    assert full.text(30) == "step 5  1.250 bits/byte"
+    assert full.text(3) == "step 5"
+
+
+def test_a_loss_that_exploded_is_not_written_out() -> None:
+    text = replace(status(), nats_per_token=1.2345e35, bits_per_byte=6e34).text()
+    assert text.startswith("step 5  1.23e+35 nats/token  6e+34 bits/byte")
+
+
+def test_a_notebook_gets_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def python(config: dict[str, object]) -> SimpleNamespace:
+        return SimpleNamespace(get_ipython=lambda: SimpleNamespace(config=config))
+
+    monkeypatch.setattr("time.monotonic", iter(range(100)).__next__)
+    written = []
+    for app in ("IPKernelApp", "TerminalIPythonApp"):
+        monkeypatch.setitem(sys.modules, "IPython", python({app: {}}))
+        out = io.StringIO()
+        told = reporter(out)
+        told.start("title")
+        told.show(status(1))
+        told.show(status(2))
+        told.note("a sentence")
+        told.stop()
+        written.append(out.getvalue().split("\n"))
+    line = [f" 25%  {status(n).text():<94}" for n in (1, 2)]
+    assert written[0] == ["title", f"\r{line[0]}\r{line[1]}", "a sentence", ""]
+    assert written[1] == ["title", "a sentence", f" 25%  {status(2).text()}", ""]

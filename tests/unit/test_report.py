@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 from made_up_comparison import SIXTEEN, made_up_comparison
-from rich.console import Console
-
 from regard.comparison.result import Span, to_json
 from regard.comparison.table import comparison_table
-from regard.lens.overview import draw_overview, write_overview
-from regard.lens.page.chart import Series, curve_range, line_chart, x_range
-from regard.lens.page.curves import mean_curve
-from regard.lens.page.inside import most_focused
-from regard.lens.page.palette import COLOURS, PER_SIGN, colour_of, dash_of, shape_of
-from regard.lens.page.surprise import pieces, strongest
-from regard.lens.report import render_report, write_report
+from rich.console import Console
+
+from regard.models.table import MODELS
+from regard.report.chart import Plot, Series, curve_range, line_chart, x_range
+from regard.report.comparison import render_report, write_report
+from regard.report.comparison_picture import draw_overview, write_overview
+from regard.report.curves import mean_curve
+from regard.report.inside import choose_head
+from regard.report.palette import COLOURS, PER_SIGN, PLACES, Look, colour_of, dash_of, looks_of, shape_of
+from regard.report.surprise import pieces, strongest
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \" ' ∑ 🙂\n\tend"
+
+
+BLACK = Look("#000000", "", "circle")
 
 
 class Page(HTMLParser):
@@ -105,10 +110,32 @@ def test_a_contender_has_one_colour_in_every_figure(html: str) -> None:
     data = json.loads(Page(html).data)
     colours = {c["name"]: c["colour"] for c in data["surprise"]["contenders"]}
     assert colours == {"ngram": COLOURS[0], "rnn": COLOURS[2], "lstm": COLOURS[3], "transformer": COLOURS[4]}
+    assert colours == {name: colour_of(PLACES[name]) for name in colours}
     assert data["attention"][0]["colour"] == COLOURS[4]
     assert f'<b style="color:{COLOURS[3]}">lstm</b>' in html
     assert re.search(rf'class="end" fill="{COLOURS[3]}">lstm<', html)
     assert f'style="--c:{COLOURS[3]}"><h3>lstm</h3>' in html
+
+
+def test_every_model_of_the_table_has_a_colour_of_its_own() -> None:
+    assert set(PLACES) == set(MODELS)
+    assert len(set(PLACES.values())) == len(PLACES)
+
+
+def test_a_model_keeps_its_colour_whatever_stands_beside_it_and_in_which_order() -> None:
+    alone = looks_of(["lstm", "my run"])
+    assert looks_of(["my run", "ngram", "lstm"])["lstm"] == alone["lstm"]
+    assert looks_of(["rnn", "my run"])["my run"] == alone["my run"] == looks_of(["my run (lstm)"])["my run (lstm)"]
+    names = [f"run {i}" for i in range(40)]
+    assert looks_of(names) == looks_of(reversed(names))
+
+
+def test_names_that_meet_in_the_palette_are_told_apart() -> None:
+    names = [f"run {i}" for i in range(24)] + ["lstm", "gru"]
+    looks = looks_of(names)
+    assert len(set(looks.values())) == len(names)
+    assert looks["lstm"] == looks_of(["lstm"])["lstm"]
+    assert {look.dash for look in looks_of(names[:8]).values()} == {""}  # up to eight need no second sign
 
 
 def test_more_contenders_than_colours_are_told_apart_by_dashes_and_shapes() -> None:
@@ -188,32 +215,42 @@ def test_a_lossy_tokenizer_and_an_unmatched_size_are_marked() -> None:
 
 
 def test_a_line_without_cost_is_drawn_level() -> None:
-    counted = Series("ngram", "#000000", "", [(0.0, 2.0), (0.0, 1.5)])
-    other = Series("lstm", "#111111", "", [(1e9, 2.0), (1e10, 1.0)])
-    svg = line_chart(
-        [counted, other], width=600, height=300, x_label="x", y_label="y", x_text=str, y_range=(1, 2), title="t"
-    )
+    counted = Series("ngram", BLACK, [(0.0, 2.0), (0.0, 1.5)])
+    other = Series("lstm", BLACK, [(1e9, 2.0), (1e10, 1.0)])
+    plot = Plot(title="t", x_label="x", y_label="y", x_text=str, x_limits=(1e9, 1e10), y_limits=(1, 2))
+    svg = line_chart([counted, other], plot, 600, 300)
     assert 'class="level"' in svg
     assert svg.count('class="line"') == 1
 
 
 def test_the_early_part_of_one_line_does_not_squeeze_the_others() -> None:
-    counted = Series("ngram", "", "", [(10.0 * 2**k, 2.0) for k in range(8)])  # up to 1280
-    trained = Series("lstm", "", "", [(1e5 * k, 2.0) for k in range(1, 11)])  # up to 1e6
+    counted = Series("ngram", BLACK, [(10.0 * 2**k, 2.0) for k in range(8)])  # up to 1280
+    trained = Series("lstm", BLACK, [(1e5 * k, 2.0) for k in range(1, 11)])  # up to 1e6
     assert x_range([trained]) == (1e5, 1e6)
     assert x_range([counted, trained]) == (0.8 * 1280, 1e6)
-    assert x_range([Series("s", "", "", [(3000.0, 1.0), (9e5, 1.0)]), trained]) == (1e6 / 300, 1e6)
+    assert x_range([Series("s", BLACK, [(3000.0, 1.0), (9e5, 1.0)]), trained]) == (1e6 / 300, 1e6)
 
 
 def test_labels_at_line_ends_never_cover_each_other() -> None:
-    series = [Series(f"m{i}", "#000000", "", [(1.0, 3.0), (10.0, 2.0 + 0.001 * i)]) for i in range(8)]
-    svg = line_chart(
-        series, width=600, height=300, x_label="x", y_label="y", x_text=str, y_range=curve_range(series), title="t"
-    )
+    series = [Series(f"m{i}", BLACK, [(1.0, 3.0), (10.0, 2.0 + 0.001 * i)]) for i in range(8)]
+    plot = Plot(title="t", x_label="x", y_label="y", x_text=str, x_limits=(1, 10), y_limits=curve_range(series))
+    svg = line_chart(series, plot, 600, 300)
     places = sorted(float(y) for y in re.findall(r'<text x="\d+" y="([\d.]+)" class="end"', svg))
     assert len(places) == 8
     assert min(b - a for a, b in itertools.pairwise(places)) >= 15.9
     assert places[-1] <= 300
+
+
+def test_where_validation_and_test_disagree_the_page_says_so() -> None:
+    agreeing = made_up_comparison(("rnn", "lstm"))
+    assert "Validation and test disagree" not in render_report(agreeing)
+    rnn, lstm = agreeing.contenders
+    swapped = [replace(s, curve=t.curve) for s, t in zip(rnn.seeds, lstm.seeds, strict=True)]
+    other = replace(agreeing, contenders=(replace(rnn, seeds=tuple(swapped)), replace(lstm, seeds=rnn.seeds)))
+    words = (
+        r"Validation and test disagree: on the validation data rnn \(2\.\d+\) is ahead of lstm \(2\.\d+\), on the test"
+    )
+    assert re.search(words, render_report(other))
 
 
 def test_mean_curves_stop_where_the_first_seed_stops() -> None:
@@ -238,7 +275,7 @@ def test_one_odd_token_does_not_fade_the_others() -> None:
 def test_the_first_head_shown_looks_at_something() -> None:
     view = made_up_comparison(("transformer",)).contenders[0].attention
     assert view is not None
-    layer, head = most_focused(view)
+    layer, head = choose_head(view)
     assert (2 * layer + head) % 3 == 1  # of the made-up heads, those that look at the token before
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.config import SamplingConfig
-from regard.decode.sampling import filtered, min_p, pick, top_k, top_p, with_temperature
+from regard.decode.sampling import filter_log_probs, min_p, pick, sharpen, top_k, top_p
 from regard.errors import RegardError
 
 
@@ -39,19 +39,19 @@ def test_min_p_keeps_a_share_of_the_best(p: float, expected: list[int]) -> None:
 
 
 def test_temperature_raises_probabilities_to_a_power() -> None:
-    cooled = with_temperature(log(0.8, 0.2), 0.5).exp()[0]  # squares: 0.64 to 0.04
+    cooled = sharpen(log(0.8, 0.2), 0.5).exp()[0]  # squares: 0.64 to 0.04
     torch.testing.assert_close(cooled, torch.tensor([16 / 17, 1 / 17], dtype=torch.float64), rtol=0, atol=1e-15)
 
 
 def test_a_tiny_temperature_is_greedy_and_no_overflow() -> None:
     for temperature in (1e-30, 1e-60, 1e-300):
-        assert with_temperature(LIKELY.float(), temperature).exp()[0].tolist() == [1.0, 0.0, 0.0, 0.0]
+        assert sharpen(LIKELY.float(), temperature).exp()[0].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_filters_follow_one_another_on_what_the_last_one_left() -> None:
     config = SamplingConfig(top_k=3, top_p=0.5)  # after top-k: 4/9 3/9 2/9, so a half takes two
     expected = torch.tensor([4 / 7, 0, 3 / 7, 0], dtype=torch.float64)
-    torch.testing.assert_close(filtered(LIKELY, config).exp()[0], expected, rtol=0, atol=1e-15)
+    torch.testing.assert_close(filter_log_probs(LIKELY, config).exp()[0], expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(("u", "expected"), [(0.0, 1), (0.24, 1), (0.26, 3), (1 - 2**-53, 3)])

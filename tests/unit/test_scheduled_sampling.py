@@ -85,8 +85,8 @@ def gradients(model: Seq2Seq, loss: Tensor) -> dict[str, Tensor]:
 
 
 def taught(model: Seq2Seq, prepared: Any, index: int = 0, **teaching: Any) -> tuple[Tensor, dict[str, Tensor]]:
-    lesson = tiny_task(model, prepared, max_tokens=1000, **teaching).lesson
-    loss = lesson.loss(model, lesson.body(model), lesson.at(0).tensors, None, index).goal
+    objective = tiny_task(model, prepared, max_tokens=1000, **teaching)
+    loss = objective.loss(model, objective.body(model), objective.at(0).tensors, None, index).goal
     return loss.detach(), gradients(model, loss)
 
 
@@ -117,7 +117,7 @@ def test_at_share_zero_it_is_free_running(variant: str) -> None:
     """Held to a decoder that is fed its own words one by one, with gradients through every step of its state."""
     prepared = tiny_prepared()
     model = tiny_pair_model(prepared, **GRID[variant][1]).double()
-    source, source_mask, inputs, targets, mask, *rest = tiny_task(model, prepared, max_tokens=1000).lesson.at(0).tensors
+    source, source_mask, inputs, targets, mask, *rest = tiny_task(model, prepared, max_tokens=1000).at(0).tensors
     encoded = model.encode(source, source_mask, rest[0] if rest else None)
     state, token, nats = model.start(encoded, inputs.shape[1]), inputs[:, :1], torch.zeros((), dtype=torch.float64)
     for t in range(inputs.shape[1]):

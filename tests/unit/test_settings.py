@@ -49,7 +49,10 @@ def test_a_list_of_text_and_a_single_text_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"learning_rate": 1}, r"Unknown key 'optimizer.learning_rate'. Allowed here: name, lr,"),
+        (
+            {"learning_rate": 1},
+            r"Unknown key 'optimizer.learning_rate'. Did you mean 'optimizer.lr'\? Allowed here: name, lr,",
+        ),
         ({"beta": 1}, r"Unknown key 'optimizer.beta'. Did you mean 'betas'\?"),
         ({"lr": "fast"}, r"optimizer.lr must be a number, not 'fast'"),
         ({"lr": True}, r"optimizer.lr must be a number, not True"),
@@ -103,3 +106,10 @@ def test_an_old_name_of_a_setting_still_works_and_the_new_one_is_told_once(caplo
         "The setting shape.breadth is now called shape.width; the old name still works."
     ]
     assert Renamed.from_dict({"breadth": 3}).to_dict() == {"width": 3}
+
+
+def test_a_value_that_python_gives_is_refused_by_the_name_of_the_setting_alone() -> None:
+    with pytest.raises(RegardError, match=r"^lr must be at least 0, not -1"):
+        Sample(lr=-1.0)
+    with pytest.raises(RegardError, match=r"^optimizer\.lr must be at least 0, not -1"):
+        Sample.from_dict({"lr": -1.0}, "optimizer")

@@ -329,7 +329,7 @@ def test_zst_without_its_package_says_what_to_install(read: Any, monkeypatch: py
         ({"train": "a", "valid": ""}, "valid names no source"),
         ({"train": "a", "p_valid": 0.5, "p_test": 0.5}, "p_valid 0.5 and p_test 0.5 leave under 5% for training"),
         ({"train": "a", "document": "files"}, "document must be one of auto, file, line, paragraph"),
-        ({"train": 3}, "DataConfig.train must be text or list of text, not 3"),
+        ({"train": 3}, "train must be text or list of text, not 3"),
     ],
 )
 def test_impossible_data_configs_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -8,7 +8,7 @@ from regard.layers.step_attention import fits_kernel
 from regard.mixers import mixer as mixers
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.captured_step import with_counts, with_counts_on_device
-from regard.models.table import build_language_model
+from regard.models.table import build_model
 
 CPU = torch.device("cpu")
 
@@ -35,7 +35,7 @@ def test_attention_with_a_count_on_the_device_equals_attention_with_a_number(n_b
 def test_a_transformer_step_with_counts_on_the_device_equals_the_plain_one(positions: str) -> None:
     torch.manual_seed(0)
     config = TransformerConfig(d_model=8, n_heads=2, n_layers=2, max_context=9, positions=positions)
-    model = build_language_model("transformer", config, 11).double().eval()
+    model = build_model("transformer", config, 11).double().eval()
     ids = torch.randint(11, (3, 7))
     with torch.no_grad():
         _, plain = model.hidden(ids[:, :4], model.start(3, 9))
@@ -60,7 +60,7 @@ def test_equal_counts_are_one_tensor_and_come_back_as_numbers() -> None:
 
 
 def test_a_recurrent_state_has_no_counts() -> None:
-    model = build_language_model("lstm", LSTMConfig(d_model=4), 11)
+    model = build_model("lstm", LSTMConfig(d_model=4), 11)
     state = model.start(2, 5)
     for before, after in zip(mixers.tensors_of(state), mixers.tensors_of(with_counts(state, 3)), strict=True):
         assert before is after

@@ -10,7 +10,7 @@ from tiny_seq2seq import VARIANTS, pairs, tiny_seq2seq
 
 from regard.decode.beam import beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
-from regard.decode.decode_all import decode_all
+from regard.decode.generate import sample_texts
 from regard.layers.look_attention import plain_look_attention
 from regard.layers.masked_attention import masked_attention
 from regard.layers.step_attention import plain_step_attention
@@ -80,7 +80,7 @@ def test_one_text_each_is_the_same_too() -> None:
             writer = Translating(model, is_still=is_still)
             begun = writer.begin(batch.source, batch.mask, None, STEPS)
             config = SamplingConfig(temperature=0.0)
-            texts.append(decode_all(writer, *begun, config, max_lengths=[20, 4, 9, 13], stop=0))
+            texts.append(sample_texts(writer, *begun, config, max_lengths=[20, 4, 9, 13], stop=0))
         for one, other in zip(*texts, strict=True):
             assert one.tokens == other.tokens
             assert one.log_prob == pytest.approx(other.log_prob, rel=0, abs=1e-10)
@@ -96,7 +96,7 @@ def test_several_samples_of_a_source_are_the_same_too() -> None:
             log_probs, state = writer.begin(batch.source, batch.mask, None, STEPS)
             state = writer.reorder(state, torch.tensor(rows))
             config, limits = SamplingConfig(seed=2), [20, 20, 20, 9, 9, 9]
-            texts.append(decode_all(writer, log_probs[rows], state, config, max_lengths=limits, stop=0))
+            texts.append(sample_texts(writer, log_probs[rows], state, config, max_lengths=limits, stop=0))
         assert [text.tokens for text in texts[0]] == [text.tokens for text in texts[1]]
         assert len({tuple(text.tokens) for text in texts[0]}) > 3
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from regard.errors import RegardError
 from regard.settings import Settings
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.training.device import pick_device
+from regard.training.objective import Score
 from regard.training.state import TrainState
-from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, diverged, observe_loss, observe_score
-from regard.training.task import Score
+from regard.training.stop import MAX_HIGH_STEPS, Interrupt, Limits, divergence_error, observe_loss, observe_score
 
 
 def limits(**given: float) -> Limits:
@@ -28,10 +30,10 @@ def test_progress_is_that_of_the_nearest_limit() -> None:
 
 def test_the_first_limit_reached_is_named() -> None:
     several = limits(max_steps=100, max_tokens=1000, max_seconds=5.0)
-    assert several.reached(TrainState(step=99, tokens=999, seconds=4.9)) is None
-    assert several.reached(TrainState(step=100)) == "max_steps"
-    assert several.reached(TrainState(tokens=1000)) == "max_tokens"
-    assert several.reached(TrainState(seconds=5.0)) == "max_seconds"
+    assert several.find_reached(TrainState(step=99, tokens=999, seconds=4.9)) is None
+    assert several.find_reached(TrainState(step=100)) == "max_steps"
+    assert several.find_reached(TrainState(tokens=1000)) == "max_tokens"
+    assert several.find_reached(TrainState(seconds=5.0)) == "max_seconds"
 
 
 def test_epochs_are_steps_and_without_any_limit_there_is_a_default() -> None:
@@ -47,7 +49,7 @@ def test_patience_counts_evaluations_since_the_best() -> None:
         [(3.0, True, 0), (2.0, True, 0), (2.0, False, 1), (2.5, False, 2)], 1
     ):
         state.step = step
-        assert observe_score(state, Score(nats, nats / 2, judged=nats), schedule) is is_best
+        assert observe_score(state, Score(nats, nats / 2, criterion=nats), schedule) is is_best
         assert state.n_since_best == since
     assert (state.best_step, state.best_nats_per_token, state.best_bits_per_byte) == (2, 2.0, 1.0)
     assert state.n_drops == 0
@@ -57,7 +59,7 @@ def test_a_plateau_drops_after_its_own_patience_and_counts_anew() -> None:
     state, schedule = TrainState(), ScheduleConfig(name="plateau", patience=2)
     drops = []
     for nats in (3.0, 4.0, 4.0, 4.0, 2.0, 4.0, 4.0):
-        observe_score(state, Score(nats, None, judged=nats), schedule)
+        observe_score(state, Score(nats, None, criterion=nats), schedule)
         drops.append(state.n_drops)
     assert drops == [0, 0, 1, 1, 1, 1, 2]
 
@@ -80,12 +82,12 @@ def test_a_bad_start_is_no_explosion() -> None:
 
 
 def test_the_error_says_step_rate_and_where_the_last_good_state_is() -> None:
-    text = str(diverged("the loss is nan", 12, 0.00123, Path("runs/x/state/step-00000010")))
+    text = str(divergence_error("the loss is nan", 12, 0.00123, Path("runs/x/state/step-00000010")))
     assert text.startswith(
         "Training stopped at step 12: the loss is nan at learning rate 0.00123. The last good checkpoint"
     )
     assert "runs/x/state/step-00000010" in text
-    assert "No good checkpoint had been written yet" in str(diverged("the loss is nan", 12, 0.1, None))
+    assert "No good checkpoint had been written yet" in str(divergence_error("the loss is nan", 12, 0.1, None))
 
 
 def test_outside_the_main_thread_signals_are_left_alone() -> None:
@@ -109,9 +111,12 @@ def test_a_second_interrupt_stops_at_once() -> None:
             interrupt._note(2, None)
 
 
-def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(RegardError, match="device must be auto, cpu, cuda or cuda:N, not 'tpu'"):
-        RuntimeConfig(device="tpu")
+@pytest.mark.parametrize("refuse", [lambda name: RuntimeConfig(device=name), pick_device])
+def test_an_unknown_device_is_refused(refuse: Callable[[str], object]) -> None:
+    with pytest.raises(RegardError, match=r"device must be auto, cpu, cuda or cuda:N, not 'tpu'\.$"):
+        refuse("tpu")
+    with pytest.raises(RegardError, match=r"not 'gpu'\. Did you mean 'cuda'\?$"):
+        refuse("gpu")
 
 
 @pytest.mark.parametrize(

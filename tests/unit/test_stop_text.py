@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from regard.decode.stop import StopText
+from regard.decode.generate import StopText
 
 
 def shown(pieces: list[str], stops: list[str]) -> str:

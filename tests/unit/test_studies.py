@@ -18,16 +18,24 @@ from regard.layers.record import Record
 from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.language_model import LanguageModel
 from regard.models.next_token import as_next_token
-from regard.models.table import build_language_model
-from regard.studies import cost
-from regard.studies.ab import Attempt, ab_sentence, sequences, study_ab, worked_example
+from regard.models.table import build_model
+from regard.report.study import plots_of, render_study, y_limits
+from regard.studies import ab, cost
+from regard.studies.ab import Attempt, ab_sentence, draw_sequences, worked_example
+from regard.studies.brief import choose_settings
 from regard.studies.config import ABConfig, CostConfig
-from regard.studies.cost import LAYERS, Exponents, Point, bytes_kept, cost_sentence, exponents
-from regard.studies.fits import PowerLaw, fall_of, power_law, reach, wilson
+from regard.studies.cost import LAYERS, Exponents, Point, cost_sentence, count_kept_bytes, exponents
+from regard.studies.finding import Chart, Line
+from regard.studies.fits import PowerLaw, find_reach, fit_fall, fit_power_law, wilson_interval
 from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
-from regard.studies.page import render_study, y_limits
-from regard.studies.recency import Effects, divergence, folded, recency_sentence, replaced, spread
-from regard.studies.small import small
+from regard.studies.recency import (
+    Effects,
+    choose_distances,
+    divergence,
+    fold_copied_words,
+    measure_replacements,
+    recency_sentence,
+)
 from regard.studies.table import STUDIES, study_config, study_entry
 
 # Fits
@@ -36,45 +44,47 @@ from regard.studies.table import STUDIES, study_config, study_entry
 def test_an_exponent_is_the_slope_in_log_log_over_the_largest_sizes() -> None:
     sizes = [10, 100, 1000, 10_000]
     values = [50.0, 50.0, 5_000.0, 500_000.0]  # flat at first, then quadratic
-    law = power_law(sizes, values, n_largest=3)
+    law = fit_power_law(sizes, values, n_largest=3)
     assert law is not None
     assert (law.exponent, law.off) == pytest.approx((2.0, 0.0))
-    assert power_law(sizes, values) is None  # there is a kink
+    assert fit_power_law(sizes, values) is None  # there is a kink
 
 
 def test_how_far_a_power_law_is_off_is_told_and_one_that_is_far_off_is_none() -> None:
     # Powers of 2 of the values 0, 1 + 3a, 2 at sizes 0, 1, 2: the slope is 1, the middle lies 2a above the line, the
     # ends a below it.
-    law = power_law([1, 2, 4], [1, 2 * 1.06**3, 4])
+    law = fit_power_law([1, 2, 4], [1, 2 * 1.06**3, 4])
     assert law is not None
     assert (law.exponent, law.off) == pytest.approx((1.0, 1.06**2 - 1))
-    assert power_law([1, 2, 4], [1, 2 * 1.08**3, 4]) is None  # 1.08² - 1 is more than 15%
+    assert fit_power_law([1, 2, 4], [1, 2 * 1.08**3, 4]) is None  # 1.08² - 1 is more than 15%
 
 
 @pytest.mark.parametrize("values", [(0.22, 0.69, 0.25), (4.0, 2.6, 1.7), (1.0, 2.0)])
 def test_no_exponent_is_told_of_a_kink_a_fall_or_two_points(values: tuple[float, ...]) -> None:
-    assert power_law([16, 32, 64][: len(values)], values) is None
+    assert fit_power_law([16, 32, 64][: len(values)], values) is None
 
 
 def test_a_half_life_is_how_long_halving_takes_and_none_where_nothing_falls() -> None:
-    assert fall_of([1, 3, 5], [1.0, 0.5, 0.25]).half_life == pytest.approx(2.0)
-    assert fall_of([1, 2, 3], [1.0, 0.25, 0.0]).half_life == pytest.approx(0.5)  # a zero has no logarithm
+    assert fit_fall([1, 3, 5], [1.0, 0.5, 0.25]).half_life == pytest.approx(2.0)
+    assert fit_fall([1, 2, 3], [1.0, 0.25, 0.0]).half_life == pytest.approx(0.5)  # a zero has no logarithm
     for values in ([1.0, 1.5, 2.0], [1.0, 0.999, 0.998], [4.9, 0.96, 7.7]):
-        assert str(fall_of([5, 20, 60], values)) == "does not fall"
-    uneven = fall_of(range(1, 9), [64.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+        assert str(fit_fall([5, 20, 60], values)) == "does not fall"
+    uneven = fit_fall(range(1, 9), [64.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     assert (uneven.falls, uneven.half_life, str(uneven)) == (True, None, "falls unevenly")
 
 
 def test_reach_is_the_farthest_effect_above_the_threshold_even_behind_a_gap() -> None:
-    assert reach([1, 2, 4, 8], [1.0, 0.005, 0.02, 0.001], 0.01) == 4
-    assert reach([1, 2], [0.0, 0.0], 0.01) is None
+    assert find_reach([1, 2, 4, 8], [1.0, 0.005, 0.02, 0.001], 0.01) == 4
+    assert find_reach([1, 2], [0.0, 0.0], 0.01) is None
 
 
 def test_wilsons_interval_by_hand() -> None:
     """For 1 of 4 and z = 1.96: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
     n, p, z = 4, 0.25, 1.959964
     middle, half = p + z * z / 8, z * math.sqrt(p * 0.75 / n + z * z / (4 * n * n))
-    assert wilson(1, 4) == pytest.approx(((middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)))
+    assert wilson_interval(1, 4) == pytest.approx(
+        ((middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n))
+    )
 
 
 # Sentences
@@ -128,7 +138,7 @@ def test_the_sentence_on_recency_names_reach_and_where_sight_ends() -> None:
 def test_what_rounding_alone_makes_is_no_effect() -> None:
     rnn = Effects("rnn", (1, 2, 3, 4), (2.0, 1e-6, 6e-14, 2e-14), (0.5, 0.0, 0.0, 0.0), 10)
     deaf = Effects("deaf", (1, 2), (3e-14, 2e-14), (0.0, 0.0), 10)
-    assert rnn.told == (2.0, 1e-6, 0.0, 0.0)
+    assert rnn.nats_above_rounding == (2.0, 1e-6, 0.0, 0.0)
     assert recency_sentence([rnn, deaf], 1e-7) == (
         "A replaced word keeps at least 1e-05% of the last word's effect up to distance 2 in rnn; "
         "deaf heeds no word at all."
@@ -161,7 +171,7 @@ def test_the_sentence_on_cost_names_what_follows_no_power_law() -> None:
 
 def one_dimensional_rnn(w: float, v: float) -> LanguageModel:
     """h_t = tanh(w x_t + v h_{t-1}), logits of two words (2 h, -h), embeddings 1 and -0.5."""
-    model = build_language_model("rnn", RNNConfig(d_model=1, n_layers=1, tie_embeddings=False), 2).double()
+    model = build_model("rnn", RNNConfig(d_model=1, n_layers=1, tie_embeddings=False), 2).double()
     values = {"embedding": [[1.0], [-0.5]], "head": [[2.0], [-1.0]], "weight_ih": [[w]], "weight_hh": [[v]]}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -192,7 +202,7 @@ def test_gradients_of_a_one_dimensional_rnn_are_the_product_of_its_jacobians() -
 def test_the_state_of_an_lstm_is_its_cell_too() -> None:
     """With no weights from h to the next step, what reaches back can only have gone through c."""
     torch.manual_seed(0)
-    model = build_language_model("lstm", LSTMConfig(d_model=4, n_layers=1), 5).double().eval()
+    model = build_model("lstm", LSTMConfig(d_model=4, n_layers=1), 5).double().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "weight_hh" in name:
@@ -205,7 +215,7 @@ def test_the_state_of_an_lstm_is_its_cell_too() -> None:
 
 
 def test_half_of_the_sequences_have_one_b_and_places_are_even() -> None:
-    tokens, has_b = sequences(4000, 10, torch.Generator().manual_seed(0))
+    tokens, has_b = draw_sequences(4000, 10, torch.Generator().manual_seed(0))
     assert has_b.sum() == 2000
     assert (tokens.sum(1) == has_b.long()).all()
     counts = tokens[has_b].sum(0)
@@ -215,17 +225,17 @@ def test_half_of_the_sequences_have_one_b_and_places_are_even() -> None:
 
 def test_the_worked_example_of_the_lecture_comes_out() -> None:
     average, as_three, plain, sharp = worked_example()
-    assert average[1].tolist() == [0.25] * 4
-    assert average[2].tolist() == [0.75, 0.25]
-    assert as_three[1].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 2, 1 / 6], abs=1e-15)
-    assert as_three[2].tolist() == pytest.approx([1 / 2, 1 / 2], abs=1e-15)
-    assert plain[1].tolist() == pytest.approx([x / (3 + math.e) for x in (1, 1, math.e, 1)], abs=1e-15)
+    assert average[1] == [0.25] * 4
+    assert average[2] == [0.75, 0.25]
+    assert as_three[1] == pytest.approx([1 / 6, 1 / 6, 1 / 2, 1 / 6], abs=1e-15)
+    assert as_three[2] == pytest.approx([1 / 2, 1 / 2], abs=1e-15)
+    assert plain[1] == pytest.approx([x / (3 + math.e) for x in (1, 1, math.e, 1)], abs=1e-15)
     assert sharp[1][2] > 0.999
 
 
 def test_a_bag_learns_short_sequences_and_one_learning_rate_is_enough_then() -> None:
     config = ABConfig(models=("bag",), lengths=(4,), n_test=50, n_steps=100, rates=(0.01, 0.5))
-    found = study_ab(config, lambda *_: None).numbers["attempts"]
+    found = ab.measure(config, (), lambda *_: None).numbers["attempts"]
     assert [(a["accuracy"], a["rate"]) for a in found] == [(1.0, 0.01)]
 
 
@@ -245,12 +255,12 @@ def test_beyond_what_a_model_sees_a_replaced_word_changes_exactly_nothing(name: 
     model = (
         small_ngram(order=sight + 1)
         if name == "ngram"
-        else build_language_model("window", WindowConfig(d_model=6, d_hidden=9, n_window=sight), 9)
+        else build_model("window", WindowConfig(d_model=6, d_hidden=9, n_window=sight), 9)
     )
     draws = np.random.default_rng(1)
     texts = draws.integers(1, 8, (40, 12))
     others = texts % 7 + 1
-    nats, changed = replaced(as_next_token(model), texts, others, range(1, 13))
+    nats, changed = measure_replacements(as_next_token(model), texts, others, range(1, 13))
     assert (nats[:, sight:] == 0).all()
     assert not changed[:, sight:].any()
     assert (nats[:, :sight].mean(0) > 0).all()
@@ -264,14 +274,14 @@ def test_divergence_by_hand() -> None:
 
 def test_words_that_are_only_copied_count_as_unk_together() -> None:
     p = torch.tensor([[0.1, 0.2, 0.3, 0.4, 0.0]]).log()
-    assert folded(p, 3).exp()[0].tolist() == pytest.approx([0.1, 0.6, 0.3])
-    assert folded(p, None) is p
+    assert fold_copied_words(p, 3).exp()[0].tolist() == pytest.approx([0.1, 0.6, 0.3])
+    assert fold_copied_words(p, None) is p
 
 
 def test_distances_are_dense_near_by_and_end_at_the_farthest() -> None:
-    assert spread(3) == (1, 2, 3)
-    assert spread(64)[-4:] == (40, 48, 56, 64)
-    assert spread(65)[-1] == 65
+    assert choose_distances(3) == (1, 2, 3)
+    assert choose_distances(64)[-4:] == (40, 48, 56, 64)
+    assert choose_distances(65)[-1] == 65
 
 
 # Settings of the models that are made
@@ -279,9 +289,9 @@ def test_distances_are_dense_near_by_and_end_at_the_farthest() -> None:
 
 def test_small_settings_reach_widths_that_are_null_because_a_size_decides_them() -> None:
     wanted = {"d_model": 8, "d_hidden": 16, "n_layers": 1, "n_heads": 4, "max_context": 9}
-    assert small("gpt2", wanted) == {"d_model": 8, "n_layers": 1, "n_heads": 4, "max_context": 9}
-    assert small("lstm", wanted) == {"d_model": 8, "n_layers": 1}  # its d_hidden follows from d_model
-    assert small("window", wanted) == {"d_model": 8, "d_hidden": 16}
+    assert choose_settings("gpt2", wanted) == {"d_model": 8, "n_layers": 1, "n_heads": 4, "max_context": 9}
+    assert choose_settings("lstm", wanted) == {"d_model": 8, "n_layers": 1}  # its d_hidden follows from d_model
+    assert choose_settings("window", wanted) == {"d_model": 8, "d_hidden": 16}
 
 
 # Cost
@@ -292,8 +302,8 @@ def test_plain_attention_keeps_its_weights_and_the_fused_one_does_not() -> None:
     config, cpu = CostConfig(), torch.device("cpu")
     by_name = {layer.name: layer for layer in LAYERS}
     x = torch.randn(1, n, d, requires_grad=True)
-    plain = bytes_kept(*_swapped(by_name["attention"].make(d, config, cpu), x))
-    fused = bytes_kept(*_swapped(by_name["fused"].make(d, config, cpu), x))
+    plain = count_kept_bytes(*_swapped(by_name["attention"].make(d, config, cpu), x))
+    fused = count_kept_bytes(*_swapped(by_name["fused"].make(d, config, cpu), x))
     assert plain >= 4 * n * n
     assert fused < 4 * n * n / 8
 
@@ -313,7 +323,7 @@ def test_exponents_of_made_up_times_are_found_by_layer() -> None:
 def test_a_gpu_that_is_not_there_is_refused_by_the_key_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RegardError, match="Use device=cpu or auto"):
-        cost.study_cost(CostConfig(device="cuda"), lambda *_: None)
+        cost.measure(CostConfig(device="cuda"), (), lambda *_: None)
 
 
 def test_what_is_timed_is_the_causal_attention_of_the_models() -> None:
@@ -336,12 +346,22 @@ def test_the_page_escapes_everything_and_loads_nothing() -> None:
 
 def test_a_zero_on_a_logarithmic_axis_falls_out_of_the_picture() -> None:
     chart = made_up_study().finding.charts[0]
-    low, high = y_limits(chart)
+    low, high = y_limits([chart])
     assert 0 < low < 0.1
     assert high > 1
     html = render_study(made_up_study())
-    heights = [float(y) for y in re.findall(r'class="line" points="[^"]*,([\d.]+)" stroke="#0072b2"', html)]
+    heights = [float(y) for y in re.findall(r'class="line" points="[^"]*,([\d.]+)" stroke="#009e73"', html)]
     assert heights[0] > 440  # below the frame, where the clip path hides it
+
+
+def test_charts_that_label_an_axis_alike_share_its_limits() -> None:
+    near, far = (Line("rnn", ((1.0, 0.1), (x, 0.5))) for x in (4.0, 64.0))
+    before, after = Chart("Before", "steps", "share", (near,)), Chart("After", "steps", "share", (far,))
+    other = Chart("Other", "steps", "nats", (Line("rnn", ((1.0, 7.0),)),), y_limits=(0.0, 9.0))
+    plots = plots_of([before, after, other])
+    assert [p.x_limits for p in plots] == [(1.0, 64.0)] * 3
+    assert plots[0].y_limits == plots[1].y_limits == y_limits([before, after])
+    assert plots[2].y_limits == (0.0, 9.0)
 
 
 def test_what_is_typed_stands_in_code_and_notes_stand_below_the_sentence() -> None:

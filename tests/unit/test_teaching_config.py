@@ -24,7 +24,7 @@ def test_it_round_trips_through_plain_values() -> None:
         ({"p_lowest": 1.5}, r"teaching.p_lowest must be between 0 and 1, not 1.5"),
         ({"smoothing": 1.0}, r"teaching.smoothing must be between 0 and 0.9, not 1"),
         ({"max_tokens": 0}, r"teaching.max_tokens must be at least 1, not 0"),
-        ({"judged_by": "ter"}, r"teaching.judged_by must be one of loss, bleu, .*not 'ter'"),
+        ({"select_by": "ter"}, r"teaching.select_by must be one of loss, bleu, .*not 'ter'"),
         ({"smothing": 0.1}, r"Unknown key 'teaching.smothing'. Did you mean 'smoothing'\?"),
     ],
 )
@@ -36,10 +36,16 @@ def test_a_wrong_value_is_refused_by_name(given: dict[str, object], message: str
 def test_what_changes_nothing_is_noted() -> None:
     assert TeachingConfig().notes() == []
     assert TeachingConfig(mode="scheduled", decay="linear", n_half=3, p_lowest=0.5).notes() == []
-    assert TeachingConfig(judged_by="bleu", max_judged=9).notes() == []
-    assert TeachingConfig(max_judged=9).notes() == [
-        "max_judged changes nothing: it is for judged_by bleu or f1, and judged_by is loss."
+    assert TeachingConfig(select_by="bleu", max_select_items=9).notes() == []
+    assert TeachingConfig(max_select_items=9).notes() == [
+        "max_select_items changes nothing: it is for select_by bleu or f1, and select_by is loss."
     ]
     assert TeachingConfig(mode="free", n_half=3, p_lowest=0.5).notes() == [
         "n_half, p_lowest change nothing: they are for mode scheduled, and mode is free."
     ]
+
+
+def test_the_names_of_version_0_1_still_work() -> None:
+    old = TeachingConfig.from_dict({"judged_by": "bleu", "max_judged": 7}, "teaching")
+    assert old == TeachingConfig(select_by="bleu", max_select_items=7)
+    assert "judged_by" not in old.to_dict()

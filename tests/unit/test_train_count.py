@@ -9,9 +9,9 @@ from tiny_training import tiny_text
 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
+from regard.tasks.ngram_counts import _within_seconds, count_ngrams, growing
+from regard.tasks.text_objective import first_tokens
 from regard.training.config import TrainConfig
-from regard.training.count import _within_seconds, growing, train_count
-from regard.training.evaluation import first_tokens
 from regard.training.metrics import read_metrics
 
 BIGRAM = NgramConfig(order=2)
@@ -19,7 +19,7 @@ BIGRAM = NgramConfig(order=2)
 
 def test_the_saved_model_is_the_one_counted_on_the_whole_text(tmp_path: Path) -> None:
     text = tiny_text(n_tokens=4000)
-    result = train_count(BIGRAM, text, tmp_path, train=TrainConfig())
+    result = count_ngrams(BIGRAM, text, tmp_path, train=TrainConfig())
     saved = NgramModel.from_tensors(load_file(tmp_path / "model.safetensors"))
     fresh = NgramModel.fit(BIGRAM, text.train.tokens, 11, None)
     ids = text.valid[0:100]
@@ -29,7 +29,7 @@ def test_the_saved_model_is_the_one_counted_on_the_whole_text(tmp_path: Path) ->
 
 
 def test_its_learning_curve_grows_with_the_text(tmp_path: Path) -> None:
-    train_count(BIGRAM, tiny_text(n_tokens=4000), tmp_path, train=TrainConfig())
+    count_ngrams(BIGRAM, tiny_text(n_tokens=4000), tmp_path, train=TrainConfig())
     lines = read_metrics(tmp_path, "valid")
     assert [line["tokens"] for line in lines] == [1000, 2000, 4000]
     assert [line["step"] for line in lines] == [1, 2, 3]
@@ -39,9 +39,9 @@ def test_its_learning_curve_grows_with_the_text(tmp_path: Path) -> None:
 
 def test_fewer_tokens_are_counted_where_the_budget_says_so(tmp_path: Path) -> None:
     text = tiny_text(n_tokens=4000)
-    assert train_count(BIGRAM, text, tmp_path, train=TrainConfig(max_tokens=1500)).tokens == 1500
+    assert count_ngrams(BIGRAM, text, tmp_path, train=TrainConfig(max_tokens=1500)).tokens == 1500
     assert [line["tokens"] for line in read_metrics(tmp_path)] == [1500]  # a second run writes its own curve
-    result = train_count(BIGRAM, text, tmp_path, train=TrainConfig(max_epochs=0.5))
+    result = count_ngrams(BIGRAM, text, tmp_path, train=TrainConfig(max_epochs=0.5))
     assert (result.tokens, result.reason) == (2000, "max_epochs")
 
 
@@ -54,12 +54,12 @@ def test_a_budget_in_seconds_shortens_the_text_to_what_can_be_fitted() -> None:
 
 
 def test_a_fit_that_is_too_slow_ends_with_the_budget(tmp_path: Path) -> None:
-    result = train_count(BIGRAM, tiny_text(n_tokens=4000), tmp_path, train=TrainConfig(max_seconds=1e-9))
+    result = count_ngrams(BIGRAM, tiny_text(n_tokens=4000), tmp_path, train=TrainConfig(max_seconds=1e-9))
     assert (result.reason, result.tokens) == ("max_seconds", 1000)
 
 
 def test_without_a_validation_text_it_is_counted_all_the_same(tmp_path: Path) -> None:
-    result = train_count(BIGRAM, tiny_text(n_valid=0), tmp_path, train=TrainConfig())
+    result = count_ngrams(BIGRAM, tiny_text(n_valid=0), tmp_path, train=TrainConfig())
     assert result.nats_per_token is None
     assert (tmp_path / "model.safetensors").exists()
 

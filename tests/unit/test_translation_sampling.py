@@ -77,7 +77,7 @@ def test_guards_and_limits_hold_for_samples() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(RegardError, match=r"sampling\.beam is of a search, and this draws"):
+    with pytest.raises(RegardError, match=r"sampling draws texts and sampling\.beam searches for them: leave out one"):
         drawing(sampling=SamplingConfig(beam=3))
-    with pytest.raises(RegardError, match=r"n_best is null, but there is no end of what could be drawn"):
+    with pytest.raises(RegardError, match=r"n_best is null, and sampling could draw texts without end: say how many"):
         drawing(n_best=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from regard.data.trees import Tree, parse_trees
-from regard.lens.tree_picture import PER_COLUMN, tree_svg, tree_text
+from regard.report.trees import PER_COLUMN, tree_svg, tree_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,11 +10,11 @@ import pytest
 import regard
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
-from regard.studies.brief_pairs import brief_pair_run
+from regard.studies.brief import train_pairs
 from regard.studies.config import ZeroShotConfig
 from regard.studies.table import study_config
-from regard.studies.three_languages import n_lines, read_texts, tagged_parts, taught_directions, write_parts
-from regard.studies.zero_shot import Way, intervals, translated, zero_shot_sentence
+from regard.studies.three_languages import count_lines, list_tagged_files, read_texts, taught_directions, write_parts
+from regard.studies.zero_shot import Way, intervals, translate_texts, zero_shot_sentence
 
 LANGUAGES = ("en", "de", "fr")
 DIRECTIONS = taught_directions(LANGUAGES)
@@ -57,7 +57,7 @@ def test_no_sentence_is_in_two_pairs_of_languages_and_lines_stay_aligned(tmp_pat
     (tmp_path / "parts").mkdir()
     n_of = write_parts(data, tmp_path / "parts", ZeroShotConfig(data=str(data), n_pairs=None))
     assert n_of == {"train": 12, "valid": 6}
-    parts = tagged_parts(tmp_path / "parts", "train", (*DIRECTIONS, ("en", "fr")))
+    parts = list_tagged_files(tmp_path / "parts", "train", (*DIRECTIONS, ("en", "fr")))
     assert [part[2] for part in parts] == ["<2de>", "<2en>", "<2fr>", "<2de>", "<2fr>"]
     whole = read_texts(data, "train", LANGUAGES, 36)
     for (x, y), (source, target, _), start in zip((*DIRECTIONS, ("en", "fr")), parts, (0, 0, 12, 12, 24), strict=True):
@@ -73,7 +73,7 @@ def test_a_carriage_return_within_a_sentence_ends_no_line(tmp_path: Path) -> Non
     (data / "train.en").write_bytes(b"\n".join(lines))
     (tmp_path / "parts").mkdir()
     write_parts(data, tmp_path / "parts", ZeroShotConfig(data=str(data), n_pairs=None))
-    source, target, _ = tagged_parts(tmp_path / "parts", "train", DIRECTIONS)[0]
+    source, target, _ = list_tagged_files(tmp_path / "parts", "train", DIRECTIONS)[0]
     assert [len(Path(path).read_bytes().split(b"\n")) for path in (source, target)] == [13, 13]
     assert Path(source).read_bytes().split(b"\n")[2] == b"one three"
     assert read_texts(data, "train", LANGUAGES, 3)["en"] == ["one one", "one\rtwo", "one three"]
@@ -85,15 +85,15 @@ def test_what_is_longer_than_a_model_reads_is_not_translated_and_ends_nothing(tm
     config = ZeroShotConfig(data=str(data), n_pairs=None)
     write_parts(data, tmp_path / "parts", config)
     given = {
-        "data": {split: tagged_parts(tmp_path / "parts", split, DIRECTIONS) for split in ("train", "valid")},
+        "data": {split: list_tagged_files(tmp_path / "parts", split, DIRECTIONS) for split in ("train", "valid")},
         "tokenizer": {"kind": "word", "vocab_size": None},
         "model": {"name": "seq2seq", "d_model": 8, "n_heads": 2, "n_layers": 1, "max_context": 5},
         "teaching": {"max_tokens": 100},
         "runtime": {"device": "cpu", "n_threads": 1},
     }
-    run = brief_pair_run(tmp_path / "run", given, n_steps=2, seed=0, what="", tell=lambda *_: None)
+    run = train_pairs(tmp_path / "run", given, n_steps=2, seed=0, what="", tell=lambda *_: None)
     short = "one two three four"
-    found = translated(config, run, [f"{short} five", short], "de")
+    found = translate_texts(config, run, [f"{short} five", short], "de")
     assert found == ["", run.translate(short, tag="<2de>", beam=1, max_ratio=2.0)]
 
 
@@ -102,7 +102,7 @@ def test_sentences_are_shared_where_that_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     config = ZeroShotConfig(data=str(data), n_pairs=20, shares_sentences=True)
     assert write_parts(data, tmp_path / "parts", config)["train"] == 20
-    for source, target, _ in tagged_parts(tmp_path / "parts", "train", DIRECTIONS):
+    for source, target, _ in list_tagged_files(tmp_path / "parts", "train", DIRECTIONS):
         assert len(lines_of(source)) == len(lines_of(target)) == 20
         assert lines_of(source)[0].split()[0] in ("one", "eins", "un")
 
@@ -111,12 +111,14 @@ def test_validation_sentences_are_the_same_for_all(tmp_path: Path) -> None:
     data = write_numbers(tmp_path / "data")
     (tmp_path / "parts").mkdir()
     write_parts(data, tmp_path / "parts", ZeroShotConfig(data=str(data), n_pairs=None))
-    for (x, _), (source, _, _) in zip(DIRECTIONS, tagged_parts(tmp_path / "parts", "valid", DIRECTIONS), strict=True):
+    for (x, _), (source, _, _) in zip(
+        DIRECTIONS, list_tagged_files(tmp_path / "parts", "valid", DIRECTIONS), strict=True
+    ):
         assert lines_of(source) == read_texts(data, "valid", LANGUAGES, 6)[x]
 
 
 def test_the_parts_are_what_a_recipe_takes(tmp_path: Path) -> None:
-    train = tuple(tuple(part) for part in tagged_parts(tmp_path, "train", DIRECTIONS))
+    train = tuple(tuple(part) for part in list_tagged_files(tmp_path, "train", DIRECTIONS))
     found = PairsConfig(train=train).parts("train")
     assert [(part.form, part.tag) for part in found] == [
         ("files", "<2de>"), ("files", "<2en>"), ("files", "<2fr>"), ("files", "<2de>"),
@@ -133,13 +135,13 @@ def test_too_few_sentences_missing_files_and_files_that_are_not_aligned_are_told
     with pytest.raises(RegardError, match=re.escape(few)):
         write_parts(data, tmp_path, ZeroShotConfig(data=str(data), n_pairs=40, shares_sentences=True))
     with pytest.raises(RegardError, match=r"There is no file '.*tran\.en'\. Did you mean 'train\.en'\?.*--set splits="):
-        n_lines(data, "tran", LANGUAGES)
+        count_lines(data, "tran", LANGUAGES)
     with pytest.raises(RegardError, match=r"There is no file '.*nowhere/train\.en'"):
-        n_lines(tmp_path / "nowhere", "train", LANGUAGES)
+        count_lines(tmp_path / "nowhere", "train", LANGUAGES)
     (data / "train.fr").write_text("un\n")
-    aligned = "are not aligned: en has 36 lines, de has 36 lines, fr has 1 lines. Line i of each must say the same."
+    aligned = "are not aligned: en has 36 lines, de has 36 lines, fr has 1 lines. Line i of all must be one sentence."
     with pytest.raises(RegardError, match=re.escape(aligned)):
-        n_lines(data, "train", LANGUAGES)
+        count_lines(data, "train", LANGUAGES)
 
 
 # What is said
@@ -228,9 +230,9 @@ def test_only_the_supervised_model_is_taught_the_pair_that_is_asked_for_and_a_re
 
     def noted(folder: Path, config: Any, **named: Any) -> Any:
         taught[folder.name] = config["data"]
-        return brief_pair_run(folder, config, **named)
+        return train_pairs(folder, config, **named)
 
-    monkeypatch.setattr("regard.studies.zero_shot.brief_pair_run", noted)
+    monkeypatch.setattr("regard.studies.brief.train_pairs", noted)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(
         "seed: 7\ntokenizer: {kind: word, vocab_size: null}\ntrain: {max_steps: 1}\n"
@@ -261,11 +263,11 @@ def test_it_takes_no_runs(tmp_path: Path) -> None:
         regard.study("zero-shot", runs=tmp_path, out=tmp_path / "z")
 
 
-def test_four_tagged_parts_train_end_to_end_and_translate_both_ways(tmp_path: Path) -> None:
+def test_four_list_tagged_files_train_end_to_end_and_translate_both_ways(tmp_path: Path) -> None:
     data = write_numbers(tmp_path / "data")
     (tmp_path / "parts").mkdir()
     write_parts(data, tmp_path / "parts", ZeroShotConfig(data=str(data), n_pairs=None, shares_sentences=True))
-    parts = tagged_parts(tmp_path / "parts", "train", DIRECTIONS)
+    parts = list_tagged_files(tmp_path / "parts", "train", DIRECTIONS)
     recipe = tmp_path / "many.yaml"
     lines = "".join(f"    - [{source}, {target}, {tag}]\n" for source, target, tag in parts)
     recipe.write_text(

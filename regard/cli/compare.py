@@ -1,0 +1,125 @@
+"""`regard compare` and `regard report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import regard
+from regard.cli import terminal
+from regard.cli.options import Quiet
+
+COMPARE_EXAMPLES = (
+    """
+One budget for all: every contender stops at the same number of seconds, tokens or FLOPs. Language models get the """
+    """same number of parameters (widths are solved for, within 2%) and are scored in bits per byte on text that """
+    """none has seen; other models do where --params is given.
+
+Writes a table, compare.json, overview.png and report.html. After an interruption, the same command goes on.
+
+[bold]Examples[/bold]
+
+  regard compare ngram window rnn lstm transformer --data my.txt --budget 2min
+
+  regard compare lstm transformer --data my.txt --budget 5Mtokens --seeds 3
+
+  [dim]contenders, data and budget from a file:[/dim]
+  regard compare recipes/demo.yaml
+
+[bold]Finished runs[/bold] of one task are given by their folders; nothing is trained. All are tested on the same """
+    """data: intervals, a test for each pair, what each cost, their answers side by side. Answers are kept in --out, """
+    """so that a second call is quick.
+
+  regard compare runs/lstm-plain runs/lstm runs/transformer --out compare/multi30k
+
+  regard compare runs/lstm-s* runs/transformer-s*    (runs that differ by their seed alone count as one contender)
+
+  regard compare runs/lstm runs/transformer --data test.en --data test.de --beam 5 --reach 30
+"""
+)
+
+
+Contenders = Annotated[
+    list[str],
+    typer.Argument(help="Model names (`regard models`), one YAML file that describes the comparison, or run folders."),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data", "-d", help="The data, as for `regard train` (repeatable); of runs: other test data than theirs."
+    ),
+]
+Budget = Annotated[
+    str | None, typer.Option("--budget", "-b", help="For each contender and seed: 2min, 5Mtokens, 1e14flops.")
+]
+Params = Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")]
+Tokenizer = Annotated[
+    str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
+]
+Prompt = Annotated[str | None, typer.Option("--prompt", help="What every model continues in the report.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder to write (default: compare/DATA, or compare/RUNS).")
+]
+Split = Annotated[
+    str | None, typer.Option("--split", help="Runs: train, valid or test of their own data (default: test).")
+]
+Beam = Annotated[int | None, typer.Option("--beam", min=1, help="Width of the beam search; 1 is greedy (default: 5).")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Tokens of a batch that is decoded (default: 4096).")
+]
+Device = Annotated[str | None, typer.Option("--device", help="Runs: auto, cpu, cuda or cuda:N (default: auto).")]
+Reach = Annotated[
+    list[float] | None,
+    typer.Option("--reach", help="Tell what this validation score costs (repeatable; default: round ones)."),
+]
+SkipBad = Annotated[
+    bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
+]
+Each = Annotated[bool | None, typer.Option("--each", help="Runs: compare seeds one by one, not as one contender.")]
+
+
+def compare(
+    contenders: Contenders,
+    data: Data = None,
+    budget: Budget = None,
+    params: Params = None,
+    seeds: Seeds = None,
+    tokenizer: Tokenizer = None,
+    prompt: Prompt = None,
+    out: Out = None,
+    split: Split = None,
+    beam: Beam = None,
+    max_tokens: MaxTokens = None,
+    device: Device = None,
+    reach: Reach = None,
+    skip_bad: SkipBad = None,
+    each: Each = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare models, trained under one budget or finished: which is better, by how much, at what cost."""
+    comparison = regard.compare(
+        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out,
+        split=split, beam=beam, max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
+        is_each=each, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
+    )  # fmt: skip
+    terminal.print_comparison(comparison)
+    if not comparison.ranking:
+        raise typer.Exit(1)
+
+
+compare.__doc__ = f"{compare.__doc__}\n{COMPARE_EXAMPLES}"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that `regard compare` wrote.")],
+) -> None:
+    """Draw report.html and overview.png again from a comparison's compare.json.
+
+    [bold]Example[/bold]
+
+      regard report compare/python-docs
+    """
+    typer.echo(f"Wrote {regard.api.report(folder)}")

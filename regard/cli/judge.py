@@ -1,0 +1,95 @@
+"""`regard bleu` and `regard align`: how good translations are, and which word comes from which."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import regard
+from regard.cli import lines
+from regard.cli.options import Device, Tag
+
+
+def bleu(
+    system: Annotated[Path, typer.Argument(help="Translations, one a line.")],
+    reference: Annotated[
+        list[Path], typer.Option("--reference", "-r", help="What they are compared with (repeatable: several a line).")
+    ],
+    other: Annotated[
+        Path | None, typer.Option("--other", help="Another system's: is it better, or lucky with these lines?")
+    ] = None,
+    tokenizer: Annotated[str, typer.Option("--tokenizer", help="sacreBLEU's: 13a, intl, char, zh or none.")] = "13a",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """BLEU and chrF by sacreBLEU, with its signature; with --other, a paired bootstrap of the two systems.
+
+    [bold]Examples[/bold]
+
+      regard bleu test.out --reference test.de
+
+      regard bleu transformer.out -r test.de --other lstm.out
+    """
+    from regard.score.bootstrap import paired_bootstrap  # sacreBLEU takes long to start
+    from regard.score.translation import bleu as bleu_of
+    from regard.score.translation import chrf as chrf_of
+
+    texts, *rest = lines.read_aligned([system, *reference, *([] if other is None else [other])])
+    references = [list(several) for several in zip(*rest[: len(reference)], strict=True)]
+    found = bleu_of(texts, references, tokenizer=tokenizer), chrf_of(texts, references)
+    versus = None
+    if other is not None:
+        versus = paired_bootstrap(rest[-1], texts, references, tokenizer=tokenizer)
+    if as_json:
+        both = {"bleu": found[0].to_dict(), "chrf": found[1].to_dict()}
+        typer.echo(json.dumps(both | ({} if versus is None else {"versus": versus.to_dict()})))
+        return
+    for score in found:
+        typer.echo(str(score))
+    if found[0].looks_tokenized and tokenizer != "none":
+        note = "The translations are split into words already: this BLEU compares with no published score."
+        typer.echo(note, err=True)
+    if versus is not None:
+        d = versus.difference
+        verdict = "the order is clear" if versus.is_clear else "the order is not settled"
+        typer.echo(
+            f"{d.score:+.2f} BLEU against {other} (95% interval {d.low:+.2f} to {d.high:+.2f}, p = {versus.p:.3f}, "
+            f"{versus.n_draws:,} draws): {verdict}."
+        )
+
+
+def align(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of a model that reads pairs.")],
+    source: Annotated[Path, typer.Argument(help="Sources, one a line, words between spaces.")],
+    target: Annotated[Path, typer.Argument(help="Their targets.")],
+    gold: Annotated[
+        Path | None, typer.Option("--gold", help="Gold alignments (0-0 1-2 a line): print the alignment error rate.")
+    ] = None,
+    to: Tag = None,
+    device: Device = "auto",
+) -> None:
+    """Which source word each target word comes from, by where the model looks when it is made to write the target.
+
+    [bold]Examples[/bold]
+
+      regard align runs/mine test.en test.de > test.align
+
+      regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
+    """
+    from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
+
+    sources, targets = lines.read_aligned([source, target])
+    wanted = None if gold is None else read_alignments(gold)
+    if wanted is not None:
+        same_sentences(len(sources), len(wanted))  # before any work is done
+        for number, (s, t, links) in enumerate(zip(sources, targets, wanted, strict=True), start=1):
+            links.check(len(s.split()), len(t.split()), f"{gold}, line {number}")
+    loaded = regard.load(run, device, kind=regard.TranslationRun)
+    found = (loaded.align(s, t, to) for s, t in zip(sources, targets, strict=True))
+    if wanted is not None:
+        print(alignment_error_rate(list(found), wanted))
+        return
+    for links in found:
+        print(links)

@@ -1,0 +1,153 @@
+"""Lines in from a file or a pipe, and what is said of them on stderr while they are decoded."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, cast
+
+from regard.data.reading import MAX_LINE, BadLine
+from regard.errors import RegardError, nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from regard.decode.lines import LinesDone
+
+TOO_LONG = "too long"
+MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
+
+
+class SourceLines:
+    """The lines of a stream, as they come; one that is not UTF-8, or endless, is an error that names it.
+
+    With `skips_bad` it is an empty line instead, and is counted.
+    """
+
+    def __init__(self, stream: IO[bytes], skips_bad: bool = False, is_typed: bool = False) -> None:
+        self._stream, self._skips_bad, self.is_typed = stream, skips_bad, is_typed
+        self.skipped: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._bounded(), start=1):
+            text = _read(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
+            if isinstance(text, BadLine):
+                if not self._skips_bad:
+                    raise RegardError(f"Line {number} {text.why}, or leave it out: --skip-bad.")
+                self.skipped[text.kind] += 1
+                text = ""
+            yield text
+
+    def _bounded(self) -> Iterator[bytes]:
+        """Lines, of which one that has no end is never held whole."""
+        while line := self._stream.readline(MAX_BYTES + 1):
+            rest = line
+            while len(line) > MAX_BYTES and rest and not rest.endswith(b"\n"):
+                rest = self._stream.readline(MAX_BYTES)
+            yield line
+
+
+def _read(line: bytes) -> str | BadLine:
+    try:
+        text = "" if len(line) > MAX_BYTES else line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        return BadLine("not UTF-8", f"is not UTF-8 ({error.reason}). Convert the text first, with iconv for example")
+    if len(line) <= MAX_BYTES and len(text) <= MAX_LINE:
+        return text
+    return BadLine(
+        TOO_LONG, f"has more than {MAX_LINE:,} characters. Has the text lost its line ends? Give a sentence a line"
+    )
+
+
+def is_typed(file: Path | None) -> bool:
+    """Whether somebody types the lines and waits for each answer."""
+    return _is_standard_input(file) and _is_terminal(sys.stdin)
+
+
+@contextmanager
+def open_lines(file: Path | None, skips_bad: bool = False) -> Iterator[SourceLines]:
+    """The lines of a file or of standard input."""
+    with _open(file) as stream:
+        yield SourceLines(stream, skips_bad, is_typed(file))
+
+
+def _is_standard_input(file: Path | None) -> bool:
+    return file is None or str(file) == "-"
+
+
+def _open(file: Path | None) -> AbstractContextManager[IO[bytes]]:
+    if file is None or _is_standard_input(file):
+        if sys.stdin is None:  # Python's word for a descriptor 0 that is closed
+            raise RegardError("Standard input is closed. Pipe lines in, or name a file of them.")
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return cast(IO[bytes], gzip.open(file, "rb")) if file.suffix == ".gz" else open(file, "rb")
+    except FileNotFoundError:
+        siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
+    except OSError as error:
+        raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
+
+
+def read_lines(file: Path) -> list[str]:
+    """All lines of a file. None can be left out, since others belong to them."""
+    with _open(file) as stream:
+        lines = []
+        for number, line in enumerate(stream, start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise RegardError(
+                    f"'{file}', line {number} is not UTF-8 ({error.reason}). Convert it first, with iconv for example."
+                ) from None
+            lines.append(text.rstrip("\r\n"))
+        return lines
+
+
+def read_aligned(files: Sequence[Path]) -> list[list[str]]:
+    """The lines of several files that belong together line by line."""
+    found = [read_lines(file) for file in files]
+    for file, lines in zip(files[1:], found[1:], strict=True):
+        if len(lines) != len(found[0]):
+            (n, short), (n_more, long) = sorted([(len(found[0]), files[0]), (len(lines), file)])
+            raise RegardError(
+                f"'{short}' ends after line {n:,}, and '{long}' has {n_more:,} lines: line i of one must belong to "
+                "line i of the other. Give files of equal length."
+            )
+    return found
+
+
+@contextmanager
+def show_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
+    """How many lines are done and how fast, on stderr, where somebody looks at it and types nothing.
+
+    At the end it says how many were left out, whoever looks.
+    """
+    began, is_shown = time.monotonic(), _is_terminal(sys.stderr) and not lines.is_typed
+    n_too_long = 0
+
+    def tell(done: LinesDone) -> None:
+        nonlocal n_too_long
+        n_too_long = done.n_skipped
+        if is_shown:
+            rate = done.n_lines / max(time.monotonic() - began, 1e-9)
+            print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if is_shown:
+            print(file=sys.stderr)
+        skipped = lines.skipped + Counter({TOO_LONG: n_too_long})
+        if skipped:
+            told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(skipped.items(), reverse=True))
+            print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)
+
+
+def _is_terminal(stream: IO[str] | None) -> bool:
+    return stream is not None and stream.isatty()

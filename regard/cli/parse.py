@@ -1,0 +1,109 @@
+"""`regard parse`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import regard
+from regard.cli import lines as sources
+from regard.cli.options import (
+    AsJson,
+    BatchTokens,
+    Beam,
+    Device,
+    Lines,
+    OtherRuns,
+    Precision,
+    RunFolder,
+    SkipBad,
+    Tag,
+    Window,
+)
+from regard.cli.terminal import console
+from regard.data.tree_lines import to_brackets
+from regard.decode.config import BeamConfig
+from regard.errors import RegardError
+from regard.files import write_atomically
+from regard.report.trees import tree_svg, tree_text
+
+if TYPE_CHECKING:
+    from regard.decode.parse import Parse
+
+Draw = Annotated[bool, typer.Option("--draw", help="Draw each tree over several lines, a blank line between two.")]
+Svg = Annotated[
+    Path | None, typer.Option("--svg", metavar="DIR", help="Write each tree as a picture too, DIR/1.svg, ...")
+]
+
+
+def parse(
+    run: RunFolder,
+    file: Lines = None,
+    others: OtherRuns = None,
+    to: Tag = None,
+    beam: Beam = 5,
+    draw: Draw = False,
+    svg: Svg = None,
+    skip_bad: SkipBad = False,
+    window: Window = None,
+    max_tokens: BatchTokens = 4096,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Parse sentences: one tree in brackets a line, in their order.
+
+    A sentence is its words with spaces between them, punctuation split off. Every tree is whole and holds exactly these
+    words; brackets among them are written -LRB- and -RRB-. An empty line gives an empty line.
+
+    [bold]Examples[/bold]
+
+      echo "The dog barks ." | regard parse runs/treebank --draw
+
+      regard parse runs/treebank sentences.txt > trees.txt
+
+      [dim]pictures for a page, and one JSON object a line:[/dim]
+      regard parse runs/treebank sentences.txt --svg pictures --json
+    """
+    if draw and as_json:
+        raise RegardError("--draw draws trees for people, --json writes objects for programs. Leave one of them out.")
+    loaded, *more = (
+        regard.load(folder, device, precision, kind=regard.ParsingRun) for folder in (run, *(others or ()))
+    )
+    parser = loaded.parser(BeamConfig(beam=beam), others=more, tag=loaded.reader.choose_tag(to))
+    if svg is not None:
+        _make_folder(svg)
+    is_typed, is_below_another = sources.is_typed(file), False
+    with sources.open_lines(file, skip_bad) as lines, sources.show_progress(lines) as progress:
+        window = window or (1 if is_typed else 2000)
+        found = parser.lines(lines, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
+        for number, parsed in enumerate(found, start=1):
+            if svg is not None:
+                _write_svg(svg / f"{number}.svg", parsed)
+            print(_text(number, parsed, draw, as_json, is_below_another), flush=is_typed)
+            is_below_another = parsed.tree is not None
+
+
+def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_another: bool) -> str:
+    """One parse as it is printed."""
+    text = "" if parsed.tree is None else to_brackets(parsed.tree)
+    if as_json:
+        return json.dumps({"line": number, "tree": text, "log_prob": parsed.log_prob}, ensure_ascii=False)
+    if draw and parsed.tree is not None:
+        return ("\n" if is_below_another else "") + tree_text(parsed.tree, console.width)
+    return text
+
+
+def _write_svg(path: Path, parsed: Parse) -> None:
+    if parsed.tree is not None:
+        write_atomically(path, tree_svg(parsed.tree).encode())
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Give --svg another.") from None

@@ -1,0 +1,53 @@
+"""`regard study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import regard
+from regard.cli import terminal
+from regard.cli.options import Quiet, Set
+
+
+def study(
+    name: Annotated[
+        str | None, typer.Argument(help="gradients, ab, cost, recency, exposure or zero-shot; none: list them.")
+    ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency, exposure."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
+    settings: Set = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show what the lectures claim: a small experiment, its figure, its numbers and one sentence.
+
+    Each takes a few minutes on two cores and writes report.html, figure.png and numbers.json.
+
+    [bold]Examples[/bold]
+
+      [dim]what there is, and what can be set:[/dim]
+      regard study
+
+      regard study gradients
+
+      [dim]your own models:[/dim]
+      regard study recency --run runs/lstm --run runs/transformer
+
+      regard study ab --set lengths="[10, 100, 1000]" --out ab-short
+
+      [dim]your own translations, in files train.en, train.de, train.fr and so on:[/dim]
+      regard study zero-shot --set data=FOLDER
+    """
+    if name is None:
+        terminal.print_studies()
+        return
+    with terminal.progress_bar(quiet)() as progress:
+        found = regard.study(name, runs=run or (), settings=settings or (), out=out, progress=progress)
+    terminal.print_study(found, Path(out) if out is not None else regard.api.study_folder(name))

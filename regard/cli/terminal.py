@@ -1,0 +1,239 @@
+"""What the command line prints: tables, coloured tokens, plans. Nothing here computes anything."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from regard.training.progress import Reporter, Silent
+from regard.training.progress import reporter as training_reporter
+
+if TYPE_CHECKING:
+    from regard.compare.result import Comparison
+    from regard.score.scored import Scored
+    from regard.studies.finding import Study
+    from regard.tasks.table import AnyRun
+    from regard.tasks.task import Evaluation, ProgressBar, Rehearsal
+    from regard.text.learning import Progress
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+MAX_ROWS = 12  # of a batch that are shown
+
+# From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
+# dark backgrounds and by colour-blind readers (lightness alone tells the order).
+SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange3"), (float("inf"), "bold red"))
+
+
+def print_plan(plan: Rehearsal) -> None:
+    """What `--dry-run` shows."""
+    console.print(Text(plan.config.to_yaml()))
+    table = plain_table("", "", show_header=False)
+    for name, value in plan.lines():
+        table.add_row(f"[bold]{name}[/bold]", value)
+    console.print(table)
+    console.print("[bold]The first batch, decoded[/bold]")
+    for row, text in enumerate(plan.first_batch[:MAX_ROWS], start=1):
+        console.print(Text(f"{row:3}  ", "dim") + Text(on_one_line(text)))
+    if (n_more := len(plan.first_batch) - MAX_ROWS) > 0:
+        console.print(f"[dim]     and {n_more:,} more[/dim]")
+    console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
+
+
+def print_trained(run: AnyRun) -> None:
+    """The test score, and what to type next."""
+    assert run.ending is not None, "it was trained just now"
+    if run.ending.test is not None:
+        print_evaluation(run.ending.test, as_json=False, title="test score")
+    console.print(Text(f"The run is in {run.folder}; its README.md says what it is. Next:"))
+    for line in run.ending.usage.shell:
+        console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def print_evaluation(result: Evaluation, as_json: bool, title: str = "measure") -> None:
+    """Named figures, the headline in bold, how much was scored, and what has to be known to read them."""
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    found = result.measured()
+    table = plain_table(title, "value", right=("value",))
+    for figure in found.figures:
+        style = "bold" if figure.name == found.headline else "not bold"
+        table.add_row(Text(figure.name, style), Text(figure.text, style))
+    table.add_row(", ".join(found.counts), ", ".join(f"{n:,}" for n in found.counts.values()))
+    console.print(table)
+    for note in found.notes:
+        console.print(Text(note), soft_wrap=True)
+    if found.signature:
+        console.print(Text(found.signature, "dim"), soft_wrap=True)
+
+
+def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
+    """Every document as coloured tokens, or as `nats<TAB>text` lines that sort and cut understand."""
+    n_tokens, n_bytes, nats = 0, 0, 0.0
+    for index, document in enumerate(documents):
+        n_tokens, n_bytes, nats = n_tokens + len(document.nats), n_bytes + document.n_bytes, nats + document.total
+        if by == "token" and not as_json:
+            console.print(coloured(document), soft_wrap=True)
+            continue
+        for part in document.parts(by):
+            if as_json:
+                part["nats"] = part["nats"] if math.isfinite(part["nats"]) else None  # JSON has no word for infinity
+                print(json.dumps({"document": index, **part}, ensure_ascii=False))
+            else:
+                print(f"{-part['nats']:.3f}\t{on_one_line(part['text'])}")
+    if not as_json and by == "token":
+        bits = nats / math.log(2)
+        errors.print(
+            f"[dim]{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
+            f"{bits / max(n_bytes, 1):.3f} bits a byte. Surprise in bits: [/dim]" + _legend()
+        )
+
+
+def coloured(document: Scored) -> Text:
+    """The document's text, each token in the colour of its surprise."""
+    text = Text()
+    for token in document.tokens:
+        bits = token.nats / math.log(2)
+        text.append(token.text, next(style for limit, style in SURPRISE_STYLES if bits <= limit))
+    return text
+
+
+def _legend() -> str:
+    lower, parts = 0.0, []
+    for upper, style in SURPRISE_STYLES:
+        label = f"{lower:g}-{upper:g}" if upper != float("inf") else f"over {lower:g}"
+        parts.append(f"[{style}]{label}[/{style}]" if style else label)
+        lower = upper
+    return "  ".join(parts)
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """The ranking, and where the pictures are; on standard error where nothing finished."""
+    from regard.report.comparison_table import ComparisonTable
+
+    if not comparison.ranking:
+        errors.print(ComparisonTable(comparison))
+        return
+    folder = comparison.folder or Path()
+    console.print(ComparisonTable(comparison))
+    console.print(
+        Text(f"\nThe report: {folder / 'report.html'}  (a picture: {folder / 'overview.png'})"), soft_wrap=True
+    )
+
+
+def print_studies() -> None:
+    """The table of studies, and everything that can be set for each."""
+    from regard.studies.table import STUDIES
+
+    table = plain_table("study", "what it shows", "your runs")
+    for key, entry in STUDIES.items():
+        table.add_row(f"[bold]{key}[/bold]", entry.summary, "--run RUN" if entry.takes_runs else "")
+    console.print(table)
+    for key, entry in STUDIES.items():
+        table = plain_table(f"{key}: --set", "default", "meaning")
+        for line in entry.config.help():
+            table.add_row(f"[bold]{line.name}[/bold]", escape(to_yaml(line.default)), escape(line.doc))
+        console.print()
+        console.print(table)
+
+
+def print_study(study: Study, folder: Path) -> None:
+    """The short table, the sentence, and where the page is."""
+    from regard.report.study import cell_text
+
+    summary = study.finding.summary
+    table = plain_table(*summary.columns, right=summary.columns[1:])
+    for column in table.columns[1:]:
+        column.no_wrap = True  # where there is little room, a name goes on in the next line, and no number is cut
+    words = [word for name, *_ in summary.rows for word in cell_text(name).split()]
+    table.columns[0].min_width = max(map(len, words))
+    table.columns[0].overflow = "fold"
+    for name, *cells in summary.rows:
+        table.add_row(f"[bold]{escape(cell_text(name))}[/bold]", *(escape(cell_text(cell)) for cell in cells))
+    console.print(Text(f"{summary.title}\n"))
+    console.print(table)
+    console.print(Text(f"\n{study.sentence}", "bold"))
+    for note in study.finding.notes:
+        console.print(Text(note))
+    console.print(Text(f"\nThe page: {folder / 'report.html'}  (a picture: {folder / 'figure.png'})"), soft_wrap=True)
+
+
+def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int, as_json: bool) -> None:
+    """Stream one continuation as it is made; print several one after the other, each under its number."""
+    first = next(pieces, (0, ""))  # what is wrong with the prompt is said before any of it is printed
+    pieces = chain([first], pieces)
+    if n == 1 and not as_json:
+        print(prompt, end="", flush=True)
+        for _, piece in pieces:
+            print(piece, end="", flush=True)
+        print()
+        return
+    texts = [""] * n
+    for index, piece in pieces:
+        texts[index] += piece
+    for index, text in enumerate(texts, start=1):
+        if as_json:
+            print(json.dumps({"number": index, "prompt": prompt, "text": prompt + text}, ensure_ascii=False))
+        else:
+            console.print(f"[bold]--- {index} ---[/bold]")
+            print(prompt + text)
+
+
+def reporter(is_quiet: bool) -> Reporter:
+    """Who is told how a training goes: a bar on a terminal, a line now and then elsewhere, or nobody."""
+    return Silent() if is_quiet else training_reporter()
+
+
+def progress_bar(is_quiet: bool) -> ProgressBar:
+    """How reading and encoding are shown."""
+    return nullcontext if is_quiet else draw_progress
+
+
+@contextmanager
+def draw_progress() -> Iterator[Progress]:
+    """A bar on stderr for work that is not training: reading, learning a tokenizer, encoding."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bars, tasks = Bars(*columns, console=errors, transient=True, disable=not sys.stderr.isatty()), {}
+
+    def tell(what: str, done: int, total: int | None) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
+
+    with bars:
+        yield tell
+
+
+def on_one_line(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+def plain_table(*columns: str, right: tuple[str, ...] = (), show_header: bool = True) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left")
+    return table
+
+
+def to_yaml(value: Any) -> str:
+    """A default as one would write it in a recipe."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(to_yaml(v) for v in value) + "]"
+    if isinstance(value, bool):  # asked first: 1 == True
+        return "true" if value else "false"
+    return "null" if value is None else str(value)

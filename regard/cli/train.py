@@ -1,0 +1,89 @@
+"""`regard train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import regard
+from regard.cli import terminal
+from regard.cli.options import Quiet, Set, SkipBad
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  [dim]a recipe, on your own text:[/dim]
+  regard train recipes/lstm.yaml --data my.txt --out runs/mine
+
+  [dim]no recipe, every default:[/dim]
+  regard train --model transformer --data 'notes/*.md'
+
+  [dim]change settings; print the plan and train nothing:[/dim]
+  regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
+
+  [dim]fine-tune GPT-2, from a Hugging Face folder, or any run:[/dim]
+  regard train --from gpt2 --data my.txt --out runs/mine
+
+  [dim]a translator whose decoder begins as a language model that you have trained:[/dim]
+  regard train --model seq2seq --data train.en --data train.de --set decoder_from=runs/lm
+
+  [dim]go on where it stopped, by Ctrl-C or kill -9:[/dim]
+  regard train --resume --out runs/lstm
+
+  [dim]train a finished run longer:[/dim]
+  regard train --resume --out runs/lstm --set train.max_steps=5000
+
+`regard models lstm` lists every key that --set and a recipe take.
+"""
+
+
+Recipe = Annotated[Path | None, typer.Argument(help="A YAML recipe; see `regard recipes`.", show_default=False)]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Which model: a name of `regard models`.")]
+Data = Annotated[
+    list[str] | None,
+    typer.Option("--data", "-d", help="Text: file, folder, glob, built-in name, hub:NAME or - (repeatable)."),
+]
+StartFrom = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FOLDER", help="Start from a language model: a run, or a Hugging Face GPT-2."),
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="The run folder to write (default: runs/NAME).")]
+
+
+def train(
+    recipe: Recipe = None,
+    model: Model = None,
+    data: Data = None,
+    start_from: StartFrom = None,
+    out: Out = None,
+    settings: Set = None,
+    skip_bad: SkipBad = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the out folder.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print config, size, cost and the first batch; train nothing.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train one model and write a run folder that explains itself."""
+    settings = [*(settings or ()), *(["data.skips_bad=true"] if skip_bad else [])]
+    if dry_run:
+        terminal.print_plan(regard.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
+        return
+    run = regard.train(
+        recipe,
+        model=model,
+        data=data,
+        start_from=start_from,
+        settings=settings,
+        out=out,
+        resume=resume,
+        progress=terminal.progress_bar(quiet),
+        reporter=terminal.reporter(quiet),
+    )
+    if not quiet:
+        terminal.print_trained(run)
+
+
+train.__doc__ = f"{train.__doc__}\n{EXAMPLES}"

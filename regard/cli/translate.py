@@ -1,0 +1,174 @@
+"""`regard translate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import regard
+from regard.cli import lines as sources
+from regard.cli.options import (
+    Alpha,
+    AsJson,
+    BatchTokens,
+    Device,
+    LengthPenalty,
+    Lines,
+    NBest,
+    NoRepeat,
+    OtherRuns,
+    Precision,
+    RunFolder,
+    SkipBad,
+    Tag,
+    TopK,
+    TopP,
+    Window,
+)
+from regard.decode.config import BeamConfig, SamplingConfig
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.decode.translate import Translation
+
+Beam = Annotated[
+    int | None, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy (default: 5).")
+]
+Sample = Annotated[bool, typer.Option("--sample", help="Draw targets at random instead of searching.")]
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", min=0.0, help="Below 1 draws more probable tokens (default: 1).")
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="The same seed draws the same for the same line (default: 0).")
+]
+MaxLength = Annotated[
+    int | None, typer.Option("--max-length", min=1, help="The longest target, in tokens (default: by --max-ratio).")
+]
+MaxRatio = Annotated[
+    float, typer.Option("--max-ratio", min=0.1, help="The longest target: so many tokens a source token, and 10.")
+]
+Align = Annotated[bool, typer.Option("--align", help="Print a word alignment too, as 0-0 1-2.")]
+
+
+def translate(
+    run: RunFolder,
+    file: Lines = None,
+    others: OtherRuns = None,
+    beam: Beam = None,
+    n_best: NBest = 1,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    length_penalty: LengthPenalty = "length",
+    alpha: Alpha = 1.0,
+    max_length: MaxLength = None,
+    max_ratio: MaxRatio = 3.0,
+    no_repeat: NoRepeat = None,
+    to: Tag = None,
+    align: Align = False,
+    skip_bad: SkipBad = False,
+    window: Window = None,
+    max_tokens: BatchTokens = 4096,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Translate lines, in their order; a pipe of any length is read as it comes.
+
+    With --n-best each target stands on a line of its own: the number of its source's line, from 1 on, text and score,
+    with tabs between. --align puts a tab and the alignment behind; --json prints all of it as objects.
+
+    [bold]Examples[/bold]
+
+      regard translate runs/multi30k < test.en > test.out
+
+      echo "A dog runs." | regard translate runs/multi30k --n-best 3
+
+      [dim]three at random, the same whenever asked:[/dim]
+      regard translate runs/multi30k test.en --sample --n-best 3 --top-p 0.9 --seed 1
+
+      [dim]an ensemble, with word alignments:[/dim]
+      regard translate runs/one test.en --with runs/two --align
+    """
+    sampling = _sampling(sample, beam, {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed})
+    search = {
+        "beam": _width(beam, n_best), "n_best": n_best, "length_penalty": length_penalty, "alpha": alpha,
+        "max_length": max_length, "max_ratio": max_ratio, "no_repeat_ngram": no_repeat,
+    }  # fmt: skip
+    found = _translate_lines(
+        run, others or (), file, search, sampling, to, align, skip_bad, window, max_tokens, (device, precision)
+    )
+    for number, translation, links, is_typed in found:
+        print(_line(number, translation, links, n_best, as_json), flush=is_typed)
+
+
+def _translate_lines(
+    run: Path,
+    others: Any,
+    file: Path | None,
+    search: Mapping[str, Any],
+    sampling: SamplingConfig | None,
+    to: str | None,
+    align: bool,
+    skip_bad: bool,
+    window: int | None,
+    max_tokens: int,
+    where: tuple[str, str],
+) -> Iterator[tuple[int, Translation, str | None, bool]]:
+    """Number of the line, translation, alignment, and whether somebody waits for it."""
+    loaded, *more = (regard.load(folder, *where, kind=regard.TranslationRun) for folder in (run, *others))
+    tag = loaded.reader.choose_tag(to)
+    translator = loaded.translator(BeamConfig(**search), others=more, tag=tag, sampling=sampling)
+    is_typed = sources.is_typed(file)
+    with sources.open_lines(file, skip_bad) as lines, sources.show_progress(lines) as progress:
+        read: list[str] = []
+        kept = (read.append(line) or line for line in lines) if align else lines  # type: ignore[func-returns-value]
+        window = window or (1 if is_typed else 2000)
+        found = translator.lines(kept, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
+        for number, best in enumerate(found, start=1):
+            for translation in best:
+                links = str(loaded.align(read[0], translation.text, tag)) if align else None
+                yield number, translation, links, is_typed
+            if align:
+                read.pop(0)
+
+
+def _line(number: int, translation: Translation, links: str | None, n_best: int, as_json: bool) -> str:
+    """One translation as it is printed."""
+    if as_json:
+        line = {"line": number, "text": translation.text, "log_prob": translation.log_prob, "score": translation.score}
+        return json.dumps(line | ({} if links is None else {"alignment": links}), ensure_ascii=False)
+    if n_best == 1 and links is None:
+        return translation.text
+    columns = [translation.text.replace("\t", "\\t")]
+    if n_best > 1:
+        columns = [str(number), *columns, f"{translation.score:.4f}"]
+    return "\t".join(columns if links is None else [*columns, links])
+
+
+def _width(beam: int | None, n_best: int) -> int:
+    """The width of the beam: wide enough for what is wanted of it."""
+    if beam is not None and n_best > beam:
+        raise RegardError(
+            f"--n-best {n_best} of a search that keeps {beam}: make --beam {n_best} at least, or leave it out."
+        )
+    return max(beam or 5, n_best)
+
+
+def _sampling(is_asked: bool, beam: int | None, given: dict[str, float | int | None]) -> SamplingConfig | None:
+    """How targets are drawn; None: they are searched for."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not is_asked:
+        if chosen:
+            options = " and ".join(f"--{name.replace('_', '-')}" for name in chosen)
+            raise RegardError(f"{options} only {'applies' if len(chosen) == 1 else 'apply'} with --sample.")
+        return None
+    if beam is not None:
+        raise RegardError("--sample draws and --beam searches: leave out one of them. --n-best says how many.")
+    return SamplingConfig.from_dict(chosen)

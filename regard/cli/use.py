@@ -1,0 +1,160 @@
+"""`regard generate`, `regard score` and `regard eval`: what one does with a trained run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import regard
+from regard.cli import lines, pair_terminal, terminal
+from regard.cli.options import AsJson, Device, Precision, RunFolder, SkipBad, Tag, TopK, TopP
+from regard.errors import RegardError
+
+Prompt = Annotated[str, typer.Option("--prompt", "-p", help="Text to continue; empty: start from scratch.")]
+MinP = Annotated[
+    float | None, typer.Option("--min-p", help="Tokens at least this fraction as probable as the most probable.")
+]
+Search = Annotated[int | None, typer.Option("--beam", min=1, help="Beam search of this width.")]
+Stop = Annotated[list[str] | None, typer.Option("--stop", help="Stop before this text (repeatable).")]
+
+
+def generate(
+    run: RunFolder,
+    prompt: Prompt = "",
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many continuations.")] = 1,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest continuation, in tokens.")] = 200,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 always takes the most probable token.")] = 0.8,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    beam: Search = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")] = 0,
+    stop: Stop = None,
+    as_json: AsJson = False,
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Write text with a trained model, as it is made.
+
+    [bold]Examples[/bold]
+
+      regard generate runs/lstm --prompt "In October, people"
+
+      regard generate runs/lstm --n 3 --temperature 0.7 --top-p 0.9 --stop "\\n\\n"
+
+      regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
+    """
+    loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)
+    pieces = loaded.stream(
+        prompt,
+        n=n,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        beam=beam,
+        seed=seed,
+        stop=tuple(s.replace("\\n", "\n").replace("\\t", "\t") for s in stop or ()),
+    )
+    terminal.print_generated(prompt, pieces, n, as_json)
+
+
+Scored = Annotated[str, typer.Argument(help="The text to score; - reads standard input. Pairs: sources, one a line.")]
+Target = Annotated[Path | None, typer.Argument(help="Pairs: their targets, one a line.")]
+By = Annotated[str, typer.Option("--by", help="Text: what to print: token, line or document.")]
+
+
+def score(
+    run: RunFolder,
+    file: Scored = "-",
+    target: Target = None,
+    by: By = "token",
+    to: Tag = None,
+    skip_bad: SkipBad = False,
+    as_json: AsJson = False,
+    device: Device = "auto",
+) -> None:
+    """Log-probability of a text: surprising tokens coloured, or a number a line or document.
+
+    For a run that translates: of each target given its source, a line with log-probability, tokens, perplexity and
+    both texts, with tabs between them; --json has what each token costs too.
+
+    [bold]Examples[/bold]
+
+      regard score runs/lstm my.txt
+
+      [dim]the strangest lines:[/dim]
+      regard score runs/lstm my.txt --by line | sort -n | head
+
+      echo "the cat sat on the" | regard score runs/lstm
+
+      [dim]the pairs that a translator finds least likely:[/dim]
+      regard score runs/multi30k train.en train.de | sort -n | head
+    """
+    loaded = regard.load(run, device)
+    if isinstance(loaded, regard.TranslationRun):
+        if target is None:
+            raise RegardError(f"'{run}' translates: give the sources and their targets, as two files of lines.")
+        sources, targets = lines.read_aligned([Path(file), target])
+        scores = loaded.scores(zip(sources, targets, strict=True), to, skips_bad=skip_bad)
+        pair_terminal.print_scored_pairs(sources, targets, scores, as_json)
+        return
+    if not isinstance(loaded, regard.LanguageModelRun):
+        raise RegardError(
+            f"'{run}' is no language model and no translator: score it on its test data with regard eval."
+        )
+    if target is not None or to is not None or skip_bad:
+        given = "--to" if to is not None else "--skip-bad" if skip_bad else f"'{target}'"
+        raise RegardError(f"'{run}' is a language model and scores one text: leave out {given}.")
+    terminal.print_scored(loaded.score_source(file), by=by, as_json=as_json)
+
+
+OtherData = Annotated[
+    list[str] | None, typer.Option("--data", "-d", help="Other data than the run's own test split (repeatable).")
+]
+Split = Annotated[str, typer.Option("--split", help="train, valid or test of the run's own data.")]
+Stride = Annotated[
+    int | None,
+    typer.Option("--stride", min=1, help="Step of the sliding window of fixed-context models (default: half)."),
+]
+
+
+def evaluate(
+    run: RunFolder,
+    data: OtherData = None,
+    split: Split = "test",
+    stride: Stride = None,
+    beam: Search = None,
+    to: Tag = None,
+    skip_bad: SkipBad = False,
+    as_json: AsJson = False,
+    device: Device = "auto",
+) -> None:
+    """Scores on held-out data: bits per byte of a language model, BLEU of a translator, F1 of a parser.
+
+    A language model: loss, perplexity per token and per word, bits per byte. A translator: loss, BLEU and chrF (beam
+    search as in `regard translate`). A parser: labelled precision, recall and F1, and how many parses are ill-formed
+    without the constraint. A captioner: loss, and BLEU-1 to BLEU-4 against all that people said of each picture.
+
+    [bold]Examples[/bold]
+
+      regard eval runs/lstm
+
+      regard eval runs/transformer --data other.txt --stride 64
+
+      [dim]pairs, two aligned files:[/dim]
+      regard eval runs/multi30k --data test.en --data test.de --beam 5
+
+      [dim]one language of several that a run was trained to write:[/dim]
+      regard eval runs/several --to '<2de>' --data test.en --data test.de
+
+      [dim]pictures, a folder and its captions:[/dim]
+      regard eval runs/flickr8k --data photos --data captions.txt
+    """
+    found = regard.api.evaluate(
+        regard.load(run, device), data, split=split, stride=stride, beam=beam, tag=to, skips_bad=skip_bad or None
+    )
+    terminal.print_evaluation(found, as_json)

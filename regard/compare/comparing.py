@@ -1,0 +1,158 @@
+"""From what a user asks for to a comparison: finished runs by their folders, or models that are trained first."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.compare.contenders import group_by_seed, open_runs
+from regard.compare.plan import read_plan
+from regard.compare.result import FILE, Comparison
+from regard.compare.result_cache import OUTPUTS, VIEWS
+from regard.compare.testing import Request, judge_contenders
+from regard.compare.training import train_contenders
+from regard.errors import RegardError
+from regard.files import check_can_be_made
+from regard.models.table import MODELS
+from regard.tasks.task import ProgressBar, Task
+from regard.tasks.test_set import Decoding
+from regard.training.device import pick_device
+from regard.training.progress import Reporter
+
+WRITTEN = (FILE, "overview.png", "report.html", OUTPUTS, VIEWS, "failures")
+SPLITS = ("train", "valid", "test")
+
+Contenders = Sequence[str | Path] | str | Path | Mapping[str, Any]
+"""Run folders, names of models, one YAML file, or a mapping of what such a file holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked for beside the contenders; None: nothing."""
+
+    data: str | Sequence[str] | None = None
+    out: str | Path | None = None
+    levels: Sequence[float] = ()
+    beam: int | None = None
+    max_tokens: int | None = None
+    # only for models that are trained to be compared
+    budget: str | None = None
+    params: str | int | None = None
+    seeds: int | Sequence[int] | None = None
+    tokenizer: str | None = None
+    prompt: str | None = None
+    # only for finished runs
+    split: str | None = None
+    device: str | None = None
+    each: bool | None = None
+    skip_bad: bool | None = None
+
+    def refuse(self, names: Sequence[str], why: str) -> None:
+        """Refuse the first of these options that was given."""
+        for name in names:
+            if getattr(self, name) is not None:
+                raise RegardError(f"--{name.replace('_', '-')} {why}. Leave it out.")
+
+    def decoding(self, task: Task, device: str) -> Decoding:
+        if not task.comparing.searches:
+            self.refuse(
+                ("beam", "max_tokens"), f"is for models that search for their answers, and a {task.name} does not"
+            )
+        given = {"beam": self.beam, "max_tokens": self.max_tokens}
+        return Decoding(device=device, **{name: value for name, value in given.items() if value is not None})
+
+
+def run_comparison(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
+    """Compare finished runs, or train models under one budget and compare these; writes compare.json."""
+    compare = _compare_runs if names_runs(contenders) else _compare_trained
+    return compare(contenders, options, progress, reporter)
+
+
+def names_runs(contenders: Contenders) -> bool:
+    """Whether run folders are meant; names of models stay names, whatever folders there are."""
+    if isinstance(contenders, Mapping):
+        return False
+    names = _list_names(contenders)
+    is_run = [
+        name not in MODELS and not name.endswith((".yaml", ".yml")) and (os.sep in name or Path(name).is_dir())
+        for name in names
+    ]
+    if any(is_run) and not all(is_run):
+        run, other = names[is_run.index(True)], names[is_run.index(False)]
+        raise RegardError(
+            f"'{run}' is a run folder and '{other}' is none: give run folders, whose training is finished, or names of "
+            "models, which are trained to be compared."
+        )
+    return all(is_run)
+
+
+def _list_names(contenders: Any) -> list[str]:
+    return [str(contenders)] if isinstance(contenders, str | Path) else [str(name) for name in contenders]
+
+
+def _compare_trained(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
+    options.refuse(("split", "device", "each", "skip_bad"), "is for finished runs, and these are to be trained")
+    names = ("data", "budget", "params", "seeds", "tokenizer", "prompt", "out")
+    plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
+    decoding = options.decoding(plan.task, plan.runtime.device)
+    began = time.monotonic()
+    entries, training = train_contenders(plan, progress=progress, reporter=reporter)
+    request = Request(
+        entries=entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
+        training=dataclasses.replace(training, seconds=time.monotonic() - began), command=plan.command, out=plan.out,
+    )  # fmt: skip
+    with progress() as draw:
+        return judge_contenders(request, draw, reporter)
+
+
+def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
+    why = "is for models that are trained to be compared, and these runs are finished"
+    options.refuse(("budget", "params", "seeds", "tokenizer", "prompt"), why)
+    device, split = options.device or "auto", options.split or "test"
+    pick_device(device, "--device")
+    if split not in SPLITS:
+        raise RegardError(f"split must be train, valid or test, not '{split}'.")
+    runs = open_runs([Path(folder) for folder in _list_names(contenders)])
+    task = runs[0].task
+    place = Path("compare") / "-".join(run.name for run in runs)[:100] if options.out is None else Path(options.out)
+    _check_place(place)
+    request = Request(
+        entries=group_by_seed(runs, is_each=bool(options.each)), task=task, decoding=options.decoding(task, device),
+        data=[options.data] if isinstance(options.data, str) else options.data, split=split,
+        skips_bad=bool(options.skip_bad), levels=options.levels,
+        command=_write_command(_list_names(contenders), options, place), out=place,
+    )  # fmt: skip
+    with progress() as draw:
+        return judge_contenders(request, draw, reporter)
+
+
+def _check_place(out: Path) -> None:
+    """Refuse a folder that holds anything but an earlier comparison of finished runs."""
+    if not out.exists():
+        check_can_be_made(out)
+        return
+    if not out.is_dir():
+        raise RegardError(f"'{out}' is a file; give --out a folder.")
+    strangers = sorted(p.name for p in out.iterdir() if p.name not in WRITTEN and not p.name.startswith("."))
+    if strangers:
+        raise RegardError(f"'{out}' is not empty (it holds {strangers[0]}); choose another --out.")
+    if (out / FILE).exists() and Comparison.load(out).setup.training is not None:
+        raise RegardError(f"'{out}' holds a comparison of models that were trained for it; choose another --out.")
+
+
+def _write_command(folders: Sequence[str], options: Options, out: Path) -> str:
+    """The command line that asks for a comparison of finished runs again."""
+    sources = [options.data] if isinstance(options.data, str) else options.data or ()
+    words = ["regard", "compare", *folders, *(word for source in sources for word in ("--data", source))]
+    words += [word for level in options.levels for word in ("--reach", f"{level:g}")]
+    for name in ("split", "beam"):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name}", str(value)]
+    words += [f"--{name.replace('_', '-')}" for name in ("each", "skip_bad") if getattr(options, name)]
+    return shlex.join([*words, "--out", str(out)])

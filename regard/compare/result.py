@@ -1,0 +1,349 @@
+"""What a comparison found: the schema of `compare.json`, as plain dataclasses.
+
+Everything that the table, the picture and the report show is in here, so that each can be drawn again later from the
+file alone. `to_json` and `Comparison.from_dict` are inverses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Self, TypeVar
+
+from regard.errors import RegardError, nearest
+from regard.lens.views import Views
+from regard.score.figures import Measure, count_text, duration_text, flops_text
+
+SCHEMA = 3
+FILE = "compare.json"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """One evaluation on the validation data: means over runs, and the lowest and highest score among them."""
+
+    step: int
+    tokens: float
+    flops: float
+    seconds: float
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """One run of a contender: its score on the test items, and what its training cost."""
+
+    run: str  # its folder; relative to the comparison's where it was trained for it
+    seed: int | None
+    score: float
+    tokens: float
+    flops: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A seed that gave no score, and why."""
+
+    seed: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """The mean over runs; `low` and `high` bound its 95% interval. `others` are second opinions by name."""
+
+    value: float
+    low: float
+    high: float
+    others: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One row of the ranking: a run, or several that differ by their seed; `score` is None where all failed."""
+
+    name: str
+    model: str
+    about: str
+    config: dict[str, Any]  # sections of its runs' config
+    n_parameters: int | None
+    size_note: str  # empty where there is nothing to say about its number of parameters
+    is_comparable: bool  # False: its tokenizer loses text
+    has_seeds: bool  # False: counting draws no random numbers, so that another seed would give the same model
+    runs: tuple[RunResult, ...]
+    failures: tuple[Failure, ...]
+    score: Score | None
+    valid: float | None  # the best while it was trained, which is that of its weights; None: it was not watched
+    curve: tuple[CurvePoint, ...]
+    views: Views
+
+    @property
+    def tokens(self) -> float:
+        return fmean(run.tokens for run in self.runs)
+
+    @property
+    def flops(self) -> float:
+        return fmean(run.flops for run in self.runs)
+
+    @property
+    def seconds(self) -> float:
+        return fmean(run.seconds for run in self.runs)
+
+    @property
+    def tokens_per_second(self) -> float:
+        return fmean(run.tokens / max(run.seconds, 1e-9) for run in self.runs)
+
+    @property
+    def has_one_seed(self) -> bool:
+        """What another seed would have given is unknown."""
+        return len(self.runs) == 1 and self.has_seeds
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairResult:
+    """Two contenders on the same test items; `difference` is by how much `better` is ahead."""
+
+    better: str
+    worse: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    wins: float | None  # share of the draws in which `better` is ahead
+    is_clear: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostToScore:
+    """What each contender had spent when its validation score first was `level`, in their order; None: never."""
+
+    level: float
+    flops: tuple[float | None, ...]
+    seconds: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """One test item and what every contender's first run answers, in the order of contenders."""
+
+    number: int  # from 1, among all that were tested
+    source: str
+    references: tuple[str, ...]
+    outputs: tuple[str, ...]
+    picture: str | None = None  # as a data: address
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """The one budget that contenders were trained under."""
+
+    data: str
+    budget: str
+    n_parameters: int | None  # None: as they were configured
+    seeds: tuple[int, ...]
+    batch: str
+    seconds: float  # of the whole comparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How it was measured."""
+
+    task: str
+    items: str
+    metric: str
+    is_higher_better: bool
+    signature: str
+    other_signatures: dict[str, str]
+    watched: str  # what the curves show
+    is_watched_upwards: bool
+    data: str
+    data_hash: str
+    n_tested: int
+    n_left_out: int
+    decoding: str  # empty where answers are not searched for
+    interval: str
+    test: str
+    needs_seeds: bool  # one seed of a trained model settles nothing
+    training: Training | None  # None: the runs were finished before
+    passage: str
+    prompt: str
+    sampling: str
+    notes: tuple[str, ...]
+    versions: dict[str, str]
+    hardware: str
+    date: str
+    command: str
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(name=self.metric, is_higher_better=self.is_higher_better)
+
+    @property
+    def watched_measure(self) -> Measure:
+        return Measure(name=self.watched, is_higher_better=self.is_watched_upwards)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A whole comparison. `contenders` are in the order given; `ranking` is best first, without those that failed."""
+
+    schema: int
+    headline: tuple[str, ...]
+    setup: Setup
+    contenders: tuple[Contender, ...]
+    ranking: tuple[str, ...]
+    pairs: tuple[PairResult, ...]  # each with the next better and with the best, best first
+    costs: tuple[CostToScore, ...]
+    examples: tuple[Example, ...]
+    folder: Path | None = field(default=None, compare=False)
+    """Where it was read from or written to; not in the file."""
+
+    def contender(self, name: str) -> Contender:
+        return next(c for c in self.contenders if c.name == name)
+
+    @property
+    def ranked(self) -> tuple[Contender, ...]:
+        """The contenders that have a score, best first."""
+        return tuple(self.contender(name) for name in self.ranking)
+
+    @property
+    def failed(self) -> tuple[Contender, ...]:
+        return tuple(c for c in self.contenders if c.score is None)
+
+    def pair(self, better: str, worse: str) -> PairResult | None:
+        return next((pair for pair in self.pairs if (pair.better, pair.worse) == (better, worse)), None)
+
+    @property
+    def neighbours(self) -> tuple[PairResult, ...]:
+        """The tests between neighbours in the ranking, best first."""
+        found = (self.pair(a, b) for a, b in zip(self.ranking, self.ranking[1:], strict=False))
+        return tuple(pair for pair in found if pair is not None)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row a contender, best first."""
+        try:
+            import pandas  # optional, and slow to import
+        except ImportError:
+            raise RegardError("to_frame() needs pandas: pip install pandas.") from None
+        rows = []
+        for c in self.ranked:
+            assert c.score is not None
+            score = {self.setup.metric: c.score.value, "low": c.score.low, "high": c.score.high, **c.score.others}
+            cost = {"parameters": c.n_parameters, "tokens": c.tokens, "flops": c.flops, "seconds": c.seconds}
+            rows.append({"model": c.name, **score, "valid": c.valid, **cost, "runs": len(c.runs)})
+        return pandas.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        measure, rows = self.setup.measure, []
+        for c in self.ranked:
+            assert c.score is not None
+            cells = (c.name, measure.value(c.score.value), measure.interval(c.score.low, c.score.high),
+                     "" if c.n_parameters is None else count_text(c.n_parameters), flops_text(c.flops),
+                     duration_text(c.seconds))  # fmt: skip
+            rows.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+        heads = ("model", measure.name, "95% interval", "parameters", "FLOPs", "time")
+        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+        return f"<p><b>{escape(' '.join(self.headline))}</b></p><table><tr>{head}</tr>{''.join(rows)}</table>"
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Of what a compare.json holds, written by this version or an earlier one."""
+        from regard.compare.old_results import upgrade  # which imports this file
+
+        given = upgrade(given)
+        if given.get("schema") != SCHEMA:
+            raise RegardError(
+                f"This {FILE} has schema {given.get('schema')!r}; this version of Regard reads 1 to {SCHEMA}. "
+                "Run the comparison again, or use the version that wrote it."
+            )
+        return typing.cast(Self, decode(cls, given))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read `compare.json`, or the folder that holds it."""
+        file = path / FILE if path.is_dir() else path
+        try:
+            given = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RegardError(_explain_missing(path)) from None
+        except ValueError as error:
+            raise RegardError(f"{file} is not a comparison: {error}. Run `regard compare` again.") from None
+        if not isinstance(given, dict):
+            raise RegardError(f"{file} is not a comparison: it holds no mapping. Run `regard compare` again.")
+        found = cls.from_dict(given)
+        return dataclasses.replace(found, folder=path if path.is_dir() else path.parent)
+
+
+def _explain_missing(path: Path) -> str:
+    """Why there is no comparison at a path, and what to type instead."""
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        return f"There is no folder '{path}'.{nearest(path.name, siblings)} Give one that `regard compare` wrote."
+    if (path / "config.yaml").exists():
+        return (
+            f"There is no comparison at {path}: it is the folder of one run, and {FILE} is missing. Its scores: "
+            f"regard eval {path}"
+        )
+    if (path / "plan.yaml").exists():
+        return (
+            f"There is no comparison at {path} yet: {FILE} is missing, since it was interrupted. Run the same `regard "
+            "compare` again to go on with it."
+        )
+    return f"There is no comparison at {path}: {FILE} is missing. Give a folder that `regard compare` wrote."
+
+
+def decode(kind: type[T], value: Any) -> T:
+    """Plain JSON values as the dataclasses and tuples that `kind` names; the inverse of `dataclasses.asdict`."""
+    return typing.cast(T, _decode(kind, value))
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        names = [f.name for f in dataclasses.fields(kind) if f.compare]
+        try:
+            fields = {name: _decode(hints[name], value[name]) for name in names}
+        except (KeyError, TypeError):
+            missing = [name for name in names if not isinstance(value, Mapping) or name not in value]
+            name = getattr(kind, "__name__", str(kind))
+            raise RegardError(f"This result is damaged: {name} lacks {', '.join(missing) or 'a value'}.") from None
+        return kind(**fields)  # type: ignore[operator]
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return tuple(_decode(inner[0], v) for v in value)
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else _decode(inner[0], value)
+    if kind is float:
+        return math.nan if value is None else float(value)
+    return value
+
+
+def to_json(value: Any) -> bytes:
+    """A dataclass as JSON that any reader accepts: infinite and not-a-number are null."""
+    plain = dataclasses.asdict(value)
+    plain.pop("folder", None)
+    return json.dumps(_finite(plain), ensure_ascii=False, allow_nan=False, indent=1).encode("utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value

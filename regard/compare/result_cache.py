@@ -1,0 +1,63 @@
+"""Answers are kept on disk by what made them, so that a comparison that is made again need not wait for them.
+
+OUT/outputs/NAME.txt    one answer a line: a translation, tree or caption; of other tasks a JSON value
+OUT/outputs/NAME.json   of which weights, test set and decoding they are, and a hash of the lines
+OUT/views/NAME.json     what a run shows of itself
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.compare.result import decode, to_json
+from regard.data.cache import key_of
+from regard.errors import RegardError
+from regard.files import write_atomically
+from regard.lens.views import Views
+
+OUTPUTS, VIEWS = "outputs", "views"
+
+
+def write_answers(folder: Path, name: str, made_by: Mapping[str, Any], answers: Sequence[Any]) -> None:
+    lines = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+    are_text = all(isinstance(answer, str) for answer in answers)
+    text = "".join(f"{line}\n" for line in lines)
+    write_atomically(folder / OUTPUTS / f"{name}.txt", text.encode("utf-8"))
+    note = {**made_by, "lines": key_of(lines), "are_text": are_text}
+    write_atomically(folder / OUTPUTS / f"{name}.json", (json.dumps(note, indent=1) + "\n").encode("utf-8"))
+
+
+def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[Any] | None:
+    """The answers, or None where there are none that were made just so, or they are not whole."""
+    try:
+        note = json.loads((folder / OUTPUTS / f"{name}.json").read_text(encoding="utf-8"))
+        with open(folder / OUTPUTS / f"{name}.txt", encoding="utf-8", newline="\n") as file:
+            lines = [line.removesuffix("\n") for line in file]
+        are_text = note.pop("are_text", True)
+        if note != {**made_by, "lines": key_of(lines)}:
+            return None
+        return lines if are_text else [json.loads(line) for line in lines]
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def write_views(folder: Path, name: str, made_by: Mapping[str, Any], views: Views) -> None:
+    note = json.dumps({"made_by": dict(made_by), "views": json.loads(to_json(views))}, ensure_ascii=False)
+    write_atomically(folder / VIEWS / f"{name}.json", note.encode("utf-8"))
+
+
+def read_views(folder: Path, name: str, made_by: Mapping[str, Any]) -> Views | None:
+    try:
+        found = json.loads((folder / VIEWS / f"{name}.json").read_text(encoding="utf-8"))
+        return decode(Views, found["views"]) if found["made_by"] == dict(made_by) else None
+    except (OSError, ValueError, TypeError, KeyError, RegardError):
+        return None
+
+
+def hash_file(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

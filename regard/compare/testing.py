@@ -1,0 +1,240 @@
+"""Contenders on one test set: what each run answers, who is better, and all that has to be told about it.
+
+OUT/outputs/, OUT/views/    what every run answered and shows of itself; what is there is not made again
+OUT/failures/               tracebacks
+OUT/compare.json            what was found
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard import __version__
+from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
+from regard.compare.rank import Answered, choose_examples, rank
+from regard.compare.result import FILE, Comparison, Setup, Training, to_json
+from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_views, write_answers, write_views
+from regard.data.split import describe_skipped
+from regard.errors import InterruptedRunError, RegardError
+from regard.files import write_atomically
+from regard.lens.views import Views
+from regard.run.engine import load
+from regard.score.bootstrap import explain
+from regard.score.figures import duration_text
+from regard.score.judges import Judge
+from regard.tasks.task import Task
+from regard.tasks.test_set import Decoding, TestSet
+from regard.text.learning import Progress
+from regard.training.machine import hardware, versions
+from regard.training.progress import Reporter
+
+NOTHING = TestSet(about="", sources=(), fits=np.zeros(0, dtype=bool), fingerprint="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Contenders with their finished runs, and how they are to be tested."""
+
+    entries: Sequence[Entry]
+    task: Task
+    decoding: Decoding
+    data: Sequence[str] | None = None  # None: the split of their own
+    split: str = "test"
+    skips_bad: bool = False
+    levels: Sequence[float] = ()
+    prompt: str | None = None  # None: chosen from the test set
+    training: Training | None = None  # None: they were finished before
+    command: str
+    out: Path
+
+    @property
+    def runs(self) -> list[FinishedRun]:
+        return [run for entry in self.entries for run in entry.runs]
+
+
+def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter) -> Comparison:
+    """Test every run, rank the contenders and write what was found."""
+    tell = draw or _show_nothing
+    test_sets = {}
+    for run in request.runs:
+        tell(f"{run.name}: reading", 0, None)
+        loaded = load(run.folder, device="cpu")
+        test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
+    chosen = _choose_items(request.runs, test_sets)
+    rows = []
+    for entry in request.entries:
+        answers = {}
+        for run in entry.runs:
+            found = _find_answers(run, test_sets[run.name], chosen, request, tell, reporter)
+            if isinstance(found, list):
+                answers[run.name] = found
+            else:
+                entry.failures.append(describe_failure(found, run.name, run.config.seed, request.out))
+                reporter.note(f"{run.name} failed: {entry.failures[-1].reason}")
+        kept = dataclasses.replace(entry, runs=[run for run in entry.runs if run.name in answers])
+        first = kept.runs[0] if kept.runs else None
+        views = Views() if first is None else _find_views(first, test_sets[first.name], request, reporter)
+        is_comparable = all(test_sets[run.name].is_comparable for run in kept.runs)
+        rows.append(Answered(kept, list(answers.values()), is_comparable, views))
+    tell("resampling", 0, None)
+    comparison = _rank(rows, test_sets, chosen, request)
+    write_atomically(request.out / FILE, to_json(comparison))
+    return dataclasses.replace(comparison, folder=request.out)
+
+
+def _choose_items(runs: Sequence[FinishedRun], test_sets: Mapping[str, TestSet]) -> list[int]:
+    """The items that every run has room for; refuse runs that are not tested on the same."""
+    if not runs:
+        return []
+    first = test_sets[runs[0].name]
+    for run in runs[1:]:
+        if test_sets[run.name].fingerprint != first.fingerprint:
+            what = _find_difference(runs[0], first, run, test_sets[run.name])
+            raise RegardError(
+                f"These runs are not tested on the same data: {what}. Name test data that all can take with --data, "
+                "such as --data test.txt, or --data test.en --data test.de."
+            )
+    chosen: list[int] = np.flatnonzero(np.all([test_sets[run.name].fits for run in runs], axis=0)).tolist()
+    if not chosen:
+        raise RegardError("No test item is short enough for all of these models. Name shorter ones with --data.")
+    return chosen
+
+
+def _find_difference(run: FinishedRun, test_set: TestSet, other_run: FinishedRun, other: TestSet) -> str:
+    first, second = ([given[0] for given in t.references] or list(t.sources) for t in (test_set, other))
+    what = "target" if test_set.references else "document"
+    if len(first) != len(second):
+        return f"'{run.folder}' has {len(first):,} test {what}s and '{other_run.folder}' {len(second):,}"
+    at = next((i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b), 0)
+    a, b = (f"'{text if len(text) <= 60 else text[:59] + '…'}'" for text in (first[at], second[at]))
+    return f"test {what} {at + 1} is {a} for '{run.folder}' and {b} for '{other_run.folder}'"
+
+
+def _find_answers(
+    run: FinishedRun, test_set: TestSet, chosen: list[int], request: Request, tell: Progress, reporter: Reporter
+) -> list[Any] | Exception:
+    """What is cached, or what the run answers now, which is then cached; or why it cannot answer."""
+    task, out = request.task, request.out
+    made_by = (
+        _made_by(run, test_set)
+        | {"n": len(chosen)}
+        | ({"beam": request.decoding.beam} if task.comparing.searches else {})
+    )
+    if (cached := read_answers(out, run.name, made_by)) is not None:
+        if task.comparing.searches:
+            reporter.note(f"{run.name}: {len(cached):,} outputs are kept in {out / OUTPUTS}.")
+        return cached
+    began = time.monotonic()
+
+    def tell_done(n: int) -> None:
+        tell(f"{run.name}: {task.comparing.items}", n, len(chosen))
+
+    tell_done(0)
+    try:
+        loaded = load(run.folder, device=request.decoding.device)
+        found = task.answer(loaded, test_set, chosen, request.decoding, tell_done)
+    except InterruptedRunError:
+        raise
+    except Exception as error:  # one contender that fails must not cost the others' hours
+        return error
+    write_answers(out, run.name, made_by, found)
+    if task.comparing.searches:
+        reporter.note(f"{run.name}: {len(found):,} outputs in {duration_text(time.monotonic() - began)}.")
+    return found
+
+
+def _made_by(run: FinishedRun, test_set: TestSet) -> dict[str, Any]:
+    """What decides the answers of a run."""
+    weights = hash_file(run.folder / "model.safetensors")
+    return {"regard": __version__, "weights": weights, "items": test_set.fingerprint}
+
+
+def _find_views(run: FinishedRun, test_set: TestSet, request: Request, reporter: Reporter) -> Views:
+    if test_set.show is None:
+        return Views()
+    prompt = test_set.prompt if request.prompt is None else request.prompt
+    made_by = _made_by(run, test_set) | {"prompt": prompt}
+    if (cached := read_views(request.out, run.name, made_by)) is not None:
+        return cached
+    views = test_set.show(load(run.folder, device=request.decoding.device), prompt, reporter.note)
+    write_views(request.out, run.name, made_by, views)
+    return views
+
+
+def _rank(
+    rows: Sequence[Answered], test_sets: Mapping[str, TestSet], chosen: list[int], request: Request
+) -> Comparison:
+    runs = [run for row in rows for run in row.entry.runs]
+    sets = [test_sets[run.name] for run in runs]
+    judge = request.task.judge(sets[0], chosen) if sets else None
+    setup = _describe(runs, judge, sets, chosen, request)
+    outputs = [row.answers[0] if row.answers else [""] * len(chosen) for row in rows]
+    examples = choose_examples(sets[0], chosen, outputs) if sets else ()
+    return rank(rows, judge, setup, levels=request.levels, examples=examples, out=request.out)
+
+
+def _describe(
+    runs: Sequence[FinishedRun],
+    judge: Judge | None,
+    test_sets: Sequence[TestSet],
+    chosen: Sequence[int],
+    request: Request,
+) -> Setup:
+    """How it was measured; with no judge where no run has answered."""
+    watched, notes = choose_watched(runs)
+    task, training, first = request.task, request.training, test_sets[0] if test_sets else NOTHING
+    n_seeds = len(training.seeds) if training is not None else max(1, len({run.config.seed for run in runs}))
+    interval, test = explain(judge, len(chosen), n_seeds, task.comparing.items) if judge is not None else ("", "")
+    return Setup(
+        task=task.name,
+        items=task.comparing.items,
+        metric="" if judge is None else judge.name,
+        is_higher_better=judge is not None and judge.is_higher_better,
+        signature="" if judge is None else judge.signature,
+        other_signatures={} if judge is None else dict(judge.other_signatures),
+        watched=watched.name,
+        is_watched_upwards=watched.is_higher_better,
+        data=first.about,
+        data_hash=first.fingerprint,
+        n_tested=len(chosen),
+        n_left_out=len(first.fits) - len(chosen),
+        decoding=request.decoding.words if task.comparing.searches else "",
+        interval=interval,
+        test=test,
+        needs_seeds=judge is not None and judge.are_blocks,
+        training=training,
+        passage=first.passage,
+        prompt=first.prompt if request.prompt is None else request.prompt,
+        sampling=first.sampling,
+        notes=(*notes, *_write_notes(runs, test_sets)),
+        versions=versions(),
+        hardware=hardware(),
+        date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        command=request.command,
+    )
+
+
+def _write_notes(runs: Sequence[FinishedRun], test_sets: Sequence[TestSet]) -> list[str]:
+    """What limits the comparison."""
+    if not test_sets:
+        return []
+    first, found = test_sets[0], []
+    if first.skipped:
+        found.append(f"Of the test data, {describe_skipped(first.skipped)}.")
+    if len({test_set.watched for test_set in test_sets}) > 1:
+        found.append("The runs were watched on different validation data: their curves do not compare with each other.")
+    if len({test_set.sources for test_set in test_sets}) > 1:
+        found.append(f"The runs read different sources of the same targets; shown are those of {runs[0].name}.")
+    return [*found, *first.notes]
+
+
+def _show_nothing(what: str, done: int, total: int | None) -> None:
+    """No progress is shown."""

@@ -1,0 +1,319 @@
+"""One self-contained page from one comparison: no network, nothing but what compare.json holds.
+
+`render_comparison` is a pure function, so that a page can be drawn again from the file, later or by a newer version.
+Everything that comes from data, models or the user is escaped before it goes into the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from regard.compare.headline import explain_seeds, explain_unsettled, find_disagreement
+from regard.compare.result import Comparison, Contender, Example, PairResult
+from regard.files import write_atomically
+from regard.report.comparison_picture import write_overview
+from regard.report.curves import context_chart, learning_curves
+from regard.report.inside import attention_figure, cells_figure
+from regard.report.palette import Look, looks_of
+from regard.report.ranking import Gap, Ranked, ranking_figure
+from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
+from regard.report.surprise import surprise_figure
+from regard.score.figures import cost_text, count_text, duration_text, flops_text, p_text
+
+
+def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], None] | None = None) -> Path:
+    """Draw report.html, whose path is returned, and overview.png.
+
+    A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
+    """
+    path = folder / "report.html"
+    write_atomically(path, render_comparison(comparison).encode("utf-8"))
+    try:
+        write_atomically(folder / "overview.png", lambda aside: write_overview(comparison, aside))
+    except ImportError as error:
+        if note is not None:
+            note(f"No overview.png: {error}. Install matplotlib, then: regard report {folder}")
+    return path
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """The whole page as text."""
+    looks, setup = looks_of(c.name for c in comparison.contenders), comparison.setup
+    surprise, surprise_data = surprise_figure(comparison, looks)
+    attention, attention_data = attention_figure(comparison, looks)
+    cells, cells_data = cells_figure(comparison, looks)
+    first, *rest = comparison.headline
+    measure, watched = setup.measure, setup.watched_measure
+    learning = f"{watched.name[:1].upper() + watched.name[1:]} on the validation data, {watched.direction}. {LEARNING}"
+    return report_page(
+        title=f"Regard: {', '.join(c.name for c in comparison.contenders)}",
+        kicker=_kicker(comparison),
+        headline=first,
+        lede=" ".join(rest),
+        notes=[note for note in (find_disagreement(comparison),) if note],
+        sections=[
+            section("Ranking", f"{measure.name[:1].upper() + measure.name[1:]} on the test data; {measure.direction}. "
+                    f"{RANKING}", _ranking(comparison, looks) + _failure_list(comparison), "ranking"),
+            section("Better, or lucky with the test data?", PAIRS, _pairs(comparison), "pairs"),
+            section("Learning", learning, learning_curves(comparison, looks), "curves"),
+            section("What a score costs", COSTS, _costs(comparison), "costs"),
+            section("Who uses long context?", CONTEXT, context_chart(comparison, looks), "context"),
+            section("Surprise, token by token", SURPRISE, surprise, "surprise-section"),
+            section("In their own words", SAMPLES, _samples(comparison, looks), "samples"),
+            section("Side by side", EXAMPLES.format(items=setup.items), _examples(comparison, looks), "examples"),
+            section("Where attention looks", ATTENTION, attention, "attention"),
+            section("A cell that means something", CELLS, cells, "cells"),
+            section("How it was measured", "", _method(comparison, looks), "method"),
+        ],
+        made="Made by Regard from compare.json; all answers are in the folder outputs beside it.",
+        own_css=text_of("comparison.css"),
+        own_js=text_of("inside.js"),
+        data={"surprise": surprise_data, "attention": attention_data, "cells": cells_data},
+    )  # fmt: skip
+
+
+def _kicker(comparison: Comparison) -> str:
+    setup, n = comparison.setup, len(comparison.contenders)
+    if (training := setup.training) is None:
+        n_runs = sum(len(c.runs) for c in comparison.contenders)
+        return f"Regard · {setup.task}: {n_runs} finished runs, {setup.n_tested:,} test {setup.items}"
+    seeds = f"{len(training.seeds)} seed{'s' * (len(training.seeds) != 1)}"
+    return f"Regard · {setup.task}: {n} models, one budget: {training.budget} each, {seeds}"
+
+
+def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    gaps = {pair.better: _gap(pair, comparison) for pair in comparison.neighbours}
+    if not comparison.ranked:
+        return ""
+    columns = [_columns(comparison, c) for c in comparison.ranked]
+    rows = [
+        _ranked(c, looks[c.name], costs, gaps.get(c.name)) for c, costs in zip(comparison.ranked, columns, strict=True)
+    ]
+    return ranking_figure(rows, comparison.setup.measure, [HEADS.get(name, name) for name, _ in columns[0]])
+
+
+HEADS = {"perplexity": "perplexity\nper token", "valid": "validation\nscore", "tokens": "training\ntokens"}
+
+
+def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, str]]:
+    """What stands at the right of a row: second opinions, and what it cost."""
+    score, watched = contender.score, comparison.setup.watched_measure
+    assert score is not None
+    size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
+    valid = "–" if contender.valid is None else watched.value(contender.valid)
+    return [
+        *((name, f"{value:.4g}") for name, value in score.others.items()),
+        *([("valid", valid)] if any(c.valid is not None for c in comparison.ranked) else []),
+        ("parameters", size + ("*" if contender.size_note else "")),
+        ("tokens", count_text(contender.tokens)),
+        ("FLOPs", flops_text(contender.flops)),
+        ("time", duration_text(contender.seconds)),
+    ]
+
+
+def _ranked(contender: Contender, look: Look, costs: list[tuple[str, str]], gap: Gap | None) -> Ranked:
+    score = contender.score
+    assert score is not None
+    mark = None if contender.is_comparable else ("†", "lossy tokenizer: not comparable")
+    return Ranked(
+        name=contender.name, look=look, about=contender.about, score=score.value, low=score.low, high=score.high,
+        costs=costs, gap=gap, mark=mark,
+    )  # fmt: skip
+
+
+def _gap(pair: PairResult, comparison: Comparison) -> Gap:
+    measure, note = comparison.setup.measure, ""
+    if not pair.is_clear:
+        why = explain_unsettled(pair, comparison.ranked, comparison.setup)
+        note = " · not settled" + ("" if pair.p >= 0.05 else f", {why}")
+    difference, low, high = (measure.exact(value) for value in (pair.difference, pair.low, pair.high))
+    tip = f"{pair.better} over {pair.worse}: {difference} {measure.name}, 95% interval {low} to {high}"
+    return Gap(f"{measure.value(pair.difference)} ahead, {p_text(pair.p)}{note}", tip, pair.is_clear)
+
+
+def _pairs(comparison: Comparison) -> str:
+    """Every test between two contenders, where there are more than the ranking shows."""
+    pairs, measure = comparison.pairs, comparison.setup.measure
+    if len(pairs) < 2:
+        return ""
+    rows = [
+        (
+            f"{pair.better} over {pair.worse}",
+            f"{pair.difference if measure.is_higher_better else -pair.difference:+.{3 - measure.is_higher_better}f}",
+            f"{measure.value(pair.low)} to {measure.value(pair.high)} ahead",
+            p_text(pair.p).removeprefix("p = ").removeprefix("p "),
+            "–" if pair.wins is None else f"{100 * pair.wins:.1f}%",
+            "yes" if pair.is_clear else "not settled",
+        )
+        for pair in pairs
+    ]
+    unclear = [i for i, pair in enumerate(pairs) if not pair.is_clear]
+    return table(("", measure.name, "95% interval", "p", "draws won", "clear"), rows, unclear)
+
+
+def _costs(comparison: Comparison) -> str:
+    levels = [comparison.setup.watched_measure.level(row.level) for row in comparison.costs]
+    order = [c.name for c in comparison.contenders]
+    rows = []
+    for name in comparison.ranking:
+        i = order.index(name)
+        rows.append((name, *(cost_text(row.flops[i], row.seconds[i], " · ") for row in comparison.costs)))
+    return table(("validation score", *levels), rows) if levels else ""
+
+
+def _failure_list(comparison: Comparison) -> str:
+    lines = [
+        f"<li><b>{escape(c.name)}</b>{'' if c.score is None else f', seed {f.seed}'}: {escape(f.reason)}</li>"
+        for c in comparison.contenders
+        for f in (c.failures[:1] if c.score is None else c.failures)
+    ]
+    return f'<div class="failed"><h3>Did not finish</h3><ul>{"".join(lines)}</ul></div>' if lines else ""
+
+
+def _samples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    """One card a contender, best first, the prompt set apart from what the model wrote; without blank lines."""
+    prompt = f'<span class="prompt">{escape(comparison.setup.prompt)}</span>'
+    cards = []
+    for c in comparison.ranked:
+        if c.views.sample:
+            sample = escape(re.sub(r"\n\s*\n", "\n", c.views.sample))
+            cards.append(
+                f'<article class="card" style="--c:{looks[c.name].colour}"><h3>{escape(c.name)}</h3>'
+                f'<p class="sample">{prompt}{sample}</p></article>'
+            )
+    return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
+
+
+def _examples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    if not comparison.examples:
+        return ""
+    kind = "trees" if comparison.examples[0].source and _is_tree(comparison.examples[0].references[0]) else ""
+    return f'<div class="{kind}">{"".join(_example(comparison, e, looks) for e in comparison.examples)}</div>'
+
+
+def _is_tree(text: str) -> bool:
+    return text.startswith("(") and text.endswith(")")
+
+
+def _example(comparison: Comparison, example: Example, looks: Mapping[str, Look]) -> str:
+    rows = []
+    if example.picture is None:
+        rows.append(f'<span>source {example.number:,}</span><p class="source">{escape(example.source)}</p>')
+    else:
+        shown = f'<img class="photo" src="{escape(example.picture, quote=True)}" alt="">'
+        rows.append(f"<span>{escape(example.source)}</span>{shown}")
+    for reference in example.references:
+        rows.append(f'<span>reference</span><p class="reference">{escape(reference)}</p>')
+    outputs = {c.name: output for c, output in zip(comparison.contenders, example.outputs, strict=True)}
+    for c in comparison.ranked:
+        output = outputs[c.name]
+        body = escape(output) if _is_tree(example.references[0]) else mark_misses(output, example.references)
+        rows.append(f'<b style="color:{looks[c.name].colour}">{escape(c.name)}</b><p>{body or "(nothing)"}</p>')
+    return f'<div class="example">{"".join(rows)}</div>'
+
+
+def mark_misses(output: str, references: Sequence[str]) -> str:
+    """Escaped, with the words marked that no reference has, in any case.
+
+    >>> mark_misses("ein Hund & Katze", ["Ein Hund"])
+    'ein Hund &amp; <span class="miss">Katze</span>'
+    """
+    known = {word.lower() for reference in references for word in re.findall(r"\w+", reference)}
+    parts = re.split(r"(\w+)", output)  # what lies between words stands at the even places
+    return "".join(
+        f'<span class="miss">{escape(part)}</span>' if i % 2 and part.lower() not in known else escape(part)
+        for i, part in enumerate(parts)
+    )
+
+
+def _method(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    """Enough to judge the comparison, and to repeat it."""
+    s = comparison.setup
+    rows = [*_describe_training(comparison)]
+    rows.append(("Test data", f"{s.data}; {s.n_tested:,} {s.items}; fingerprint {s.data_hash[:16]}"))
+    optional = (("Decoding", s.decoding), ("Samples", s.sampling), (s.metric.capitalize(), s.signature),
+                *s.other_signatures.items(), ("Interval", f"{s.interval}. {explain_seeds(comparison)}"),
+                ("p", s.test))  # fmt: skip
+    rows += [(name, text) for name, text in optional if text]
+    if s.n_left_out:
+        rows.append(("Left out", f"{s.n_left_out:,} test items are longer than one of the models reads"))
+    rows += [("Note", note) for note in s.notes]
+    trained = "" if s.training is not None else " (where this was tested, not trained)"
+    total = "" if s.training is None else f", {duration_text(s.training.seconds)} in all"
+    rows += [
+        ("FLOPs, time", FLOPS),
+        ("Machine", f"{s.hardware}{trained}"),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in s.versions.items())),
+        ("When", f"{s.date}{total}"),
+    ]
+    settings = "".join(_settings(c, looks[c.name], comparison) for c in comparison.contenders)
+    return facts(rows) + how_to_repeat(s.command) + fold("Every contender's settings", settings)
+
+
+def _describe_training(comparison: Comparison) -> list[tuple[str, str]]:
+    training = comparison.setup.training
+    if training is None:
+        return []
+    notes = [f"* {c.name}: {c.size_note}." for c in comparison.contenders if c.size_note]
+    notes += [f"† {c.name}: its tokenizer loses text." for c in comparison.ranked if not c.is_comparable]
+    size = "as configured"
+    if training.n_parameters is not None:
+        size = f"{count_text(training.n_parameters)} parameters within 2%: widths are solved for"
+    return [
+        ("Training data", training.data),
+        ("Budget", f"{training.budget}, for each contender and seed"),
+        ("Size", f"{size}. {' '.join(notes)}"),
+        ("Order", training.batch),
+        ("Tuning", "one trial each, with the default learning rate and schedule unless the settings below differ"),
+        ("Seeds", ", ".join(map(str, training.seeds))),
+    ]
+
+
+def _settings(contender: Contender, look: Look, comparison: Comparison) -> str:
+    measure = comparison.setup.measure
+    runs = ", ".join(f"{run.run} ({measure.value(run.score)})" for run in contender.runs)
+    lines = (
+        (name, ", ".join(f"{k} {setting_text(v)}" for k, v in values.items()))
+        for name, values in contender.config.items()
+        if contender.has_seeds or name not in ("optimizer", "schedule")  # counting has none
+    )
+    title = f"{escape(contender.name)} <small>{escape(runs)}</small>"
+    return f'<h3 style="color:{look.colour}">{title}</h3>{facts(lines)}'
+
+
+RANKING = (
+    "Bars are 95% intervals. They may overlap where the order is sure: what is hard is hard for all, and two "
+    "contenders are compared on the same test items."
+)
+PAIRS = "Each contender against the next better one and against the best, on the same test items."
+LEARNING = "Point at a name or a line to see it alone."
+COSTS = "Training FLOPs and training time at the first evaluation whose validation score was as good; – means never."
+CONTEXT = (
+    "Fresh stretches of the test text, from their first byte on. A model that remembers keeps getting better as it has "
+    "seen more; a line that goes flat has reached the end of its memory."
+)
+SURPRISE = (
+    "A passage no model was trained on. Under the text, a strip for each model, best on top, five at most: the "
+    "stronger its colour, the less it expected that token. Choose whose surprise colours the text; point at a word for "
+    "all numbers."
+)
+SAMPLES = "The same prompt, continued by every model, best first."
+EXAMPLES = (
+    "Test {items} that not all answer alike, evenly over the test data. Words that no reference has are marked, but in "
+    "trees."
+)
+ATTENTION = (
+    "Each row is a token that looks back, each column a token it looks at; a stronger colour is more weight. From what "
+    "it gathers there it predicts the next token. Choose a head; point at a row."
+)
+CELLS = (
+    "The value of one unit, out of all, at every token: blue is negative, orange positive. These were picked because "
+    "they track a feature of the text; r is the correlation on text beyond this passage."
+)
+FLOPS = (
+    "of training alone: 2 × multiply-adds of the matrix products, three times the forward pass; counting has none. "
+    "Time is that of the machine each was trained on, without evaluation and saving"
+)

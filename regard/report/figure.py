@@ -1,0 +1,56 @@
+"""What every picture for a talk or a README is made of, drawn by matplotlib without a display."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from regard.report.chart import Series
+from regard.report.palette import INK, LINE, SOFT
+
+MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
+
+
+def new_figure(width: float, height: float, title: str, note: str, max_title: int) -> Any:
+    """An empty figure under a bold title, of lines of at most `max_title` characters, and over a note."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: it takes long to start
+    from matplotlib.figure import Figure
+
+    lines = fill_evenly(title, max_title)
+    figure = Figure(figsize=(width, height), dpi=160, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.2, h_pad=0.12)  # type: ignore[union-attr,call-arg]
+    figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
+    if note:
+        figure.supxlabel(note, x=0.012, ha="left", fontsize=9.5, color=SOFT)
+    return figure
+
+
+def fill_evenly(sentence: str, most: int) -> list[str]:
+    """The sentence in as few lines as fit, of about one length, so that no word stands alone on the last."""
+    n_lines = len(textwrap.wrap(sentence, most))
+    widths = range(-(-len(sentence) // n_lines), most + 1)
+    return next(lines for width in widths if len(lines := textwrap.wrap(sentence, width)) == n_lines)
+
+
+def draw_series(axes: Any, series: Sequence[Series], has_dots: bool = False) -> None:
+    """The lines in their looks, with their bands, and marks at their ends or at every point."""
+    for s in series:
+        xs, ys = [x for x, _ in s.points], [y for _, y in s.points]
+        style: Any = (0, tuple(0.5 * float(d) for d in s.look.dash.split())) if s.look.dash else "solid"  # in widths
+        axes.plot(xs, ys, color=s.look.colour, linewidth=2, linestyle=style, label=s.name, solid_capstyle="round",
+                  marker=MARKS[s.look.shape], markersize=5, markevery=None if has_dots else [-1])  # fmt: skip
+        if s.band:
+            axes.fill_between(*zip(*s.band, strict=True), color=s.look.colour, alpha=0.15, linewidth=0)
+
+
+def clean_axes(axes: Any, title: str) -> None:
+    """A title at the left, a light grid behind, and no frame."""
+    axes.set_title(title, loc="left", fontsize=11, color=SOFT, pad=10)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(INK)
+    axes.tick_params(which="both", length=0, colors=SOFT, labelsize=9.5)
+    axes.grid(color=LINE, linewidth=0.8)
+    axes.set_axisbelow(True)

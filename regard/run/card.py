@@ -1,0 +1,72 @@
+"""README.md of a run folder: what the model is, what it was trained on, how good it is, how to use it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from regard import __version__
+from regard.files import write_atomically
+from regard.models.table import model_entry
+from regard.score.measured import Measured
+from regard.tasks.table import task_of
+from regard.tasks.task import IMPORTED, Evaluation, OpenRun
+
+Rows = list[tuple[str, str]]
+
+
+def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note: str = "") -> None:
+    """Write the model card, which is read by people and by model hubs alike; `data` is None for an imported run."""
+    task, config, facts = task_of(opened.config), opened.config, opened.facts
+    entry = model_entry(config.model_name)
+    rows = _model_rows(opened)
+    if data is not None:
+        rows.append(("data", f"{task.describe_sources(config)}; fingerprint {facts.data[:16]}"))
+        rows += [*task.card_rows(config, facts, data), ("seed", str(config.seed))]
+    rows.append(("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}"))
+    lines = [f"# {opened.folder.name}: {entry.summary}", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in rows]
+    if facts.data == IMPORTED:
+        lines += ["", "Its weights are as they were imported; on which text they were trained is not known here."]
+    else:
+        lines += ["", "## Test score", "", *_score_lines(None if test is None else test.measured())]
+    lines += ["", note] if note else []
+    usage = task.usage(opened.folder, data)
+    lines += ["", "## How to use it", "", "```sh", *usage.shell, "```", "", "```python", "import regard"]
+    lines += [f'run = regard.load("{opened.folder}")', *usage.python, "```", ""]
+    lines += [
+        f"`config.yaml` holds every setting, `model.safetensors` the weights, {usage.files},",
+        "`metrics.jsonl` and `tensorboard/` hold the learning curve, `state/` what resuming needs.",
+        "",
+    ]
+    write_atomically(opened.folder / "README.md", "\n".join(lines).encode())
+
+
+def _model_rows(opened: OpenRun) -> Rows:
+    config, facts = opened.config, opened.facts
+    entry = model_entry(config.model_name)
+    rows = [("model", f"{config.model_name}: {entry.summary} ({entry.paper})"), ("task", config.task)]
+    if facts.started_from is not None:
+        what = "its decoder began as" if "decoder_from" in config.folders else "started from"
+        rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
+    rows.append(("n-grams" if entry.is_counted else "parameters", f"{facts.n_parameters:,}"))
+    flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"
+    unit = "target token" if "target_tokenizer" in config.sections else "token"
+    return [*rows, (f"FLOPs a {unit}", flops), ("vocabulary", _describe_vocabulary(opened))]
+
+
+def _describe_vocabulary(opened: OpenRun) -> str:
+    each = [f"{t.kind}, {t.vocab_size:,} tokens, sha256 {t.hash[:16]}" for t in opened.tokenizers]
+    if len(each) == 2:
+        return f"source {each[0]}; target {each[1]}"
+    return f"{each[0]}, shared by both sides" if "target_tokenizer" in opened.config.sections else each[0]
+
+
+def _score_lines(test: Measured | None) -> list[str]:
+    if test is None:
+        return ["Not evaluated yet; run `regard eval`."]
+    names = [*(figure.name for figure in test.figures), *test.counts]
+    values = [*(figure.text for figure in test.figures), *(f"{n:,}" for n in test.counts.values())]
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|", f"| {' | '.join(values)} |"]
+    after = [*test.notes, *([f"{test.signature}."] if test.signature else [])]
+    return [*lines, *(["", " ".join(after)] if after else [])]

@@ -1,0 +1,109 @@
+"""From a config to a trained run: rehearse, begin, fit, finish; and from a run folder to a model one can use."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.config import RunConfig
+from regard.errors import RegardError
+from regard.files import write_atomically
+from regard.run import folder as run_folder
+from regard.run.card import write_card
+from regard.run.folder import open_folder, read_weights
+from regard.run.initial_weights import read_initial_weights
+from regard.tasks.table import TASKS, AnyRun, task_of
+from regard.tasks.task import Ending, Fitting, InitialWeights, ProgressBar, Rehearsal, reopen_data
+from regard.training.device import pick_device
+from regard.training.progress import Reporter, Silent
+
+PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
+
+
+def rehearse(config: RunConfig, progress: ProgressBar = nullcontext) -> Rehearsal:
+    """The size, cost and first batch of a run; nothing is trained and no run folder is written."""
+    task = task_of(config)
+    with progress() as draw:
+        data = task.prepare(config, draw)
+    return task.rehearse(config, data, read_initial_weights(config))
+
+
+def train(
+    config: RunConfig,
+    folder: Path,
+    *,
+    resume: bool = False,
+    is_tested: bool = True,
+    progress: ProgressBar = nullcontext,
+    reporter: Reporter | None = None,
+) -> AnyRun:
+    """Train into `folder`, which is free or holds this very run; the run, loaded, with its test score and card written.
+
+    `is_tested` scores the test split at the end.
+    """
+    task, reporter = task_of(config), reporter or Silent()
+    is_begun = (folder / "config.yaml").exists()
+    with progress() as draw:
+        data = reopen_data(task, open_folder(folder), draw) if is_begun else task.prepare(config, draw)
+    start = read_initial_weights(config, folder)
+    rehearsal = task.rehearse(config, data, start)
+    for note in ([start.note] if start is not None and start.note else []) + list(rehearsal.notes):
+        reporter.note(note)
+    rehearsal.check_memory()
+    if start is not None:
+        start = _read_now(start)
+    with run_folder.lock_folder(folder):
+        if not is_begun:
+            tokenizers = task.tokenizers(data)
+            sizes = rehearsal.n_parameters, rehearsal.flops_per_token
+            facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
+            run_folder.begin(folder, config, tokenizers, facts)
+        elif config != open_folder(folder).config:  # trained longer, say: the folder says what its weights come from
+            run_folder.write_config(folder, config)
+        task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
+        return _finish(folder, data, is_tested)
+
+
+def _read_now(start: InitialWeights) -> InitialWeights:
+    """The same start with its weights in memory: what is wrong with them is told before a run folder is written."""
+    weights = start.read()
+    return replace(start, read=lambda: weights)
+
+
+def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:
+    """Load the run that was trained, score it on its test split, and write its card."""
+    run = load(folder)
+    task = task_of(run.config)
+    run_folder.write_facts(folder, run.facts)  # counting alone knows how large a model it has made
+    test = task.test(run, data) if is_tested else None
+    if test is not None:
+        write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
+    write_card(replace(open_folder(folder), facts=run.facts), data, test)
+    run.ending = Ending(test, task.usage(folder, data))
+    return run
+
+
+def load(folder: str | Path, device: str = "auto", precision: str = "float32", kind: type[Any] | None = None) -> AnyRun:
+    """Open a run folder. Nothing in it is executed: weights are safetensors, the rest is YAML and JSON.
+
+    `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. With `kind`, a class of
+    runs, any other run is refused.
+    """
+    if precision not in PRECISIONS:
+        raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
+    opened = open_folder(Path(folder))
+    task = task_of(opened.config)
+    if kind is not None and task.run_type is not kind:
+        wanted = next(other for other in TASKS.values() if other.run_type is kind)
+        raise RegardError(
+            f"'{folder}' is a run of {opened.config.model_name} that {task.summary}, and one that {wanted.summary} is "
+            f"needed here. Use this one with: regard {task.verb} {folder}"
+        )
+    weights = read_weights(opened.folder)
+    run: AnyRun = task.load(opened, weights, pick_device(device), PRECISIONS[precision])
+    return run

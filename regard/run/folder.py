@@ -1,0 +1,243 @@
+"""The run folder: what lies in it, how one is begun, and what can be wrong with it.
+
+    config.yaml        complete, every default written out
+    run.json           format, version, tokenizer hash, data fingerprint, sizes
+    tokenizer.json     Hugging Face `tokenizers` loads it
+    target_tokenizer.json  of a run that reads pairs with two vocabularies; tokenizer.json is then the source's
+    model.safetensors  the best weights so far
+    state/             what resuming needs
+    metrics.jsonl      one JSON object an evaluation or log line; TensorBoard events beside it in tensorboard/
+    README.md          a model card
+
+A folder without config.yaml is no run yet: everything before it may be half there and is made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from regard import __version__
+from regard.config import RunConfig, read_yaml
+from regard.data.cache import flock
+from regard.errors import RegardError, nearest
+from regard.files import write_atomically
+from regard.tasks.table import build_config, task_of
+from regard.tasks.task import IMPORTED, InitialWeights, OpenRun, RunFacts
+from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.config import MAY_CHANGE_ON_RESUME
+from regard.training.weights import read_tensors
+
+FORMAT = 1
+TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
+_OURS = {
+    "config.yaml", "run.json", *TOKENIZERS, "model.safetensors", "state", "metrics.jsonl",
+    "README.md",
+}  # fmt: skip
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another --out.") from None
+    with open(folder / ".lock", "wb") as lock:
+        try:
+            flock(lock)
+        except BlockingIOError:
+            raise RegardError(
+                f"Another process is training in '{folder}'. Wait for it, or choose another --out."
+            ) from None
+        yield
+        (folder / ".lock").unlink(missing_ok=True)
+
+
+def begin(folder: Path, config: RunConfig, tokenizers: Sequence[Tokenizer], facts: RunFacts) -> None:
+    """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
+    check_free(folder)  # once more: another process may have begun one since
+    folder.mkdir(parents=True, exist_ok=True)
+    for tokenizer, name in zip(tokenizers, TOKENIZERS, strict=False):
+        tokenizer.save(folder / name)
+    write_facts(folder, facts)
+    write_config(folder, config)
+
+
+def write_config(folder: Path, config: RunConfig) -> None:
+    write_atomically(folder / "config.yaml", config.to_yaml().encode())
+
+
+def state_facts(
+    config: RunConfig,
+    tokenizers: Sequence[Tokenizer],
+    fingerprint: str,
+    n_parameters: int,
+    flops_per_token: int,
+    start: InitialWeights | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> RunFacts:
+    """What run.json will say of a run of this config."""
+    has_two = len(tokenizers) == 2
+    return RunFacts(
+        format=FORMAT,
+        regard=__version__,
+        model=config.model_name,
+        vocab_size=tokenizers[0].vocab_size,
+        tokenizer=tokenizers[0].hash,
+        data=fingerprint,
+        n_parameters=n_parameters,
+        flops_per_token=flops_per_token,
+        started_from=None if start is None else str(start.path),
+        started_weights=None if start is None else start.sha256,
+        target_vocab_size=tokenizers[1].vocab_size if has_two else None,
+        target_tokenizer=tokenizers[1].hash if has_two else None,
+        **(more or {}),
+    )
+
+
+def write_facts(folder: Path, facts: RunFacts) -> None:
+    write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
+
+
+def check_free(folder: Path, can_resume: bool = True) -> None:
+    """Refuse a folder that holds a run or anything that is not ours."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise RegardError(f"'{folder}' is a file; give --out a folder that does not exist yet.")
+    if (folder / "config.yaml").exists():
+        way_out = "Add --resume to continue it, or choose" if can_resume else "Choose"
+        raise RegardError(f"'{folder}' already holds a run. {way_out} another --out.")
+    strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OURS and not p.name.startswith("."))
+    if strangers:
+        raise RegardError(f"'{folder}' is not empty (it holds {strangers[0]}); choose another --out.")
+
+
+def check_resumable(folder: Path) -> None:
+    """Refuse to resume what was never trained here."""
+    if not (folder / "run.json").exists() or read_facts(folder).data != IMPORTED:
+        return
+    counts = read_facts(folder).flops_per_token == 0
+    further = "" if counts else f" Train it further with: regard train --from {folder} --data my.txt --out runs/mine"
+    raise RegardError(f"'{folder}' was imported, not trained here: there is nothing to resume.{further}")
+
+
+def check_same(folder: Path, config: RunConfig) -> None:
+    """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
+    begun = load_config(folder / "config.yaml")
+    before, now = task_of(begun).complete(begun).to_dict(), config.to_dict()
+    for section in now:
+        old, new = before[section], now[section]
+        if not isinstance(new, dict) or not isinstance(old, dict):
+            _check_equal(folder, section, old, new)
+            continue
+        for key in {**old, **new}:
+            _check_equal(folder, f"{section}.{key}", old.get(key), new.get(key))
+
+
+def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
+    if old != new and key not in MAY_CHANGE_ON_RESUME:
+        raise RegardError(
+            f"'{folder}' was begun with {key} = {old!r}, and now {key} = {new!r} is asked for. Resume it without this "
+            "change, or train the new config in another --out."
+        )
+
+
+def open_folder(folder: Path) -> OpenRun:
+    """Config, facts and tokenizers of a run, or a sentence that says what is missing, damaged or foreign."""
+    if not folder.exists():
+        parent = folder.parent
+        siblings = [p.name for p in parent.iterdir()] if parent.is_dir() else []
+        raise RegardError(f"There is no run folder '{folder}'.{nearest(folder.name, siblings)}")
+    if not folder.is_dir():
+        raise RegardError(f"'{folder}' is a file, not a run folder; give the folder that `regard train` wrote.")
+    _refuse_other_folders(folder)
+    for name in ("config.yaml", "run.json", "tokenizer.json"):
+        _check_there(folder, name)
+    facts = read_facts(folder)
+    if not (folder / "config.yaml").read_bytes().rstrip().endswith(b"..."):
+        raise RegardError(f"'{folder}/config.yaml' was cut short: it does not end with '...'. Restore the whole file.")
+    config = load_config(folder / "config.yaml")
+    tokenizers = [_open_tokenizer(folder, TOKENIZERS[0], facts.vocab_size, facts.tokenizer)]
+    if facts.target_tokenizer is not None and facts.target_vocab_size is not None:
+        _check_there(folder, TARGET_TOKENIZER)
+        tokenizers.append(_open_tokenizer(folder, TOKENIZERS[1], facts.target_vocab_size, facts.target_tokenizer))
+    return OpenRun(folder, config, facts, tuple(tokenizers))
+
+
+def _refuse_other_folders(folder: Path) -> None:
+    """Tell a folder that is something else from a run that lacks a file."""
+    if (folder / "config.yaml").exists():
+        return
+    if (folder / "compare.json").exists() or (folder / "plan.yaml").exists():
+        raise RegardError(
+            f"'{folder}' holds a comparison, not a run. Its runs are in {folder / 'runs'}; draw it again with: "
+            f"regard report {folder}"
+        )
+    if (folder / "config.json").exists():
+        raise RegardError(
+            f"'{folder}' is a Hugging Face folder, not a run. Make a run of it with: regard import {folder} --out RUN"
+        )
+    if not any((folder / name).exists() for name in ("run.json", "tokenizer.json", "model.safetensors", "state")):
+        raise RegardError(f"'{folder}' is not a run folder. Give a folder that `regard train` wrote.")
+
+
+def _check_there(folder: Path, name: str) -> None:
+    if not (folder / name).is_file():
+        raise RegardError(f"'{folder}' is not a complete run folder: {name} is missing. Train it again.")
+
+
+def load_config(path: Path) -> RunConfig:
+    """The config that a recipe or a run folder's `config.yaml` describes."""
+    return build_config(read_yaml(path))
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights in a run folder."""
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise RegardError(
+            f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
+            f"Continue it with: regard train --resume --out {folder}"
+        )
+    return read_tensors(weights)
+
+
+def _open_tokenizer(folder: Path, name: str, vocab_size: int, digest: str) -> Tokenizer:
+    path = folder / name
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.vocab_size != vocab_size or tokenizer.hash != digest:
+        raise RegardError(
+            f"The tokenizer in '{path.parent}' does not fit its weights: {path.name} has {tokenizer.vocab_size} tokens "
+            f"(hash {tokenizer.hash[:12]}), the weights were trained with {vocab_size} "
+            f"(hash {digest[:12]}). Put the original {path.name} back."
+        )
+    return tokenizer
+
+
+def read_facts(folder: Path) -> RunFacts:
+    """What run.json says."""
+    path = folder / "run.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = found["format"]
+    except (ValueError, KeyError, TypeError):
+        raise RegardError(
+            f"'{path}' is damaged: it holds no JSON object with a run's format. Restore it from a copy, or train again."
+        ) from None
+    if version != FORMAT:
+        raise RegardError(
+            f"'{path.parent}' has run format {version}, written by Regard {found.get('regard', '?')}; this is Regard "
+            f"{__version__}, which reads format {FORMAT}. Use that version, or train the run again."
+        )
+    try:
+        return RunFacts(**found)
+    except TypeError as error:
+        raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None

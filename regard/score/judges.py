@@ -1,0 +1,126 @@
+"""How good answers are, item by item, so that draws of items can be scored too: every score is a function of sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.trees import Tree, parse_trees
+from regard.score.bracket_f1 import bracket_f1
+from regard.score.evaluate import finite_perplexity
+from regard.score.translation import References, bleu_metric, chrf, score_by, statistics_of, streams
+
+Counts = NDArray[Any]
+EVALB = "labelled brackets by the rules of evalb with COLLINS.prm"
+
+
+class Judge(Protocol):
+    """A measure of answers to test items."""
+
+    name: str
+    is_higher_better: bool
+    are_blocks: bool
+    """Items are stretches of one text, and column 0 of the counts is what the score is made of."""
+    signature: str
+    other_signatures: Mapping[str, str]
+
+    def counts(self, answers: Sequence[Any]) -> Counts:
+        """What is counted in each item, (n, k)."""
+        ...
+
+    def score(self, summed: Counts, /) -> float:
+        """Of items whose counts were added up, (k,)."""
+        ...
+
+    def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
+        """Second opinions by name, of the answers of one or several runs together."""
+        ...
+
+
+@dataclass
+class BitsPerByte:
+    """Nats of blocks of a text over their bytes, over ln 2; an answer is {"nats", "tokens"} of a block."""
+
+    block_bytes: Sequence[int]
+    name: str = "bits per byte"
+    is_higher_better: bool = False
+    are_blocks: bool = True
+    signature: str = "nats of all test tokens / (bytes of the test text × ln 2)"
+    other_signatures: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self, answers: Sequence[Any]) -> Counts:
+        return np.array([(a["nats"], n) for a, n in zip(answers, self.block_bytes, strict=True)], dtype=np.float64)
+
+    def score(self, summed: Counts, /) -> float:
+        return float(summed[0] / summed[1] / math.log(2))
+
+    def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
+        """Perplexity per token: the exponential of the mean nats per token."""
+        nats = [sum(a["nats"] for a in answers) / sum(a["tokens"] for a in answers) for answers in runs]
+        return {"perplexity": finite_perplexity(fmean(nats))}
+
+
+@dataclass
+class Bleu:
+    """sacreBLEU, against one reference or several; captions are judged without regard to case, as papers do."""
+
+    references: Sequence[Sequence[str]]
+    name: str = "BLEU"
+    is_lowercase: bool = False
+    is_higher_better: bool = True
+    are_blocks: bool = False
+
+    def __post_init__(self) -> None:
+        self._metric = bleu_metric(is_lowercase=self.is_lowercase)
+        # The signature says how many references there are, which sacreBLEU knows once it has seen some.
+        first = [given[0] for given in self.references]
+        self._metric.corpus_score(first, streams(first, self.references))
+        self.signature = str(self._metric.get_signature())
+        self.other_signatures = {"chrF": chrf(first, self.references, is_lowercase=self.is_lowercase).signature}
+
+    def counts(self, answers: Sequence[Any]) -> Counts:
+        return statistics_of(self._metric, answers, self.references)
+
+    def score(self, summed: Counts, /) -> float:
+        return score_by(self._metric)(summed)
+
+    def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
+        references: References = self.references
+        return {"chrF": fmean(chrf(a, references, is_lowercase=self.is_lowercase).score for a in runs)}
+
+
+@dataclass
+class BracketF1:
+    """Labelled F1 of trees, written in brackets: 2 matched / (gold + predicted)."""
+
+    gold: Sequence[str]
+    has_tags: bool = True
+    name: str = "F1"
+    is_higher_better: bool = True
+    are_blocks: bool = False
+    signature: str = EVALB
+    other_signatures: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self, answers: Sequence[Any]) -> Counts:
+        rows = []
+        for guess, truth in zip(answers, self.gold, strict=True):
+            found = bracket_f1([_tree(guess)], [_tree(truth)], has_tags=self.has_tags)
+            rows.append((found.n_matched, found.n_gold, found.n_predicted))
+        return np.array(rows, dtype=np.int64)
+
+    def score(self, summed: Counts, /) -> float:
+        matched, gold, predicted = (int(n) for n in summed)
+        return 200.0 * matched / (gold + predicted) if gold + predicted else 0.0
+
+    def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
+        return {}
+
+
+def _tree(line: str) -> Tree:
+    return next(iter(parse_trees([line])))

@@ -1,1 +1,0 @@
-"""Finished runs of models that translate, parse or describe pictures, compared on one test set."""

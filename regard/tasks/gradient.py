@@ -1,0 +1,130 @@
+"""What all jobs share whose model learns by gradients: rehearse, fit, load.
+
+Such a job hands over three functions: `sizes`, the numbers a model is built for; `objective`, what is made small; and
+`initialise`, what is done to fresh weights before training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import RunConfig
+from regard.errors import InterruptedRunError
+from regard.models.outline import outline_model
+from regard.models.table import build_model
+from regard.tasks.task import Fitting, InitialWeights, OpenRun, Rehearsal
+from regard.text.tokenizer import Tokenizer
+from regard.training.checkpoint import latest_checkpoint
+from regard.training.device import pick_device
+from regard.training.loop import train_by_gradient
+from regard.training.memory import check_memory, estimate_memory
+from regard.training.objective import Objective
+from regard.training.weights import load_weights
+
+Sizes = tuple[int | None, ...]
+
+
+class GradientTask(Protocol):
+    """The part of a task that the functions of this file call."""
+
+    def tokenizers(self, data: Any) -> tuple[Tokenizer, ...]: ...
+
+    def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> Sizes:
+        """What the model is built for beside its config: sizes of vocabularies, of pictures."""
+
+    def objective(self, config: RunConfig, model: Any, data: Any, fitting: Fitting | None = None) -> Objective:
+        """What is made small; `fitting` is None in a rehearsal, whose model has no weights."""
+
+    def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
+        """What fresh weights become before the first update."""
+
+
+def outline(task: GradientTask, config: RunConfig, data: Any) -> Any:
+    """The model with shapes and no memory."""
+    return outline_model(config.model_name, config.model, *task.sizes(config, task.tokenizers(data)))
+
+
+def rehearse(
+    task: GradientTask,
+    config: RunConfig,
+    data: Any,
+    start: InitialWeights | None,
+    *,
+    n_tokens: Mapping[str, int],
+    first_batch: Callable[[Any], tuple[str, ...]],
+    check: Callable[[Any, Any], tuple[str, ...]] = lambda model, objective: (),
+    facts: Mapping[str, Any] | None = None,
+) -> Rehearsal:
+    """Estimate a training, and refuse it where memory is short.
+
+    `first_batch` gives the texts of the objective's first batch. `check` is handed the outline and the objective; it
+    refuses what cannot work and returns notes.
+    """
+    model = outline(task, config, data)
+    objective = task.objective(config, model, data)
+    notes = check(model, objective)
+    needed = estimate_memory(model, objective, config.train, config.optimizer, config.runtime)
+    return Rehearsal(
+        config=config,
+        n_parameters=sum(p.numel() for p in model.parameters()),
+        flops_per_token=objective.flops_per_token,
+        tokens_per_step=objective.n_rows * objective.n_target,
+        memory=needed,
+        n_tokens=n_tokens,
+        vocab_size=task.tokenizers(data)[-1].vocab_size,
+        read_first_batch=lambda: first_batch(objective),
+        notes=(*config.notes(), *notes),
+        start=None if start is None else str(start),
+        facts=facts or {},
+        check_memory=lambda: check_memory(
+            needed, config.runtime, pick_device(config.runtime.device), objective.memory_settings
+        ),
+    )
+
+
+def fit(task: GradientTask, config: RunConfig, data: Any, fitting: Fitting) -> None:
+    """Train to the end; InterruptedRunError where a person ended it before."""
+    torch.manual_seed(config.seed)
+    model: nn.Module = build_model(config.model_name, config.model, *task.sizes(config, task.tokenizers(data)))
+    task.initialise(config, model, fitting)
+    objective = task.objective(config, model, data, fitting)
+    folder, reporter, before = fitting.folder, fitting.reporter, latest_checkpoint(fitting.folder)
+    result = train_by_gradient(
+        model,
+        objective,
+        folder,
+        train=config.train,
+        optimizer=config.optimizer,
+        schedule=config.schedule,
+        runtime=config.runtime,
+        checkpoint=config.checkpoint,
+        seed=config.seed,
+        resume=fitting.resume,
+        reporter=reporter,
+    )
+    if not result.is_finished:
+        raise InterruptedRunError(
+            f"Stopped at step {result.step}; all is saved. Continue with: regard train --resume --out {folder}"
+        )
+    if before is not None and before == latest_checkpoint(folder):
+        reporter.note(f"Nothing was left to do: the run ended at step {result.step} ({result.reason}).")
+    elif result.reason == "patience":
+        n = config.train.patience
+        reporter.note(
+            f"Stopped after step {result.step}: no better score in {n} evaluation{'' if n == 1 else 's'} "
+            f"(train.patience). The best was at step {result.best_step}, whose weights are kept."
+        )
+
+
+def load_model(
+    task: GradientTask, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype
+) -> Any:
+    """The trained model of a run, ready to be used."""
+    config = opened.config
+    model: nn.Module = build_model(config.model_name, config.model, *task.sizes(config, opened.tokenizers))
+    load_weights(model, weights, opened.folder / "model.safetensors")
+    return model.to(device, dtype).eval()

@@ -1,0 +1,166 @@
+"""Learning to write the target of a source: batches of pairs, the loss, and the score on pairs that were held out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.pair_batches import PairBatches, read_in_order
+from regard.data.pairs import MaxLengths, Pairs
+from regard.data.prepared_pairs import PreparedPairs
+from regard.layers.any_shape import attention_of_any_shape
+from regard.models.seq2seq import Seq2Seq, rolled_out
+from regard.training.config import OptimizerConfig, TrainConfig
+from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.optimizer import highest_rate
+from regard.training.scheduled_sampling import own_words, share_of_true_words
+from regard.training.teaching_config import TeachingConfig
+
+GreedyScore = Callable[[Seq2Seq, Pairs, int], float]
+"""A score in per cent of what a model writes greedily for some pairs, in batches of so many tokens."""
+
+
+class PairObjective:
+    """loss = Σ -log P(y_t | source, y_1 ... y_{t-1}), smoothed; the y that are given may be the decoder's own.
+
+    Weights are selected by the nats a token of `prepared.valid`, or by `greedy_score`.
+    """
+
+    memory_settings = "teaching.max_tokens"
+    carries_state = False
+    has_one_shape = False
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        prepared: PreparedPairs,
+        train: TrainConfig,
+        teaching: TeachingConfig,
+        seed: int,
+        *,
+        max_length: int | None = None,
+        skips_bad: bool = False,
+        greedy_score: GreedyScore | None = None,
+    ) -> None:
+        """`max_length`: longer pairs are not learned from; `skips_bad`: nor are those that a batch has no room for."""
+        self.prepared, self.train, self.teaching, self.seed = prepared, train, teaching, seed
+        self.greedy_score, self.select_by = greedy_score, teaching.select_by
+        self.valid = readable_pairs(model, prepared.valid)
+        self.batches = PairBatches(
+            prepared.train,
+            max_tokens=teaching.max_tokens,
+            seed=seed,
+            max_lengths=room_of(model).within(max_length),
+            p_bpe_dropout=teaching.p_bpe_dropout,
+            copies=model.copies,
+            skips_bad=skips_bad,
+        )
+        self.per_epoch = self.batches.per_epoch
+        pairs = self.batches.pairs
+        self.n_source = max(1, round(float(pairs.source_lengths.mean())))
+        self.n_target = max(1, round(float(pairs.target_lengths.mean()) + 1))
+        self.n_rows = max(1, teaching.max_tokens // (self.n_source + self.n_target))
+        self.n_classes = model.vocab_size
+        # Sources cost too, but the loss is a mean over target tokens: each pays for its share of the source.
+        self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
+        n_tokens = int(pairs.target_lengths.sum()) + len(pairs)
+        self.bytes_per_token: float | None = pairs.n_bytes / n_tokens if n_tokens else None
+        self.is_recurrent = model.bridge is not None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "data": self.prepared.fingerprint,
+            "seed": self.seed,
+            "max_tokens": self.teaching.max_tokens,
+            "n_accumulate": self.train.n_accumulate,
+            "average": self.train.average,
+        }
+
+    def highest_rate(self, optimizer: OptimizerConfig) -> float:
+        return highest_rate(optimizer, self.is_recurrent)
+
+    def read_row(self, model: Seq2Seq) -> Any:
+        source = torch.zeros(1, self.n_source, dtype=torch.int64, device=model.embedding.device)
+        words = torch.zeros_like(source) if model.copies else None
+        inputs = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)
+        return model.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
+
+    def output_weight(self, model: Seq2Seq) -> Tensor:
+        return model.target.output_weight
+
+    def at(self, index: int) -> HostBatch:
+        batch = self.batches.at(index)
+        arrays = [batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask]
+        if batch.words is not None:
+            arrays.append(batch.words)
+        return HostBatch(tuple(torch.from_numpy(array) for array in arrays), int(batch.mask.sum()), is_fresh=True)
+
+    def rate_factor(self, index: int) -> float:
+        return 1.0
+
+    def body(self, model: Seq2Seq) -> Callable[..., Any]:
+        def read(source: Tensor, source_mask: Tensor, inputs: Tensor, words: Tensor | None) -> Any:
+            return model.hidden(inputs, model.encode(source, source_mask, words))[0]
+
+        return read
+
+    def start(self, model: Seq2Seq, tensors: tuple[Tensor, ...]) -> None:
+        return None
+
+    def loss(
+        self, model: Seq2Seq, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
+    ) -> PartLoss:
+        source, source_mask, inputs, targets, mask, *rest = tensors
+        words = rest[0] if rest else None
+        share_true = share_of_true_words(self.teaching, index)
+        if share_true == 1:
+            h = body(source, source_mask, inputs, words)
+        else:
+            is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
+            h = rolled_out(model, model.encode(source, source_mask, words), inputs, is_own)
+        return PartLoss(*model.goal_of(h, targets, mask, self.teaching.smoothing), None)
+
+    def evaluate(self, model: Seq2Seq) -> Score | None:
+        valid = self.valid
+        if not len(valid):
+            return None
+        nats, n_tokens = sum_nats(model, valid, self.teaching.max_tokens)
+        bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
+        if self.greedy_score is None:
+            return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
+        score = self.greedy_score(model, valid.some(self.teaching.max_select_items), self.teaching.max_tokens)
+        return Score(nats / n_tokens, bits, criterion=-score, more={self.select_by: score})
+
+
+def room_of(model: Seq2Seq) -> MaxLengths:
+    """The longest pairs that a model can learn from and be scored on."""
+    n_target = model.target.max_context
+    return MaxLengths(model.encoder.max_context, None if n_target is None else n_target - 1)  # <eos> needs a place
+
+
+def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
+    """Those that the model has room for."""
+    return pairs.fitting(room_of(model))
+
+
+@torch.inference_mode()
+@attention_of_any_shape()
+def sum_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]:
+    """Σ -log P(target | source) over all pairs, ends included, and the number of tokens; evaluation mode is left on."""
+    model.eval()
+    device, total, n_tokens = model.embedding.device, 0.0, 0
+    longest = int((pairs.source_lengths + pairs.target_lengths).max()) + 1
+    for _, batch in read_in_order(pairs, max(max_tokens, longest), copies=model.copies):
+        source, source_mask, inputs, targets, mask = (
+            torch.from_numpy(array).to(device)
+            for array in (batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask)
+        )
+        words: Tensor | None = None if batch.words is None else torch.from_numpy(batch.words).to(device)
+        h, _ = model.hidden(inputs, model.encode(source, source_mask, words))
+        total += float(model.nats_each(h, targets).double().masked_fill(~mask, 0.0).sum())
+        n_tokens += int(batch.mask.sum())
+    return total, n_tokens

@@ -1,0 +1,389 @@
+"""What translation and parsing share: a source is read, a target is written, by the same models from the same files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.config import RunConfig
+from regard.data.cache import key_of
+from regard.data.pair_grammar import complete_name, is_grammar
+from regard.data.pairs import Pairs
+from regard.data.pairs_config import PairsConfig
+from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
+from regard.decode.lines import batches_by_tokens
+from regard.errors import RegardError, nearest
+from regard.models.outline import outline_model
+from regard.models.seq2seq import Seq2Seq
+from regard.score.judges import Judge
+from regard.score.translation import MANY_ENDS
+from regard.tasks import gradient
+from regard.tasks.decoder_start import begin_decoder, check_decoder
+from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
+from regard.tasks.task import (
+    Evaluation,
+    Fitting,
+    InitialWeights,
+    OpenRun,
+    Rehearsal,
+    RunFacts,
+    Task,
+    Usage,
+    check_split,
+    join_names,
+    name_split,
+    reopen_data,
+    tell_part,
+)
+from regard.tasks.test_set import Comparing, Decoding, TestSet, answer_in_batches
+from regard.text.config import TokenizerConfig
+from regard.text.learning import Progress
+from regard.text.tokenizer import Tokenizer
+from regard.training.teaching_config import TeachingConfig
+from regard.weights.ctranslate2 import write_ctranslate2
+
+MAX_TOKENS = 8192
+"""Tokens of a batch that is decoded or scored."""
+MAX_TEST_PAIRS = 1000
+"""A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
+
+SPLIT_ALREADY = "The references are split into words already: this BLEU compares with no published score."
+
+UNUSED = {
+    "train.n_batch": "a batch has as many pairs as make teaching.max_tokens tokens",
+    "train.n_context": "a pair is read whole, up to data.max_length and model.max_context",
+    "train.varies_context": "a pair is read whole",
+    "train.order": "pairs come in random order, like lengths together",
+    "train.max_eval_tokens": "the loss is that of all validation pairs",
+}
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """Write the target of a source. The fields are what translation and parsing differ in."""
+
+    name: str
+    verb: str
+    summary: str
+    example: str
+    has_trees: bool
+    run_type: type[Any]
+    evaluate_pairs: Callable[[Any, Pairs], Any]
+    """The Evaluation of a run on some pairs."""
+    greedy_scores: Callable[[PairsConfig], Mapping[str, GreedyScore]]
+    """What weights can be selected by beside the loss."""
+    read_target: Callable[[Any, Pairs, int], str]
+    """The target of a pair as answers are compared with it."""
+    decoder: Callable[[Any, Pairs, int], Callable[[Sequence[int]], list[str]]]
+    """What answers pairs by their numbers: of a run, the pairs, and the width of the beam."""
+    make_judge: Callable[[Sequence[str], PairsConfig], Judge]
+    check_sections: Callable[[RunConfig], RunConfig] = lambda config: config
+
+    comparing = Comparing(items="sentences")
+    sections = {"data": PairsConfig, "target_tokenizer": TokenizerConfig, "teaching": TeachingConfig}  # noqa: RUF012
+    optional = ("target_tokenizer",)
+    folders = ("decoder_from",)
+
+    def recognises(self, given: Mapping[str, Any]) -> bool:
+        data = given.get("data")
+        if not self.has_trees or not isinstance(data, Mapping):
+            return not self.has_trees
+        try:
+            return PairsConfig.from_dict(data, "data").has_trees
+        except RegardError:
+            return False  # what is wrong with it is told when it is read
+
+    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        return {**given, "train": names[0] if len(names) == 1 else list(names)}
+
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return given
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        is_recurrent = outline_model(config.model_name, config.model, 2, None).bridge is not None
+        return config.with_section("optimizer", config.optimizer.complete(is_recurrent))
+
+    def check(self, config: RunConfig) -> RunConfig:
+        pairs, teaching = config.section("data", PairsConfig), config.section("teaching", TeachingConfig)
+        if pairs.has_trees != self.has_trees:
+            held = "trees" if pairs.has_trees else "no trees (data.format: trees)"
+            raise RegardError(
+                f"The task is {self.name}, and the data hold {held}. Leave out `task`, or change the data."
+            )
+        allowed = ("loss", *self.greedy_scores(pairs))
+        if teaching.select_by not in allowed:
+            given, rest = teaching.select_by, " or ".join(allowed)
+            raise RegardError(f"teaching.select_by is {given}, which is not for {self.name}. Take {rest}.")
+        return self.check_sections(config)
+
+    def unused(self, config: RunConfig) -> Mapping[str, str]:
+        return UNUSED
+
+    def describe_sources(self, config: RunConfig) -> str:
+        return join_names([part.names for part in config.section("data", PairsConfig).parts("train")])
+
+    def prepare(self, config: RunConfig, progress: Progress | None = None) -> PreparedPairs:
+        target = config.section_or_none("target_tokenizer", TokenizerConfig)
+        return prepare_pairs(config.section("data", PairsConfig), config.tokenizer, target, progress=progress)
+
+    def reopen(self, config: RunConfig, fingerprint: str) -> PreparedPairs | None:
+        found = open_pairs(fingerprint)
+        has_tags = found is not None and found.train.word_tags is not None
+        return found if has_tags or not config.section("data", PairsConfig).has_slots else None
+
+    def tokenizers(self, data: PreparedPairs) -> tuple[Tokenizer, ...]:
+        return (data.source_tokenizer,) if data.has_one_vocabulary else (data.source_tokenizer, data.target_tokenizer)
+
+    def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
+        """The target's vocabulary, and the source's where that is another."""
+        if len(tokenizers) == 2 and config.model.to_dict().get("tying") == "all":
+            start = config.folders.get("decoder_from")
+            share = "Leave out target_tokenizer" if start is None else f"Set tokenizer.path to {start}"
+            raise RegardError(
+                "model.tying is all, and source and target have vocabularies of their own, whose words are not each "
+                f"other's. {share}, or set model.tying to target."
+            )
+        return tokenizers[-1].vocab_size, tokenizers[0].vocab_size if len(tokenizers) == 2 else None
+
+    def objective(
+        self, config: RunConfig, model: Seq2Seq, data: PreparedPairs, fitting: Fitting | None = None
+    ) -> PairObjective:
+        pairs, teaching = config.section("data", PairsConfig), config.section("teaching", TeachingConfig)
+        return PairObjective(
+            model,
+            data,
+            config.train,
+            teaching,
+            config.seed,
+            max_length=pairs.max_length,
+            skips_bad=pairs.skips_bad,
+            greedy_score=self.greedy_scores(pairs).get(teaching.select_by),
+        )
+
+    def initialise(self, config: RunConfig, model: Seq2Seq, fitting: Fitting) -> None:
+        begin_decoder(model, fitting.start)
+
+    def rehearse(self, config: RunConfig, data: PreparedPairs, start: InitialWeights | None) -> Rehearsal:
+        def check(model: Seq2Seq, objective: PairObjective) -> tuple[str, ...]:
+            check_decoder(model, data.target_tokenizer, start)
+            return (f"{data.counts.describe()}.", *_tell_left_out(config, model, data, objective))
+
+        def first_batch(objective: PairObjective) -> tuple[str, ...]:
+            first = objective.batches.pairs.only(objective.batches.indices(0))
+            return tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first)))
+
+        n_tokens = {name: int(getattr(data, name).target_lengths.sum()) for name in ("train", "valid", "test")}
+        return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
+
+    def fit(self, config: RunConfig, data: PreparedPairs, fitting: Fitting) -> None:
+        gradient.fit(self, config, data, fitting)
+
+    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> Any:
+        return self.run_type(opened, gradient.load_model(self, opened, weights, device, dtype))
+
+    def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
+        some = data.test.some(MAX_TEST_PAIRS)
+        if not len(readable_pairs(run.model, some)):
+            return None
+        notes = tell_part(len(some), len(data.test), "pairs", "evenly from all")
+        found: Evaluation = replace(self.evaluate_pairs(run, some), notes=notes)
+        return found
+
+    def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
+        return [("training pairs", f"{len(data.train):,}")]
+
+    def usage(self, folder: Path, data: PreparedPairs) -> Usage:
+        path, pairs = shlex.quote(str(folder)), data.valid if len(data.valid) else data.train
+        example, tag = pairs.source_text(0), pairs.tag(0)
+        to, named = ("", "") if tag is None else (f" --to {shlex.quote(tag)}", f", tag={json.dumps(tag)}")
+        return Usage(
+            shell=(f"echo {shlex.quote(example)} | regard {self.verb} {path}{to}", f"regard eval {path}"),
+            python=(f"run.{self.verb}({json.dumps(example, ensure_ascii=False)}{named})",),
+            files="`tokenizer.json` loads in Hugging Face `tokenizers` (with two vocabularies it is the source's, and "
+            "`target_tokenizer.json` the target's)",
+        )
+
+    def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        pairs, skipped = run.reader.select(data, split, skips_bad, None)
+        about, watched = "", None
+        if data is None:
+            valid = reopen_data(self, run.reader.opened).valid
+            watched = key_of([valid.target_text(i) for i in range(len(valid))])
+            about = name_split(run.config, split, self.describe_sources(run.config))
+        targets = [self.read_target(run, pairs, i) for i in range(len(pairs))]
+        is_split = not self.has_trees and sum(target.rstrip().endswith(" .") for target in targets) >= MANY_ENDS
+        return TestSet(
+            about=about or join_names(data),
+            sources=tuple(pairs.source_text(i) for i in range(len(pairs))),
+            references=tuple((target,) for target in targets),
+            fits=np.isin(pairs.rows, readable_pairs(run.model, pairs).rows),
+            fingerprint=key_of(targets),
+            watched=watched,
+            skipped=skipped,
+            notes=(SPLIT_ALREADY,) if is_split else (),
+            own=(pairs, run.reader.config),
+        )
+
+    def answer(
+        self, run: Any, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
+    ) -> list[Any]:
+        pairs, _ = test_set.own
+        batches = batches_by_tokens(list(chosen), pairs.source_lengths.tolist(), decoding.max_tokens)
+        return answer_in_batches(batches, self.decoder(run, pairs, decoding.beam), chosen, tell)
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
+        return self.make_judge([test_set.references[i][0] for i in chosen], test_set.own[1])
+
+    def export(self, run: Any, to: Path) -> None:
+        tags, where = list(run.reader.tags), f"'{run.folder}'"
+        tokenizers = run.source_tokenizer, run.target_tokenizer
+        write_ctranslate2(
+            run.model, run.config.model, *tokenizers, to, where=where, tags=tags, is_parser=self.has_trees
+        )
+
+
+def _tell_left_out(config: RunConfig, model: Seq2Seq, data: PreparedPairs, objective: PairObjective) -> list[str]:
+    """Which pairs are not learned from or scored, and why."""
+    batches, notes, n_unreadable = objective.batches, [], {}
+    for name, pairs in (("training", data.train), ("validation", data.valid), ("test", data.test)):
+        n_unreadable[name] = len(pairs) - len(readable_pairs(model, pairs))
+        if n_unreadable[name]:
+            share = f"{n_unreadable[name]:,} of {len(pairs):,} {name} pairs"
+            notes.append(f"Left out, since they are longer than the model reads: {share}.")
+    if n_longer := batches.n_left_out - n_unreadable["training"]:
+        max_length = config.section("data", PairsConfig).max_length
+        limit = f"since a side has more than {max_length:,} tokens (data.max_length)"
+        notes.append(f"Left out, {limit}: {n_longer:,} of {len(data.train):,} training pairs.")
+    if batches.n_too_large:
+        n_room = objective.teaching.max_tokens
+        room = f"since a batch holds {n_room:,} tokens (teaching.max_tokens) and they have more"
+        notes.append(f"Left out, {room}: {batches.n_too_large:,} of {len(data.train):,} training pairs.")
+    return notes
+
+
+class PairReader:
+    """The pairs of a run, others of their form, and the tags that say which kind of target is wanted."""
+
+    def __init__(self, task: Task, opened: OpenRun) -> None:
+        self.task, self.opened, self.folder = task, opened, opened.folder
+        self.config = opened.config.section("data", PairsConfig)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What can be put before a source to say what is wanted: those it was trained with."""
+        return tuple(sorted({part.tag for part in self.config.parts("train") if part.tag is not None}))
+
+    def check_tag(self, tag: str | None) -> str | None:
+        """`tag`, or the one that all data have; an error where the run was not trained with it."""
+        tag = tag if tag is not None else self.config.tag
+        if tag is not None and tag not in self.tags:
+            known = f"It knows {', '.join(self.tags)}." if self.tags else "It was trained with none: leave it out."
+            raise RegardError(f"'{self.folder}' does not know the tag {tag}.{nearest(tag, self.tags)} {known}")
+        return tag
+
+    def choose_tag(self, tag: str | None) -> str | None:
+        """`tag`, or the only one there is; an error where one of several has to be chosen."""
+        tag = self.config.tag if tag is None else tag
+        if tag is not None or not all(part.tag for part in self.config.parts("train")):
+            return tag
+        if len(self.tags) > 1:
+            raise RegardError(
+                f"'{self.folder}' was trained to give several kinds of targets and has to be told which: --to (or tag) "
+                f"is one of {', '.join(self.tags)}."
+            )
+        return self.tags[0]
+
+    def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
+        """Other pairs, or a split of the run's own."""
+        return self.own_pairs(split) if data is None else self.other_pairs(data, split).train
+
+    def own_pairs(self, split: str = "test") -> Pairs:
+        """A split of the pairs that the run was trained on."""
+        pairs: Pairs = getattr(reopen_data(self.task, self.opened), check_split(split))
+        if not len(pairs):
+            raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
+        return pairs
+
+    def other_pairs(
+        self, data: str | Sequence[str], split: str = "test", skips_bad: bool = False, tag: str | None = None
+    ) -> PreparedPairs:
+        """Other pairs, in the form that `data.train` has, all in the split train, and what was left out of them.
+
+        `tag` is that of pairs which name none. Those of the built-in grammar are of `split`, where their name says no
+        other (grammar:en-de@train).
+        """
+        own, has_trees = self.config, self.config.has_trees
+        form = "trees" if has_trees else own.format  # whatever its files are called
+        given = _name_split(data, check_split(split))
+        other = own.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
+        other = other.replace(skips_bad=skips_bad or own.skips_bad)
+        if other.has_trees != has_trees:
+            raise RegardError(
+                f"'{self.folder}' was trained on translations, and {data} holds trees. Give pairs such as it knows."
+            )
+        if tag is not None:
+            other = other.replace(tag=tag)
+        elif not all(part.tag for part in other.parts("train")):
+            other = other.replace(tag=self.choose_tag(None))
+        return encode_pairs(self.opened.tokenizers[0], self.opened.tokenizers[-1], other)
+
+    def select(
+        self, data: str | Sequence[str] | None, split: str, skips_bad: bool, tag: str | None
+    ) -> tuple[Pairs, Mapping[str, int]]:
+        """The pairs that an evaluation asks for, and what was left out of them, by kind."""
+        if tag is not None:
+            self.check_tag(tag)  # before anything is read
+        if data is None:
+            return _with_tag(self.own_pairs(split), tag), {}
+        other = self.other_pairs(data, split, skips_bad, tag)
+        return _with_tag(other.train, tag), other.counts.skipped
+
+
+def readable_or_refuse(model: Seq2Seq, pairs: Pairs) -> Pairs:
+    """The pairs that the model has room for; an error where there are none."""
+    found = readable_pairs(model, pairs)
+    if not len(found):
+        raise RegardError(
+            f"Of {len(pairs):,} pairs given, none is short enough for the model, which reads {model.max_context} "
+            "tokens. Give shorter ones, or train one with a larger model.max_context."
+        )
+    return found
+
+
+def check_together(run: Any, others: Sequence[Any]) -> list[Seq2Seq]:
+    """The models of several runs that decode together; an error where their vocabularies differ."""
+    for other in others:
+        for side, own, theirs in (
+            ("source", run.source_tokenizer, other.source_tokenizer),
+            ("target", run.target_tokenizer, other.target_tokenizer),
+        ):
+            if own.hash != theirs.hash:
+                raise RegardError(
+                    f"'{other.folder}' and '{run.folder}' have different vocabularies of the {side}: only runs that "
+                    "share them can decode together. Train the one with the other's tokenizer.path."
+                )
+    return [run.model, *(other.model for other in others)]
+
+
+def _with_tag(pairs: Pairs, tag: str | None) -> Pairs:
+    """Those that have it; all where None is asked for."""
+    if tag is None:
+        return pairs
+    if not len(chosen := pairs.tagged(tag)):
+        raise RegardError(f"There are no pairs to evaluate on: no pair that is given has the tag {tag}. Give some.")
+    return chosen
+
+
+def _name_split(data: Any, split: str) -> Any:
+    """What `data.train` may be, where every name of the built-in grammar's has a split."""
+    if isinstance(data, str):
+        return complete_name(data, split) if is_grammar(data) else data
+    return tuple(_name_split(part, split) for part in data)

@@ -1,0 +1,137 @@
+"""The jobs that Regard does, by name, and the config of a run, whose sections its job decides.
+
+A new kind of job is a file in this folder, a model in `regard/models`, and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from regard.config import COMMON, RunConfig, folder_of, mapping
+from regard.errors import RegardError, nearest
+from regard.models.table import MODELS, model_entry
+from regard.settings import FieldHelp, Settings, suggest_setting
+from regard.tasks.captions import CAPTIONS, CaptionRun
+from regard.tasks.language_model import LANGUAGE_MODEL, LanguageModelRun
+from regard.tasks.parsing import PARSING, ParsingRun
+from regard.tasks.task import Task
+from regard.tasks.translation import TRANSLATION, TranslationRun
+
+TASKS: dict[str, Task] = {
+    "language-model": LANGUAGE_MODEL,
+    "translation": TRANSLATION,
+    "parsing": PARSING,
+    "captions": CAPTIONS,
+}
+
+AnyRun = LanguageModelRun | TranslationRun | ParsingRun | CaptionRun
+"""What `regard.load` returns; which of them, the run's task decides."""
+
+
+def task_of(config: RunConfig) -> Task:
+    return TASKS[config.task]
+
+
+def choose_task(given: Mapping[str, Any]) -> Task:
+    """The task that a plain config is for: the one it names, or the first of its model's that recognises the data."""
+    model_name = mapping(given, "model").get("name")
+    if not isinstance(model_name, str):
+        raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
+    entry = model_entry(model_name)
+    name = given.get("task")
+    if name is None:
+        return next(TASKS[task] for task in entry.tasks if TASKS[task].recognises(given))
+    if not isinstance(name, str) or name not in TASKS:
+        raise RegardError(f"There is no task {name!r}.{nearest(str(name), TASKS)} There are: {', '.join(TASKS)}.")
+    if name not in entry.tasks:
+        raise RegardError(
+            f"The model {model_name} is not for the task {name}, but for {_join(entry.tasks)}. Take another model, or "
+            "leave out `task`."
+        )
+    return TASKS[name]
+
+
+def build_config(given: Mapping[str, Any]) -> RunConfig:
+    """The complete config that a recipe or a run folder's `config.yaml` describes, checked."""
+    if not isinstance(given, Mapping):
+        raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {given!r}.")
+    for key in given:
+        if key not in _all_keys():
+            raise RegardError(
+                f"Unknown key '{key}'.{suggest_setting(str(key), _all_keys())} Allowed here: {', '.join(_all_keys())}."
+            )
+    seed = given.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
+    task = choose_task(given)
+    model = dict(mapping(given, "model"))
+    entry = model_entry(model_name := model.pop("name"))
+    _refuse_foreign(given, task, model_name)
+    config = RunConfig(
+        task=task.name,
+        seed=seed,
+        model_name=model_name,
+        model=entry.config.from_dict(model, "model"),
+        sections={
+            name: None
+            if name in task.optional and given.get(name) is None
+            else kind.from_dict(mapping(given, name), name)
+            for name, kind in sections_of(task).items()
+        },
+        folders={key: folder_of(given, key) for key in task.folders},
+    )
+    config = task.check(config)
+    return replace(config, unused=task.unused(config))
+
+
+def sections_of(task: Task) -> dict[str, type[Settings]]:
+    """All config sections of a task but `model`, in the order in which they are written."""
+    own = dict(task.sections)
+    return {"data": own.pop("data"), "tokenizer": COMMON["tokenizer"], **own, **COMMON}
+
+
+def example_config(model_name: str) -> RunConfig:
+    """A config of a model with every default, for its first task whose example data it recognises."""
+    task = TASKS[model_entry(model_name).tasks[-1]]
+    data = task.name_sources({}, task.example.replace("--data ", "").split())
+    return build_config({"task": task.name, "model": {"name": model_name}, "data": data})
+
+
+def list_settings(config: RunConfig) -> dict[str, list[FieldHelp]]:
+    """Every setting by section, without those that do nothing for the config's task and model."""
+    kinds = {"model": type(config.model), **sections_of(task_of(config))}
+    return {
+        name: [line for line in kind.help() if f"{name}.{line.name}" not in config.unused]
+        for name, kind in kinds.items()
+        if name not in config.unused
+    }
+
+
+def _all_keys() -> list[str]:
+    keys = ["task", "seed"]
+    for task in TASKS.values():
+        keys += [key for key in (*task.folders, *sections_of(task), "model") if key not in keys]
+    return keys
+
+
+def _refuse_foreign(given: Mapping[str, Any], task: Task, model_name: str) -> None:
+    """Refuse a key that only other tasks have, unless it is null."""
+    allowed = {"task", "seed", "model", *task.folders, *sections_of(task)}
+    for key, value in given.items():
+        if key not in allowed and value is not None:
+            owners = [t.name for t in TASKS.values() if key in (*t.folders, *t.sections)]
+            raise RegardError(
+                f"'{key}' is only for {_join(owners)}, and the model {model_name} is for {task.name}. Leave it out."
+            )
+        if key in sections_of(task):
+            mapping(given, key)  # a section that is none is refused before what it would hold
+
+
+def _join(names: Sequence[str]) -> str:
+    """
+    >>> _join(["translation", "parsing", "captions"])
+    'translation, parsing and captions'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,373 @@
+"""What a run is for, as one object: everything else asks it and never asks which kind of job it is.
+
+A job is a file in this folder with an object that has what `Task` lists, and a line in `regard/tasks/table.py`. Jobs
+whose model learns by gradients share `regard/tasks/gradient.py` for the parts that are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from regard.config import RunConfig
+from regard.errors import RegardError
+from regard.score.judges import Judge
+from regard.score.measured import Measured
+from regard.settings import Settings
+from regard.tasks.test_set import Comparing, Decoding, TestSet
+from regard.text.config import TokenizerConfig
+from regard.text.learning import Progress
+from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.memory import MemoryEstimate
+from regard.training.progress import Reporter
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regard.lens.trace import Trace
+
+IMPORTED = "imported"
+"""Stands for the data fingerprint of a run that was not trained here."""
+
+ProgressBar = Callable[[], AbstractContextManager[Progress | None]]
+"""Opens a block in which reading and encoding are shown; None shows nothing."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What run.json says: enough to tell whether the files beside it belong together."""
+
+    format: int
+    regard: str
+    model: str
+    vocab_size: int
+    tokenizer: str
+    data: str
+    """The fingerprint of the data, or IMPORTED for a run that was not trained here."""
+    n_parameters: int
+    flops_per_token: int
+    started_from: str | None = None
+    """The folder its first weights, or its decoder's, came from, and the sha256 of these; None: from random numbers."""
+    started_weights: str | None = None
+    target_vocab_size: int | None = None
+    """Of a run with two vocabularies: the target's, whose hash is `target_tokenizer`."""
+    target_tokenizer: str | None = None
+    opening: str = ""
+    """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run folder as it was read: all but its weights."""
+
+    folder: Path
+    config: RunConfig
+    facts: RunFacts
+    tokenizers: tuple[Tokenizer, ...]
+    """One, or the source's and the target's."""
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """A trained language model that a run starts from. Its weights are read when they are asked for."""
+
+    path: Path
+    model_name: str
+    model: Settings
+    tokenizer: Tokenizer
+    sha256: str
+    read: Callable[[], dict[str, Tensor]]
+    outline: Callable[[], Any]
+    """The model with shapes and no memory."""
+    note: str = ""
+    """What is read otherwise than the folder says."""
+    form: str = "a run"
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.form}; weights sha256 {self.sha256[:16]}). {self.note}".removesuffix(". ")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a config would do, before it does it: what can be refused has been refused."""
+
+    config: RunConfig
+    n_parameters: int
+    """0: as many n-grams as the text has."""
+    flops_per_token: int
+    memory: MemoryEstimate | None
+    n_tokens: Mapping[str, int]
+    """Of the splits train, valid and test."""
+    vocab_size: int
+    read_first_batch: Callable[[], tuple[str, ...]]
+    """The texts of the first batch, as the model will read them."""
+    notes: tuple[str, ...] = ()
+    start: str | None = None
+    """What the run, or its decoder, begins as."""
+    tokens_per_step: int = 0
+    """About how many tokens an update learns from; 0: it is counted."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What run.json is to say beside what it says of every run."""
+    check_memory: Callable[[], None] = lambda: None
+    """Refuses a training that this machine has no memory for."""
+
+    @property
+    def first_batch(self) -> tuple[str, ...]:
+        return self.read_first_batch()
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Name and value of everything worth knowing, in words."""
+        sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
+        begins = "decoder begins as" if "decoder_from" in self.config.folders else "starts from"
+        lines = [(begins, self.start)] if self.start is not None else []
+        lines += [("note", note) for note in self.notes]
+        lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
+        if self.n_parameters:
+            lines.append(("parameters", f"{self.n_parameters:,}"))
+            lines.append(("FLOPs a token", f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"))
+        else:
+            lines.append(("parameters", "as many n-grams as the text has"))
+        if self.memory is not None:
+            parts = ", ".join(f"{name} {n / 2**20:,.1f} MB" for name, n in self.memory.parts() if n)
+            lines.append(("memory, estimated", f"{self.memory.total / 2**20:,.1f} MB: {parts}"))
+        return lines
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one types to use a run: lines for a shell and for Python, with examples that work."""
+
+    shell: tuple[str, ...]
+    python: tuple[str, ...]
+    files: str = "`tokenizer.json` loads in Hugging Face `tokenizers`"
+    """What the card says about the files that a tool may want to read."""
+
+
+class Evaluation(Protocol):
+    """What `run.evaluate` returns: numbers with names of their own, and a form that all evaluations share."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def measured(self) -> Measured: ...
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What training ends with: the score on the test split, where one was taken, and how to use the run."""
+
+    test: Evaluation | None
+    usage: Usage
+
+
+class Run(Protocol):
+    """A trained model in the hands of a user. Each task adds its own verbs. A run may be used from several threads."""
+
+    folder: Path
+    config: RunConfig
+    facts: RunFacts
+    model: Any
+    tokenizers: tuple[Tokenizer, ...]
+    ending: Ending | None
+    """What training ended with, where that was just now; None where the run was loaded."""
+
+    def predict(self, items: Iterable[str]) -> Iterator[Any]:
+        """One answer an item, in their order, in bounded memory."""
+
+    def evaluate(self, data: Any = None, *, split: str = "test") -> Evaluation:
+        """Scores on other data, or on a split of those that the run was trained on."""
+
+    def trace(self, *texts: str) -> Trace:
+        """What the model computed: attention, gates, states and surprise, by token."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a run is trained: where, from which weights, whether it goes on, and who is told."""
+
+    folder: Path
+    start: InitialWeights | None
+    resume: bool
+    progress: ProgressBar
+    reporter: Reporter
+
+
+class Task(Protocol):
+    """One kind of job. `data` is what its own `prepare` returns; it has a `fingerprint`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def verb(self) -> str:
+        """`regard VERB RUN` uses a run of it."""
+
+    @property
+    def summary(self) -> str:
+        """What its runs do, to follow "a run that": "translates"."""
+
+    @property
+    def sections(self) -> Mapping[str, type[Settings]]:
+        """The config sections that it has beside those of every run; `data` is one of them."""
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Sections that may be null."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Config keys that name a folder to start from."""
+
+    @property
+    def example(self) -> str:
+        """`--data` of an example command."""
+
+    @property
+    def run_type(self) -> type[Any]:
+        """The class of its runs."""
+
+    def recognises(self, given: Mapping[str, Any]) -> bool:
+        """Whether a plain config that names no task is for this one."""
+
+    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """The plain `data` section for what `--data` names; `given` is the section before."""
+
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The plain config of a new run, with settings that were left open and follow from others that were set."""
+
+    def check(self, config: RunConfig) -> RunConfig:
+        """The config, completed by what follows from its other sections; RegardError where two contradict."""
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        """The config with numbers in place of nulls that stand for what suits the model."""
+
+    def unused(self, config: RunConfig) -> Mapping[str, str]:
+        """Settings that do nothing here, as `section` or `section.key`, and why."""
+
+    def describe_sources(self, config: RunConfig) -> str:
+        """Where the training data come from, in a few words."""
+
+    def prepare(self, config: RunConfig, progress: Progress | None = None) -> Any:
+        """Read, split and encode the data; a second call finds them in the cache."""
+
+    def reopen(self, config: RunConfig, fingerprint: str) -> Any | None:
+        """Data that were prepared before, from the cache; None where they are not there any more."""
+
+    def tokenizers(self, data: Any) -> tuple[Tokenizer, ...]: ...
+
+    def rehearse(self, config: RunConfig, data: Any, start: InitialWeights | None) -> Rehearsal:
+        """Refuse all that can be refused with no weights allocated and before anything is written."""
+
+    def fit(self, config: RunConfig, data: Any, fitting: Fitting) -> None:
+        """Train, and write what the loop writes into the run folder."""
+
+    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> Any:
+        """The run, with its trained model."""
+
+    def test(self, run: Any, data: Any) -> Evaluation | None:
+        """The score on the test split, or on an even part of it that takes seconds; None where there is none."""
+
+    def card_rows(self, config: RunConfig, facts: RunFacts, data: Any) -> list[tuple[str, str]]:
+        """What the model card says about the data and the vocabulary."""
+
+    def usage(self, folder: Path, data: Any) -> Usage: ...
+
+    def export(self, run: Any, to: Path) -> None:
+        """Write a run for another program; RegardError where there is none that could read it."""
+
+    @property
+    def comparing(self) -> Comparing:
+        """How its runs are compared where nothing else is asked for."""
+
+    def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        """The split of a run's own data, or other data, as items that runs are compared on."""
+
+    def answer(
+        self, run: Any, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
+    ) -> list[Any]:
+        """What a run makes of each chosen item, as one JSON value; `tell` is told how many are done."""
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
+        """What scores answers to the chosen items."""
+
+
+def reopen_data(task: Task, opened: OpenRun, progress: Progress | None = None, option: str = "--data") -> Any:
+    """The data a run was begun with: from the cache, or read again, which must give the same.
+
+    The cache alone can bring back what came from standard input. `option` is how the user can name other data.
+    """
+    folder, config, facts = opened.folder, opened.config, opened.facts
+    if facts.data == IMPORTED:
+        raise RegardError(f"'{folder}' was imported and has no text of its own; name one with {option}.")
+    if (found := task.reopen(config, facts.data)) is not None:
+        return found
+    data = task.prepare(_with_own_tokenizers(opened), progress)
+    if data.fingerprint != facts.data:
+        raise RegardError(
+            f"The data in {task.describe_sources(config)} are not those that '{folder}' was begun with (fingerprint "
+            f"{data.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
+        )
+    return data
+
+
+def _with_own_tokenizers(opened: OpenRun) -> RunConfig:
+    """The config with the vocabularies that lie in the run folder, so that none is learned anew."""
+    config = opened.config.with_section(
+        "tokenizer", opened.config.tokenizer.replace(path=str(opened.folder / "tokenizer.json"))
+    )
+    target = config.section_or_none("target_tokenizer", TokenizerConfig)
+    if target is None:
+        return config
+    # Both sides may name one vocabulary, which is then kept once.
+    name = "tokenizer.json" if opened.facts.target_tokenizer is None else TARGET_TOKENIZER
+    return config.with_section("target_tokenizer", target.replace(path=str(opened.folder / name)))
+
+
+def read_test_result(folder: Path) -> dict[str, Any] | None:
+    """The test scores in a run folder; None where there are none."""
+    path = folder / "test.json"
+    found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return found
+
+
+def explain_old_name(run: object, name: str, renamed: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that a run does not have: what it is called now, where it had another name."""
+    kind = type(run).__name__
+    hint = f"; it is called '{renamed[name]}' now" if name in renamed else ""
+    return AttributeError(f"'{kind}' has no '{name}'{hint}")
+
+
+def tell_part(n_scored: int, n_available: int, unit: str, which: str = "the first of them") -> tuple[str, ...]:
+    """A sentence that says how much of the test split a score is of; none where it is of all.
+
+    >>> tell_part(1000, 2500, "pictures")
+    ('Scored on 1,000 of 2,500 test pictures, the first of them; `regard eval` scores all.',)
+    """
+    part = f"Scored on {n_scored:,} of {n_available:,} test {unit}, {which}; `regard eval` scores all."
+    return (part,) if n_scored < n_available else ()
+
+
+def check_split(split: str) -> str:
+    """The name of a split, or an error that says which there are."""
+    if split not in ("train", "valid", "test"):
+        raise RegardError(f"split must be train, valid or test, not '{split}'.")
+    return split
+
+
+def join_names(names: Any) -> str:
+    """File names, nested in lists or not, as one line.
+
+    >>> join_names(["a.en", ["b.en", "b.de"]])
+    'a.en, b.en, b.de'
+    """
+    return names if isinstance(names, str) else ", ".join(join_names(name) for name in names)
+
+
+def name_split(config: RunConfig, split: str, source: str) -> str:
+    """What a split of a run's own data is called; `source` is where its training data come from."""
+    named = config.data.to_dict().get(split)
+    return f"the {split} split of {source}" if named is None else join_names(named)

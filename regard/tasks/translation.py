@@ -1,0 +1,302 @@
+"""The job of writing one text for another: translation, and whatever else comes in pairs of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.pairs import Pairs
+from regard.data.pairs_config import PairsConfig
+from regard.data.split import describe_skipped
+from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
+from regard.decode.forced import force_targets, read_pair, score_pairs
+from regard.decode.translate import Sentence, Translation, Translator
+from regard.errors import RegardError
+from regard.layers.record import Record
+from regard.lens.trace import Trace
+from regard.models.seq2seq import Seq2Seq
+from regard.score.alignment import Alignment, hard_alignment, word_weights
+from regard.score.judges import Bleu
+from regard.score.measured import Figure, Measured
+from regard.score.scored import Scored
+from regard.score.target_loss import TargetLoss
+from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
+from regard.tasks.pair_objective import GreedyScore, sum_nats
+from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
+from regard.tasks.task import Ending, OpenRun, explain_old_name, read_test_result
+from regard.text.word_pieces import words_of_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationEvaluation(TargetLoss):
+    """How well targets are predicted, and how good the translations are; None where none were made."""
+
+    n_pairs: int
+    n_left_out: int = 0
+    """Pairs that are longer than the model reads; they count nowhere."""
+    bleu: BleuScore | None = None
+    chrf: ChrfScore | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Lines that could not be used and were left out, by kind."""
+
+    def to_dict(self) -> dict[str, Any]:
+        found = self.plain("n_pairs", "n_left_out") | {"skipped": dict(self.skipped)}
+        scores = {"bleu": self.bleu, "chrf": self.chrf}
+        return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
+
+    def measured(self) -> Measured:
+        figures = [*self.figures()]
+        if self.bleu is not None and self.chrf is not None:
+            figures += [Figure("chrF", self.chrf.score), Figure("BLEU", self.bleu.score)]
+        return Measured(
+            figures=tuple(figures),
+            headline=figures[-1].name,
+            is_higher_better=self.bleu is not None,
+            counts={"pairs": self.n_pairs, "target tokens": self.n_tokens},
+            signature="" if self.bleu is None else f"sacreBLEU {self.bleu.signature}",
+            notes=(*self.notes, *tell_left_out(self.n_pairs, self.n_left_out, self.skipped)),
+        )
+
+
+def tell_left_out(n_pairs: int, n_left_out: int, skipped: Mapping[str, int]) -> tuple[str, ...]:
+    """What was not scored, as sentences."""
+    notes = []
+    if n_left_out:
+        share = f"{n_left_out:,} of {n_pairs + n_left_out:,} pairs"
+        notes.append(f"Left out, since they are longer than the model reads: {share}.")
+    if skipped:
+        notes.append(f"{describe_skipped(skipped)}.")
+    return tuple(notes)
+
+
+@dataclass(frozen=True)
+class ForcedTranslation:
+    """A pair as the model read it when it was made to write the target."""
+
+    source: Sentence
+    tokens: tuple[int, ...]
+    nats: NDArray[np.float64]
+    """-log P of every target token, and of the end where the model has room for it."""
+    attention: NDArray[np.float64] | None
+    """Weights (T + 1, S) on the source's tokens, a row for each target token and the end; None: it does not attend."""
+
+
+OLD_NAMES = {"looked": "force", "aligned": "align", "pairs_of": "reader.pairs_of", "wanted_tag": "reader.choose_tag"}
+
+
+class TranslationRun:
+    """A trained translator: translate, score, evaluate, align words."""
+
+    def __init__(self, opened: OpenRun, model: Seq2Seq) -> None:
+        self.folder, self.config, self.facts, self.model = opened.folder, opened.config, opened.facts, model
+        self.tokenizers = opened.tokenizers
+        self.ending: Ending | None = None
+        self.source_tokenizer, self.target_tokenizer = opened.tokenizers[0], opened.tokenizers[-1]
+        self.reader = PairReader(TRANSLATION, opened)
+
+    def __repr__(self) -> str:
+        return f"<TranslationRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
+
+    if not TYPE_CHECKING:  # or every attribute would have a type: any
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_old_name(self, name, OLD_NAMES)
+
+    def test_result(self) -> dict[str, Any] | None:
+        """The test scores that were written when training ended."""
+        return read_test_result(self.folder)
+
+    def translator(
+        self,
+        beam: BeamConfig | None = None,
+        *,
+        others: Sequence[TranslationRun] = (),
+        tag: str | None = None,
+        sampling: SamplingConfig | None = None,
+    ) -> Translator:
+        """What translates lines; with `others`, runs of the same vocabularies, by the mean of all probabilities.
+
+        With `sampling` targets are drawn, the beam's n_best of them, and not searched for.
+        """
+        tag, config = self.reader.check_tag(tag), beam or BeamConfig(max_ratio=MAX_RATIO)
+        models, tokenizers = check_together(self, others), (self.source_tokenizer, self.target_tokenizer)
+        return Translator(models, *tokenizers, config, tag=tag, sampling=sampling)
+
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        tag: str | None = None,
+        *,
+        sampling: SamplingConfig | Mapping[str, Any] | None = None,
+        **beam: Any,
+    ) -> Any:
+        """The translation of a text, or a list of them for a list of texts.
+
+        `beam`: beam, length_penalty, alpha, max_length, max_ratio, ... as in BeamConfig. With n_best > 1 each text has
+        a list of Translations instead of one string. `sampling`, such as {"temperature": 0.8, "seed": 1} (see
+        SamplingConfig), draws them; what a text draws depends on the seed and its place in the list.
+        """
+        config = BeamConfig.from_dict({"max_ratio": MAX_RATIO} | beam)
+        if sampling is not None and not isinstance(sampling, SamplingConfig):
+            sampling = SamplingConfig.from_dict(sampling)
+        translator = self.translator(config, tag=self.reader.choose_tag(tag), sampling=sampling)
+        given = [texts] if isinstance(texts, str) else list(texts)
+        found = translator.all([translator.read(text) for text in given], MAX_TOKENS)
+        results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)
+        return results[0] if isinstance(texts, str) else results
+
+    def predict(self, items: Iterable[str], tag: str | None = None, **beam: Any) -> Iterator[list[Translation]]:
+        """The best translations of each line, as many as n_best says, in bounded memory."""
+        config = BeamConfig.from_dict({"max_ratio": MAX_RATIO} | beam)
+        return self.translator(config, tag=self.reader.choose_tag(tag)).lines(items)
+
+    def score(self, source: str | Sequence[str], target: str | Sequence[str], tag: str | None = None) -> Any:
+        """How probable the model finds a target for a source (forced decoding), or a list for a list of each.
+
+        What every token of the target costs, its end included; None where neither has any text.
+        """
+        one = isinstance(source, str)
+        sources, targets = ([text] if isinstance(text, str) else list(text) for text in (source, target))
+        if one != isinstance(target, str) or len(sources) != len(targets):
+            raise RegardError(
+                f"Sources and targets come in twos, and {len(sources)} and {len(targets)} were given. Give one text of "
+                "each, or lists of equal length."
+            )
+        found = list(self.scores(zip(sources, targets, strict=True), tag))
+        return found[0] if one else found
+
+    def scores(
+        self, pairs: Iterable[tuple[str, str]], tag: str | None = None, *, skips_bad: bool = False
+    ) -> Iterator[Scored | None]:
+        """What every token of each target costs, pair by pair, in bounded memory.
+
+        None stands for a pair without text and, where `skips_bad`, for one that cannot be scored; it is else an error
+        with its number.
+        """
+        return score_pairs(self.translator(tag=self.reader.choose_tag(tag)), pairs, skips_bad=skips_bad)
+
+    def evaluate(
+        self,
+        data: str | Sequence[str] | None = None,
+        *,
+        split: str = "test",
+        beam: BeamConfig | int | None = None,
+        is_translated: bool = True,
+        skips_bad: bool = False,
+        tag: str | None = None,
+    ) -> TranslationEvaluation:
+        """Loss, BLEU and chrF on other pairs, or on a split of those the run was trained on.
+
+        A line of other pairs that cannot be used is an error, or, where `skips_bad`, left out and counted. With `tag`
+        only pairs that have it are looked at, and other pairs have it where they name none.
+        """
+        pairs, skipped = self.reader.select(data, split, skips_bad, tag)
+        config = BeamConfig(beam=beam, max_ratio=MAX_RATIO) if isinstance(beam, int) else beam
+        return replace(self.evaluate_pairs(pairs, config, is_translated), skipped=skipped)
+
+    def evaluate_pairs(
+        self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True
+    ) -> TranslationEvaluation:
+        """Loss, BLEU and chrF on pairs that are read already."""
+        n_given, pairs = len(pairs), readable_or_refuse(self.model, pairs)
+        nats, n_tokens = sum_nats(self.model, pairs, MAX_TOKENS)
+        loss = TranslationEvaluation(
+            nats=nats, n_tokens=n_tokens, n_bytes=pairs.n_bytes, n_pairs=len(pairs), n_left_out=n_given - len(pairs)
+        )
+        if not is_translated:
+            return loss
+        texts = self.translations(pairs, beam)
+        references = [pairs.target_text(i) for i in range(len(pairs))]
+        return replace(loss, bleu=bleu(texts, references), chrf=chrf(texts, references))
+
+    def translations(self, pairs: Pairs, beam: BeamConfig | None = None) -> list[str]:
+        """The best target of every source, in their order."""
+        translator = self.translator(beam)
+        sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in range(len(pairs))]
+        return [best[0].text for best in translator.all(sentences, MAX_TOKENS)]
+
+    def force(self, source: str, target: str, tag: str | None = None) -> ForcedTranslation:
+        """Make the model write `target` for `source`: what each token costs, and where it attended."""
+        pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
+        record = Record()
+        (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
+        layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
+        attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
+        return ForcedTranslation(pair.source, tuple(pair.ids.tolist()), nats, attention)
+
+    def trace(self, source: str, target: str, tag: str | None = None) -> Trace:
+        """What the model computed when it was made to write `target` for `source`, by token of the target."""
+        pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
+        record = Record()
+        (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
+        tokens = (*(self.target_tokenizer.token_text(i) for i in pair.ids.tolist()), "")[: len(nats)]
+        taps = {name: record[name][0].float().cpu().numpy() for name in record}
+        return Trace(tokens, nats, taps)
+
+    def align(self, source: str, target: str, tag: str | None = None) -> Alignment:
+        """Which word of `source` each of `target` comes from, by where the model attended; words are between spaces."""
+        source, target = source.strip(), target.strip()
+        words = [
+            words_of_tokens(tokenizer, text)
+            for tokenizer, text in ((self.target_tokenizer, target), (self.source_tokenizer, source))
+        ]
+        if not all(words):
+            return Alignment(frozenset())
+        forced = self.force(source, target, tag)
+        if forced.attention is None:
+            raise RegardError(
+                f"'{self.folder}' has no attention to align words by: it was trained with attention none. Train one "
+                "with model.attention mlp, say."
+            )
+        n_tags = len(forced.source) - len(words[1])
+        weights = forced.attention[: len(forced.tokens), n_tags:]  # the end is no word, nor is a tag
+        return hard_alignment(word_weights(weights, *words))
+
+
+def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
+    """BLEU of the most probable words, one after the other."""
+    numbers, config = range(len(pairs)), BeamConfig(beam=1, max_ratio=2.0)
+    translator = Translator([model], pairs.source.tokenizer, pairs.target.tokenizer, config)
+    found = translator.all([translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers], max_tokens)
+    return bleu([best[0].text for best in found], [pairs.target_text(i) for i in numbers]).score
+
+
+def _greedy_scores(config: PairsConfig) -> Mapping[str, GreedyScore]:
+    return {"bleu": greedy_bleu}
+
+
+def _read_target(run: TranslationRun, pairs: Pairs, i: int) -> str:
+    return pairs.target_text(i)
+
+
+def _decoder(run: TranslationRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
+    translator = run.translator(BeamConfig(beam=beam, max_ratio=MAX_RATIO))
+
+    def decode(numbers: Sequence[int]) -> list[str]:
+        sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers]
+        return [best[0].text for best in translator.all(sentences)]
+
+    return decode
+
+
+def _make_judge(references: Sequence[str], config: PairsConfig) -> Bleu:
+    return Bleu([(reference,) for reference in references])
+
+
+TRANSLATION = PairTask(
+    name="translation",
+    verb="translate",
+    summary="translates",
+    example="--data train.en --data train.de",
+    has_trees=False,
+    run_type=TranslationRun,
+    evaluate_pairs=TranslationRun.evaluate_pairs,
+    greedy_scores=_greedy_scores,
+    read_target=_read_target,
+    decoder=_decoder,
+    make_judge=_make_judge,
+)

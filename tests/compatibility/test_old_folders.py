@@ -1,0 +1,117 @@
+"""Run folders and comparisons of earlier versions open, score, write and resume as they did when they were made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from compatibility.old_folders import COMPARISON, HALVES, RUNS, copy_folders, machine, recipe, use, write_data
+from safetensors.torch import load_file
+
+import regard
+
+VERSION = Path(__file__).parent / "0.1.0"
+EXPECTED = json.loads((VERSION / "expected.json").read_text(encoding="utf-8"))
+IS_SAME_MACHINE = machine() == EXPECTED["machine"]
+"""Other processors and other releases of torch round otherwise, and are held to some digits instead of to the bit."""
+WALL_CLOCK = ("seconds", "tokens_per_second")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("old")
+    copy_folders(VERSION, folder)
+    write_data(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _work_there(place: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("REGARD_CACHE", str(place / "cache"))
+        yield
+
+
+def check_close(found: float, expected: float, name: str) -> None:
+    assert found == pytest.approx(expected, rel=1e-12 if IS_SAME_MACHINE else 1e-4, abs=1e-12), name
+
+
+def check_weights(found: Path, expected: Path) -> None:
+    ours, theirs = load_file(found / "model.safetensors"), load_file(expected / "model.safetensors")
+    assert ours.keys() == theirs.keys()
+    for name, weights in theirs.items():
+        if IS_SAME_MACHINE:
+            assert torch.equal(ours[name], weights), name
+        else:
+            torch.testing.assert_close(ours[name], weights, rtol=1e-3, atol=1e-4)
+
+
+def check_metrics(found: Path, expected: Path) -> None:
+    ours, theirs = (
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for folder in (found, expected)
+    )
+    assert len(ours) == len(theirs)
+    for our, their in zip(ours, theirs, strict=True):
+        for key in their.keys() - set(WALL_CLOCK):
+            if isinstance(their[key], float):
+                check_close(our[key], their[key], key)
+            else:
+                assert our[key] == their[key], key
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_old_run_scores_and_writes_what_it_did(name: str) -> None:
+    found, expected = use(regard.load(f"runs/{name}", device="cpu")), EXPECTED["runs"][name]
+    for key, score in expected["scores"].items():
+        check_close(found["scores"][key], score, key)
+    assert found["texts"] == expected["texts"]
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_an_old_run_that_was_stopped_resumes_to_the_bits_of_one_that_was_not(name: str, place: Path) -> None:
+    regard.train(out=f"runs/{name}.half", resume=True)
+    check_weights(place / "runs" / f"{name}.half", place / "runs" / name)
+    check_metrics(place / "runs" / f"{name}.half", place / "runs" / name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_old_recipe_trains_to_the_bits_of_the_old_run(name: str, place: Path, tmp_path: Path) -> None:
+    regard.train(recipe(name), out=tmp_path / "run", is_tested=False)
+    check_weights(tmp_path / "run", place / "runs" / name)
+    check_metrics(tmp_path / "run", place / "runs" / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "contenders"),
+    [("comparison", ("lstm", "transformer")), ("systems", ("translator-lstm", "translator-transformer"))],
+)
+def test_an_old_comparison_is_drawn_again(name: str, contenders: tuple[str, ...], place: Path) -> None:
+    report = [sys.executable, "-m", "regard", "report", name]
+    done = subprocess.run(report, cwd=place, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (place / name / "report.html").read_text(encoding="utf-8")
+    assert all(contender in page for contender in contenders)
+    assert (place / name / "overview.png").stat().st_size > 1000
+
+
+def test_an_old_comparison_that_was_stopped_goes_on(place: Path, tmp_path: Path) -> None:
+    """The last training is made, the others are not made again."""
+    shutil.copytree(place / "comparison", tmp_path / "comparison")
+    (tmp_path / "comparison" / "compare.json").unlink()
+    (tmp_path / "comparison" / "results" / "transformer-seed1.json").unlink()
+    given: dict[str, Any] = COMPARISON | {"out": str(tmp_path / "comparison")}
+    found = {contender.name: contender.score.bits_per_byte for contender in regard.compare(given).ranked}
+    assert list(found) == list(EXPECTED["comparison"])
+    for name, score in EXPECTED["comparison"].items():
+        check_close(found[name], score, name)
+    trained = sorted(path.name for path in (tmp_path / "comparison" / "runs").iterdir())
+    assert trained == ["lstm-seed0", "transformer-seed0", "transformer-seed1"]

@@ -1,0 +1,162 @@
+"""A trace block records whatever the model computes in it, by whichever of its methods; and a trace shows itself."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_captions import SIZE, tiny_captioner, tiny_captions
+from tiny_seq2seq import VARIANTS, V, pairs, tiny_seq2seq
+
+from regard.errors import RegardError
+from regard.layers.record import Record
+from regard.lens.trace import Trace, trace
+from regard.mixers.config import LSTMConfig, TransformerConfig
+from regard.models.gradient_next_token import GradientNextToken
+from regard.models.table import build_model
+
+IDS = np.array([3, 1, 4, 1, 5])
+
+
+@pytest.fixture(params=["lstm", "transformer"])
+def model(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(0)
+    config: Any = {
+        "lstm": LSTMConfig(d_model=8, n_layers=1),
+        "transformer": TransformerConfig(d_model=8, n_layers=1, n_heads=2, max_context=8),
+    }[request.param]
+    return build_model(request.param, config, V).double()
+
+
+def recorded(model: torch.nn.Module, *inputs: Any) -> dict[str, torch.Tensor]:
+    """What the model keeps where it is handed a record."""
+    record = Record()
+    model(*inputs, record=record)
+    return {name: record[name] for name in record}
+
+
+def test_what_a_score_computes_is_recorded(model: Any) -> None:
+    scorer = GradientNextToken(model)
+    plain = scorer.nats(IDS)
+    with trace(model) as record:
+        traced = scorer.nats(IDS)
+    np.testing.assert_allclose(traced, plain, rtol=0, atol=1e-12)
+    expected = recorded(model, torch.tensor([[0, *IDS[:-1]]]))
+    assert set(record) == set(expected) - {"logits"}  # a score holds only a few logits at a time
+    for name in record:
+        torch.testing.assert_close(record[name], expected[name], rtol=0, atol=1e-12)
+
+
+def test_after_the_block_nothing_is_recorded_and_the_model_is_as_before(model: Any) -> None:
+    ids = torch.tensor([[0, 3, 1]])
+    with trace(model) as record:
+        model(ids)
+    kept = record["hidden"]
+    model(torch.tensor([[5]]))
+    assert record["hidden"] is kept
+    assert not {"hidden", "forward"} & set(vars(model))
+
+
+def test_a_block_inside_another_records_into_both(model: Any) -> None:
+    with trace(model) as outer, trace(model) as inner:
+        model(torch.tensor([[0, 3, 1]]))
+    assert set(inner) == set(outer) >= {"embedding", "hidden", "logits"}
+
+
+def test_a_record_of_the_callers_own_is_filled_too(model: Any) -> None:
+    own = Record()
+    with trace(model) as record:
+        model(torch.tensor([[0, 3, 1]]), None, own)
+    assert set(own) == set(record)
+
+
+@pytest.mark.parametrize("variant", VARIANTS[:8:3])
+def test_a_translator_is_recorded_with_all_its_inputs(variant: dict[str, object]) -> None:
+    model = tiny_seq2seq(**variant).eval()
+    given = pairs(1, [4, 3], copies=model.copies)
+    inputs = (given.source, given.mask, given.inputs, given.words)
+    plain = model(*inputs)
+    with trace(SimpleNamespace(model=model)) as record:
+        traced = model(*inputs)
+    torch.testing.assert_close(traced, plain, rtol=0, atol=1e-10)
+    expected = recorded(model, *inputs)
+    assert {"encoder.hidden", "hidden", "logits"} <= set(record) == set(expected)
+    with trace(model) as by_parts:  # as scoring and decoding call it
+        model.hidden(given.inputs, model.encode(given.source, given.mask, given.words))
+    assert set(by_parts) == set(expected) - {"logits"}
+
+
+def test_a_captioner_is_recorded() -> None:
+    model = tiny_captioner(tiny_captions(), "convolution to lstm").eval()
+    seen = torch.randint(256, (1, 3, SIZE, SIZE), dtype=torch.uint8)
+    inputs = torch.tensor([[0, 1, 2]])
+    with trace(model) as record:
+        traced = model(seen, inputs)
+    torch.testing.assert_close(traced, model(seen, inputs), rtol=0, atol=1e-5)
+    assert record["layers.0.cross_attention"].shape[:3] == (1, 1, 3)
+
+
+def test_a_block_in_which_the_model_never_ran_says_so(model: Any) -> None:
+    with pytest.raises(RegardError, match="Nothing was recorded: the model did not run inside the block"), trace(model):
+        pass
+
+
+def test_an_error_inside_the_block_is_not_hidden_by_the_empty_record(model: Any) -> None:
+    with pytest.raises(ZeroDivisionError), trace(model):
+        raise ZeroDivisionError
+
+
+FOUND = Trace(
+    ("<eos>", "<b>", "sat"),
+    np.array([0.0, 1.5, 2.5]),
+    {"order": np.array([1, 2, 3]), "layers.0.cell": np.eye(3, 2), "layers.0.attention": np.ones((2, 3, 3)) / 3},
+)
+
+
+def test_a_notebook_shows_a_short_table_in_which_all_is_escaped() -> None:
+    html = FOUND._repr_html_()
+    assert "<b>" not in html
+    assert "&lt;b&gt;" in html
+    assert "layers.0.attention" in html
+    assert "2 × 3 × 3" in html
+    long = Trace(("w",) * 500, np.zeros(500), {})._repr_html_()
+    assert long.count("<tr>") < 30
+    assert "480 more" in long
+
+
+class FakePandas(ModuleType):
+    """As much of pandas as `to_frame` calls."""
+
+    @staticmethod
+    def DataFrame(data: Any, index: Any = None, columns: Any = None) -> Any:  # noqa: N802
+        return SimpleNamespace(data=data, index=index, columns=columns)
+
+    class MultiIndex:
+        @staticmethod
+        def from_product(parts: Any, names: Any) -> Any:
+            return SimpleNamespace(parts=parts, names=names)
+
+
+def test_a_frame_has_a_row_for_every_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", FakePandas("pandas"))
+    frame: Any = FOUND.to_frame()
+    assert frame.data["token"] == ["<eos>", "<b>", "sat"]
+    assert frame.data["nats"].tolist() == [0.0, 1.5, 2.5]
+    assert frame.data["order"].tolist() == [1, 2, 3]
+    assert set(frame.data) == {"token", "nats", "order"}
+    cells: Any = FOUND.to_frame("layers.0.cell")
+    assert (cells.data.shape, cells.index) == ((3, 2), ["<eos>", "<b>", "sat"])
+    heads: Any = FOUND.to_frame("layers.0.attention")
+    assert (heads.data.shape, heads.index.names) == ((6, 3), ["head", "token"])
+    with pytest.raises(RegardError, match=r"There is no tap 'layers\.0\.cel'"):
+        FOUND.to_frame("layers.0.cel")
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(RegardError, match="to_frame needs pandas, which is not installed: pip install pandas"):
+        FOUND.to_frame()
