@@ -11,9 +11,8 @@ import torch
 from PIL import Image
 
 from regard.data.caption_config import CaptionConfig
-from regard.data.caption_pairs import CaptionData, CaptionSet
 from regard.data.pictures import Pictures, Pixels
-from regard.data.prepared_captions import PreparedCaptions
+from regard.data.prepared_captions import CaptionData, CaptionSet, PreparedCaptions
 from regard.models.captioner import Captioner
 from regard.models.table import build_model, model_config
 from regard.tasks.caption_objective import CaptionObjective, Features

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from tiny_training import kill_at
 
-from regard.data.pair_texts import PairCounts
 from regard.data.pairs import Pairs
 from regard.data.prepared_pairs import PreparedPairs
+from regard.data.split import Counts
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model, model_config
 from regard.tasks.pair_objective import PairObjective
@@ -76,7 +76,7 @@ def tiny_prepared(
     train = [pair for i, pair in enumerate(texts) if valid is not None or i % 6]
     held = texts[::6] if valid is None else valid
     parts = (Pairs.of(some, source, target) for some in (train, held, held))
-    return PreparedPairs(source, target, *parts, PairCounts(len(train), len(held), len(held), {}), "tiny")
+    return PreparedPairs(source, target, *parts, Counts("pairs", len(train), len(held), len(held), {}), "tiny")
 
 
 def tiny_pair_model(prepared: PreparedPairs, name: str = "seq2seq", seed: int = 7, **changes: Any) -> Seq2Seq:

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from regard.data.tree_lines import linearised
+from regard.data.tree_lines import linearise
 from regard.data.tree_pairs import FORMS
-from regard.data.trees import Tree, trees_of
+from regard.data.trees import Tree, parse_trees
 from regard.decode.config import BeamConfig
 from regard.decode.parse import Parser
 from regard.models.seq2seq import Seq2Seq
@@ -26,14 +26,14 @@ LINES = [
     "(NP (NP (DT the) (NN cat)) (PP (IN in) (NP (NN town))))",
     "(S (VP (VB go)) (. !))",
 ]
-TREES = list(trees_of(LINES))
+TREES = list(parse_trees(LINES))
 
 
 def tokenizers(tree_words: str, kind: str = "char") -> tuple[Tokenizer, Tokenizer]:
     """Of the words, and of the brackets."""
     trees = [without_tags(tree) for tree in TREES] if tree_words == "bare" else TREES
     source = train_tokenizer(TokenizerConfig(kind=kind, vocab_size=None), [" ".join(tree.words) for tree in trees])
-    targets = [" ".join(linearised(tree, FORMS[tree_words])) for tree in trees]
+    targets = [" ".join(linearise(tree, FORMS[tree_words])) for tree in trees]
     return source, train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), targets)
 
 

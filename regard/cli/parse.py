@@ -24,7 +24,7 @@ from regard.cli.options import (
     Window,
 )
 from regard.cli.terminal import console
-from regard.data.tree_lines import bracketed
+from regard.data.tree_lines import to_brackets
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
@@ -89,7 +89,7 @@ def parse(
 
 def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_another: bool) -> str:
     """One parse as it is printed."""
-    text = "" if parsed.tree is None else bracketed(parsed.tree)
+    text = "" if parsed.tree is None else to_brackets(parsed.tree)
     if as_json:
         return json.dumps({"line": number, "tree": text, "log_prob": parsed.log_prob}, ensure_ascii=False)
     if draw and parsed.tree is not None:

@@ -22,7 +22,7 @@ from regard.compare.contenders import Entry, FinishedRun, choose_watched, descri
 from regard.compare.rank import Answered, choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_views, write_answers, write_views
-from regard.data.pair_texts import told_skipped
+from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.lens.views import Views
@@ -228,7 +228,7 @@ def _write_notes(runs: Sequence[FinishedRun], test_sets: Sequence[TestSet]) -> l
         return []
     first, found = test_sets[0], []
     if first.skipped:
-        found.append(f"Of the test data, {told_skipped(first.skipped)}.")
+        found.append(f"Of the test data, {describe_skipped(first.skipped)}.")
     if len({test_set.watched for test_set in test_sets}) > 1:
         found.append("The runs were watched on different validation data: their curves do not compare with each other.")
     if len({test_set.sources for test_set in test_sets}) > 1:

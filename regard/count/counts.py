@@ -19,10 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from regard.count.arrays import Bools, Ids, Index
+Ids = npt.NDArray[np.integer[Any]]  # token ids of any width: what a stream holds
+Index = npt.NDArray[np.int64]  # positions in a level of the trie, or keys into one
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 EOS = 0  # the token that ends a sentence
 NONE = -1  # the index of an n-gram that is not there
@@ -56,7 +61,7 @@ def count_ngrams(ids: Ids, order: int, vocab_size: int, progress: Progress | Non
     for n in range(2, order + 1):
         if progress is not None:
             progress("counting n-grams", n - 1, order)
-        shorter, prefix = found, preceding(found, starts, n, vocab_size)
+        shorter, prefix = found, find_prefixes(found, starts, n, vocab_size)
         rows = np.flatnonzero(prefix != NONE)
         keys, index, counts = np.unique(prefix[rows] * base + x[rows], return_inverse=True, return_counts=True)
         suffixes = np.empty_like(keys)
@@ -78,7 +83,7 @@ def sentence_starts(ids: Ids) -> Bools:
     return starts
 
 
-def preceding(found: Index, starts: Bools, n: int, bos: int) -> Index:
+def find_prefixes(found: Index, starts: Bools, n: int, bos: int) -> Index:
     """I_{n-1}[i-1], the prefix of the n-gram that ends at i; at the start of a sentence it can only be `<s>`."""
     prefix = np.empty_like(found)
     prefix[:1] = NONE

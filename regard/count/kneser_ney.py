@@ -30,8 +30,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.count.arrays import Floats, Index
-from regard.count.counts import Level
+from regard.count.counts import Floats, Index, Level
 from regard.count.estimate import Estimate, log
 
 FALLBACK = (0.5, 1.0, 1.5)

@@ -9,14 +9,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from regard.count.arpa import write_arpa
 from regard.count.arpa_reader import read_arpa
-from regard.count.arpa_writer import write_arpa
-from regard.count.arrays import Bools, Floats, Ids, Index
 from regard.count.config import NgramConfig
-from regard.count.counts import EOS, NONE, Level, Progress, count_ngrams, preceding, sentence_starts
-from regard.count.estimate import Estimate
+from regard.count.counts import (
+    EOS,
+    NONE,
+    Bools,
+    Floats,
+    Ids,
+    Index,
+    Level,
+    Progress,
+    count_ngrams,
+    find_prefixes,
+    sentence_starts,
+)
+from regard.count.estimate import Estimate, estimate_add_k, estimate_mle
 from regard.count.kneser_ney import estimate_kneser_ney
-from regard.count.relative_frequency import estimate_add_k, estimate_mle
 from regard.count.trie import Trie
 from regard.errors import RegardError
 
@@ -79,16 +89,16 @@ class NgramModel:
         """-log P of every token of a stream given its past in the sentence; the first follows `<s>`."""
         _check_ids(ids, self.vocab_size)
         nats = np.empty(len(ids))
-        for rows, log_prob, _ in self._scored(ids):
+        for rows, log_prob, _ in self._score_chunks(ids):
             np.negative(log_prob, out=nats[rows])
         return nats
 
     def matched_orders(self, ids: Ids) -> Index:
         """The length of the longest stored n-gram that ends at each token: how much context the model could use."""
         _check_ids(ids, self.vocab_size)
-        return np.concatenate([np.zeros(0, np.int64), *(matched for _, _, matched in self._scored(ids))])
+        return np.concatenate([np.zeros(0, np.int64), *(matched for _, _, matched in self._score_chunks(ids))])
 
-    def _scored(self, ids: Ids) -> Iterator[tuple[slice, Floats, Index]]:
+    def _score_chunks(self, ids: Ids) -> Iterator[tuple[slice, Floats, Index]]:
         """(rows, log P, matched order) a chunk at a time; each chunk sees the N - 1 tokens before it."""
         for first in range(0, len(ids), CHUNK):
             before = max(0, first - self.order + 1)
@@ -104,7 +114,7 @@ class NgramModel:
         log_prob = self.estimate.log_probs[0][x]
         matched = np.ones_like(x)
         for n in range(2, self.order + 1):
-            prefix = preceding(found, starts, n, self.vocab_size)
+            prefix = find_prefixes(found, starts, n, self.vocab_size)
             rows = np.flatnonzero(prefix != NONE)
             rows = rows[np.argsort(self.trie.key(prefix[rows], x[rows]))]  # in trie order: fewer cache misses
             prefix = prefix[rows]

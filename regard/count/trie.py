@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.count.arrays import Ids, Index
-from regard.count.counts import NONE
+from regard.count.counts import NONE, Ids, Index
 
 
 class Trie:

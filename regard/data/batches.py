@@ -79,7 +79,7 @@ class Batches:
         )
         self._lengths: Ids | None = None
         if varies_context:
-            self._lengths = varied_lengths(max(len(stream) // n_batch, n_context), n_context, seed)
+            self._lengths = vary_lengths(max(len(stream) // n_batch, n_context), n_context, seed)
             self.per_epoch = len(self._lengths)
         # The places of one epoch's windows are asked for batch after batch: the last two epochs' are kept.
         self._places = lru_cache(maxsize=2)(self._places_of)
@@ -107,7 +107,7 @@ class Batches:
             starts = rows * (len(self.stream) // self.n_batch) + first
         else:
             windows = (step * self.n_batch + rows) % self.n_windows  # fewer windows than rows: some come twice
-            starts = permuted(windows, self.n_windows, seed=key) * self.n_context
+            starts = permute(windows, self.n_windows, seed=key) * self.n_context
         text = np.stack([self._window((turn + int(start)) % len(self.stream), T) for start in starts])  # (B, T + 1)
         mask = np.ones((self.n_batch, T), dtype=np.bool_)
         is_fresh = step == 0 or self.order == "shuffle"
@@ -126,7 +126,7 @@ class Batches:
     def _places_of(self, epoch: int) -> tuple[Ids, Ids]:
         assert self._lengths is not None
         n = len(self._lengths)
-        lengths = self._lengths[permuted(np.arange(n), n, seed=self._key(epoch))]
+        lengths = self._lengths[permute(np.arange(n), n, seed=self._key(epoch))]
         return np.cumsum(lengths) - lengths, lengths
 
     def _window(self, start: int, T: int) -> Ids:
@@ -139,10 +139,10 @@ class Batches:
         return np.concatenate([self.stream[first:L], self.stream[0 : end - L]])
 
 
-def varied_lengths(n_tokens: int, n_context: int, seed: int) -> Ids:
+def vary_lengths(n_tokens: int, n_context: int, seed: int) -> Ids:
     """Lengths around n_context that add up to n_tokens. What is left at the end makes the last window longer.
 
-    >>> varied_lengths(12, 7, seed=0).sum()
+    >>> vary_lengths(12, 7, seed=0).sum()
     np.int64(12)
     """
     shortest = min(SHORTEST, n_context)
@@ -161,14 +161,14 @@ def varied_lengths(n_tokens: int, n_context: int, seed: int) -> Ids:
     return lengths
 
 
-def permuted(indices: Ids, n: int, *, seed: int) -> Ids:
+def permute(indices: Ids, n: int, *, seed: int) -> Ids:
     """Where each of `indices` goes in a seeded permutation of range(n), without making the other n entries.
 
     A Feistel network permutes the smallest power of two that holds n; indices that leave range(n) are sent
     through again until they are back (cycle walking). Unlike a shuffled array it costs nothing to open in the middle
     of an epoch, and does not depend on numpy's version.
 
-    >>> sorted(permuted(np.arange(10), 10, seed=3).tolist()) == list(range(10))
+    >>> sorted(permute(np.arange(10), 10, seed=3).tolist()) == list(range(10))
     True
     """
     n_bits = max(2, int(n - 1).bit_length())

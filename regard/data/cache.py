@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from regard.errors import RegardError
-from regard.files import PARTIAL, remove_folder, write_atomically
+from regard.files import PARTIAL, remove_folder, write_atomically, write_folder_atomically
 
 fcntl: Any
 try:
@@ -23,6 +24,7 @@ except ImportError:  # Windows: leftovers of killed encodes stay until the cache
     fcntl = None
 
 LOCK = "lock"
+T = TypeVar("T")
 SMALL = 2**20  # below this many bytes a file is hashed again rather than remembered
 
 
@@ -69,6 +71,54 @@ def spool_folder(cache: Path) -> Iterator[Path]:
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Callable[[Path], None]) -> T:
+    """What is in a folder of the cache; it is filled first where it is not there, or was damaged.
+
+    `open_folder` gives None where a folder is not there or not whole. A folder appears whole or not at all.
+    """
+    remove_abandoned(folder.parent)
+    found = open_folder(folder)
+    # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
+    if found is None and folder.exists() and (found := open_folder(folder)) is None:
+        remove_folder(folder)
+    if found is None:
+        try:
+            write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            # Another process made the same meanwhile: its folder holds what ours did.
+        found = open_folder(folder)
+    if found is None:
+        raise RegardError(f"{folder} was deleted or damaged just after it was written. Start again.")
+    return found
+
+
+def _fill_held(folder: Path, fill: Callable[[Path], None]) -> None:
+    with Held(folder):
+        fill(folder)
+
+
+def refuse_shared(files: Mapping[str, Iterable[tuple[str, object]]], what: str) -> None:
+    """Refuse files that are in two splits: scores on what was trained on mean nothing.
+
+    `files` has a name and a hash of every file, by split; `what` they hold is for the error.
+    """
+    seen: dict[object, tuple[str, str]] = {}
+    for split, named in files.items():
+        for name, digest in named:
+            other, other_name = seen.setdefault(digest, (split, name))
+            if other != split:
+                raise RegardError(
+                    f"{other_name} ({other}) and {name} ({split}) hold the same {what}. A score on what was trained on "
+                    f"means nothing: give other {what} for {split}, or leave it out and a part is set aside."
+                )
+
+
+def be_silent(what: str, done: int, total: int | None) -> None:
+    """Show no progress."""
 
 
 def flock(file: BinaryIO) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.batches import permuted
-from regard.data.caption_pairs import CaptionData, CaptionSet
+from regard.data.batches import permute
+from regard.data.pair_batches import pad
+from regard.data.pair_dropout import join_rows
 from regard.data.pictures import Pixels
+from regard.data.prepared_captions import CaptionData, CaptionSet
 from regard.errors import RegardError
 from regard.text.tokenizer import Tokenizer
 
@@ -33,16 +35,6 @@ class CaptionBatch:
     inputs: Ids  # (B, T) <eos> y_1 ... y_n, padded with 0
     targets: Ids  # (B, T) y_1 ... y_n <eos>, padded with 0
     mask: NDArray[np.bool_]  # (B, T)
-
-
-@dataclass(frozen=True)
-class PictureBatch:
-    """Pictures to be described, each once, with all that people said of them."""
-
-    pictures: Pixels  # (B, 3, size, size)
-    numbers: Ids  # (B,)
-    names: tuple[str, ...]
-    references: tuple[tuple[str, ...], ...]
 
 
 class CaptionBatches:
@@ -91,11 +83,11 @@ class CaptionBatches:
         """The epoch of batch `index`, and which captions are in it: `numbers` says of which pictures they are."""
         epoch, step = divmod(index, self.per_epoch)
         places = np.arange(step * self.n_batch, min((step + 1) * self.n_batch, len(self)))
-        return epoch, permuted(places, len(self), seed=_draws(self.seed, epoch)[0])
+        return epoch, permute(places, len(self), seed=_draws(self.seed, epoch)[0])
 
     def captions(self, rows: Ids) -> tuple[Ids, Ids, NDArray[np.bool_]]:
         """Inputs, targets and mask (B, T) of some captions."""
-        return padded([self.ids[row] for row in rows], self.eos)
+        return pad_captions([self.ids[row] for row in rows], self.eos)
 
     def _picture(self, epoch: int, row: int) -> Pixels:
         """(size, size, 3): cut out anywhere and mirrored by chance, or the middle."""
@@ -110,30 +102,18 @@ class CaptionBatches:
         return piece[:, ::-1] if is_mirrored else piece
 
 
-def padded(targets: Sequence[Ids], eos: int) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+def pad_captions(targets: Sequence[Ids], eos: int) -> tuple[Ids, Ids, NDArray[np.bool_]]:
     """Inputs, targets and mask (B, T): what is read starts with <eos> and lags one behind what is predicted.
 
-    >>> inputs, targets, mask = padded([np.array([5, 6, 9]), np.array([7, 9])], eos=9)
+    >>> inputs, targets, mask = pad_captions([np.array([5, 6, 9]), np.array([7, 9])], eos=9)
     >>> inputs.tolist(), targets.tolist(), mask.sum(axis=1).tolist()
     ([[9, 5, 6], [9, 7, 0]], [[5, 6, 9], [7, 9, 0]], [3, 2])
     """
-    lengths = np.array([len(row) for row in targets])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    right = np.zeros(mask.shape, dtype=np.int64)
-    right[mask] = np.concatenate(targets)
+    right, mask = pad(join_rows(targets))
     left = np.zeros_like(right)
     left[:, 1:] = right[:, :-1]
     left[:, 0] = eos
     return np.where(mask, left, 0), right, mask
-
-
-def picture_batches(data: CaptionData, split: CaptionSet, n_batch: int) -> Iterator[PictureBatch]:
-    """Every picture of a split once, in order, with all its captions."""
-    for first in range(0, len(split), n_batch):
-        part = slice(first, first + n_batch)
-        numbers = split.numbers[part]
-        pictures = np.ascontiguousarray(data.centre(numbers).transpose(0, 3, 1, 2))
-        yield PictureBatch(pictures, np.array(numbers, dtype=np.int64), split.names[part], split.captions[part])
 
 
 def _draws(*key: int) -> tuple[int, int, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from regard.data.config import check_parts
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
@@ -47,10 +48,7 @@ class CaptionConfig(Settings):
                 f"size {self.size} and n_margin {self.n_margin} make pictures of {self.side} pixels; {MAX_SIZE} is the "
                 "most. Make one of them smaller."
             )
-        if self.part_valid + self.part_test > 0.95:
-            raise RegardError(
-                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
-            )
+        check_parts(self.part_valid, self.part_test)
 
     @property
     def side(self) -> int:

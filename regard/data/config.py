@@ -42,10 +42,7 @@ class DataConfig(Settings):
             given = getattr(self, name)
             if given is not None and (not given or any(not part for part in given)):
                 raise RegardError(f"{name} names no source. Give {SOURCE_DOC}.")
-        if self.part_valid + self.part_test > 0.95:
-            raise RegardError(
-                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
-            )
+        check_parts(self.part_valid, self.part_test)
 
     @property
     def part_valid(self) -> float:
@@ -55,3 +52,9 @@ class DataConfig(Settings):
     @property
     def part_test(self) -> float:
         return self.p_test if self.test is None else 0.0
+
+
+def check_parts(p_valid: float, p_test: float) -> None:
+    """Refuse to set so much aside that nothing is left to train on."""
+    if p_valid + p_test > 0.95:
+        raise RegardError(f"p_valid {p_valid:g} and p_test {p_test:g} leave under 5% for training. Make them smaller.")

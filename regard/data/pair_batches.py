@@ -15,17 +15,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regard.data.batches import permuted
-from regard.data.pair_batch import BatchMaker, Ids, PairBatch
+from regard.data.batches import permute
+from regard.data.pair_copying import NOT_COPIED, CopiedWords
+from regard.data.pair_dropout import Flat, PairDropout, join_rows
 from regard.data.pairs import ANY_LENGTH, MaxLengths, Pairs
 from regard.errors import RegardError, nearest
 
 ORDERS = ("buckets", "length")
+
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Row b, column t: predict targets[b, t] from the source and inputs[b, : t + 1]; masks are True where real."""
+
+    source: Ids  # (B, S), padded with 0
+    source_mask: Mask  # (B, S)
+    inputs: Ids  # (B, T), <eos> y_1 .. y_n, padded with 0
+    targets: Ids  # (B, T), y_1 .. y_n <eos>, padded with 0; V + k: the k-th unknown word of its source
+    mask: Mask  # (B, T)
+    words: Ids | None  # (B, S), the source's words as ids of the extended target vocabulary, -1: nothing to copy
 
 
 class PairBatches:
@@ -60,11 +78,11 @@ class PairBatches:
         readable = pairs.fitting(max_lengths)
         self.n_left_out = len(pairs) - len(readable)
         _refuse_none(pairs, readable, max_lengths)
-        self.pairs = _no_larger(readable, max_tokens, skips_bad)
+        self.pairs = _drop_larger(readable, max_tokens, skips_bad)
         self.n_too_large = len(readable) - len(self.pairs)
         self.max_tokens, self.seed, self.order = max_tokens, seed, order
-        self._class, n_source, n_target = length_classes(self.pairs)
-        self._cuts = cuts(n_source, n_target, max_tokens)
+        self._class, n_source, n_target = classify_lengths(self.pairs)
+        self._cuts = cut_batches(n_source, n_target, max_tokens)
         self.per_epoch = len(self._cuts) - 1
         self._maker = BatchMaker(
             self.pairs, copies=copies, p_bpe_dropout=p_bpe_dropout, seed=seed, max_lengths=max_lengths
@@ -80,32 +98,32 @@ class PairBatches:
         """Which of `self.pairs` are in batch `index`."""
         epoch, step = divmod(index, self.per_epoch)
         if self.order == "buckets":
-            step = int(permuted(np.array([step]), self.per_epoch, seed=_key(self.seed, epoch, "batches"))[0])
+            step = int(permute(np.array([step]), self.per_epoch, seed=_key(self.seed, epoch, "batches"))[0])
         return self._order(epoch)[self._cuts[step] : self._cuts[step + 1]]
 
     def _order_of(self, epoch: int) -> Ids:
-        shuffled = permuted(np.arange(len(self.pairs)), len(self.pairs), seed=_key(self.seed, epoch, "pairs"))
+        shuffled = permute(np.arange(len(self.pairs)), len(self.pairs), seed=_key(self.seed, epoch, "pairs"))
         return shuffled[np.argsort(self._class[shuffled], kind="stable")]
 
 
-def in_order(pairs: Pairs, max_tokens: int, *, copies: bool = False) -> Iterator[tuple[Ids, PairBatch]]:
+def read_in_order(pairs: Pairs, max_tokens: int, *, copies: bool = False) -> Iterator[tuple[Ids, PairBatch]]:
     """Every pair once, in batches from the shortest targets to the longest, with the numbers of their pairs.
 
     Nothing is left out of what is scored: a pair of more than `max_tokens` is a batch of its own.
     """
     if not len(pairs):
         return
-    turned = _turned(pairs.source_lengths, rounded_up(pairs.target_lengths + 1))
+    turned = _fold_order(pairs.source_lengths, round_up(pairs.target_lengths + 1))
     maker, order = BatchMaker(pairs, copies=copies), np.lexsort((pairs.target_lengths, *turned))
-    bounds = cuts(pairs.source_lengths[order], pairs.target_lengths[order] + 1, max_tokens)
+    bounds = cut_batches(pairs.source_lengths[order], pairs.target_lengths[order] + 1, max_tokens)
     for begin, end in pairwise(bounds):
         yield order[begin:end], maker.batch(order[begin:end])
 
 
-def rounded_up(lengths: Ids) -> Ids:
+def round_up(lengths: Ids) -> Ids:
     """Lengths rounded up to their classes.
 
-    >>> rounded_up(np.array([1, 8, 9, 15, 16, 17, 33]))
+    >>> round_up(np.array([1, 8, 9, 15, 16, 17, 33]))
     array([ 1,  8, 10, 16, 16, 20, 40])
     """
     octave = np.frexp(np.maximum(lengths - 1, 1))[1] - 1  # floor(log2(length - 1))
@@ -114,14 +132,14 @@ def rounded_up(lengths: Ids) -> Ids:
     return rounded
 
 
-def length_classes(pairs: Pairs) -> tuple[Ids, Ids, Ids]:
+def classify_lengths(pairs: Pairs) -> tuple[Ids, Ids, Ids]:
     """The class of each pair, numbered as they are laid out, and how long a source and a target at each place may be.
 
     Pairs stand in line by their class; a place may be taken by any of its class, so it has the length of the longest.
     Targets are counted with their <eos>.
     """
     n_source, n_target = pairs.source_lengths, pairs.target_lengths + 1
-    turned, rank = _turned(rounded_up(n_source), rounded_up(n_target))
+    turned, rank = _fold_order(round_up(n_source), round_up(n_target))
     span = 2 * int(np.abs(turned).max()) + 1
     _, number, sizes = np.unique(rank * span + turned, return_inverse=True, return_counts=True)
     longest = np.zeros((2, len(sizes)), dtype=np.int64)
@@ -130,7 +148,7 @@ def length_classes(pairs: Pairs) -> tuple[Ids, Ids, Ids]:
     return number, np.repeat(longest[0], sizes), np.repeat(longest[1], sizes)
 
 
-def _turned(n_source: Ids, target_class: Ids) -> tuple[Ids, Ids]:
+def _fold_order(n_source: Ids, target_class: Ids) -> tuple[Ids, Ids]:
     """What to sort sources by within a target class, and what to sort target classes by.
 
     Every other target class has its sources from long to short: where one class ends and the next begins, and a batch
@@ -140,10 +158,10 @@ def _turned(n_source: Ids, target_class: Ids) -> tuple[Ids, Ids]:
     return np.where(rank % 2 == 0, n_source, -n_source), rank
 
 
-def cuts(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
+def cut_batches(n_source: Ids, n_target: Ids, max_tokens: int) -> list[int]:
     """Where a line of pairs is cut, so that rows x (longest source + longest target) is at most `max_tokens`.
 
-    >>> cuts(np.array([2, 2, 3, 9]), np.array([2, 2, 2, 9]), max_tokens=15)
+    >>> cut_batches(np.array([2, 2, 3, 9]), np.array([2, 2, 2, 9]), max_tokens=15)
     [0, 3, 4]
     """
     found, S, T = [0], 0, 0
@@ -168,7 +186,7 @@ def _refuse_none(given: Pairs, kept: Pairs, max_lengths: MaxLengths) -> None:
     )
 
 
-def _no_larger(pairs: Pairs, max_tokens: int, skips_bad: bool) -> Pairs:
+def _drop_larger(pairs: Pairs, max_tokens: int, skips_bad: bool) -> Pairs:
     """Those that a batch has room for."""
     n_tokens = pairs.source_lengths + pairs.target_lengths + 1
     fits = n_tokens <= max_tokens
@@ -197,3 +215,62 @@ def _begin(text: str) -> str:
 def _key(seed: int, epoch: int, what: str) -> int:
     """A seed for one use in one epoch."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {epoch} {what}".encode(), digest_size=7).digest(), "little")
+
+
+class BatchMaker:
+    """Batches from the numbers of their pairs."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        copies: bool,
+        p_bpe_dropout: float = 0.0,
+        seed: int = 0,
+        max_lengths: MaxLengths = ANY_LENGTH,
+    ) -> None:
+        self._pairs = pairs
+        self._copied = CopiedWords(pairs.target.tokenizer, pairs.source.tokenizer) if copies else None
+        self._dropout = PairDropout(pairs, p_bpe_dropout, seed, max_lengths) if p_bpe_dropout > 0 else None
+
+    def batch(self, indices: Ids, epoch: int = 0) -> PairBatch:
+        if self._dropout is not None:
+            source, target = self._dropout.cut(indices, epoch)
+        else:
+            rows = self._pairs.rows[indices]
+            source, target = self._pairs.source.ids.take(rows), self._pairs.target.ids.take(rows)
+        predicted, words = target, None
+        if self._copied is not None:
+            copied, predicted = self._name_copied(indices)
+            words = pad(copied, NOT_COPIED)[0]
+        source_ids, source_mask = pad(source)
+        eos, lengths = self._pairs.target.tokenizer.eos, target[1] + 1
+        # <eos> stands before what is read and after what is predicted.
+        starts = np.cumsum(target[1]) - target[1]
+        inputs, mask = pad((np.insert(target[0], starts, eos), lengths))
+        targets, _ = pad((np.insert(predicted[0], starts + target[1], eos), lengths))
+        return PairBatch(source_ids, source_mask, inputs, targets, mask, words)
+
+    def _name_copied(self, indices: Ids) -> tuple[Flat, Flat]:
+        """The words of each source, and the target that names them."""
+        assert self._copied is not None
+        sources, targets = [], []
+        for i in indices.tolist():
+            words, unknown = self._copied.number_source(self._pairs.source_text(i))
+            has_tag = self._pairs.tag(i) is not None
+            sources.append(np.concatenate([[NOT_COPIED], words]) if has_tag else words)
+            targets.append(self._copied.number_target(self._pairs.target_text(i), unknown))
+        return join_rows(sources), join_rows(targets)
+
+
+def pad(rows: Flat, value: int = 0) -> tuple[Ids, Mask]:
+    """Rows of different lengths as one array, and where they are real.
+
+    >>> pad((np.array([5, 6, 7]), np.array([2, 1])))
+    (array([[5, 6], [7, 0]]), array([[ True,  True], [ True, False]]))
+    """
+    values, lengths = rows
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, value, dtype=np.int64)
+    ids[mask] = values
+    return ids, mask

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.text.tokenizer import EOS, Tokenizer
-from regard.text.units import words_of
+from regard.text.units import split_words
 
 Ids = NDArray[np.int64]
 NOT_COPIED = -1
@@ -27,10 +27,10 @@ class CopiedWords:
     >>> from regard.text.config import TokenizerConfig
     >>> from regard.text.learning import train_tokenizer
     >>> copied = CopiedWords(train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["the cat", "the dog"]))
-    >>> words, unknown = copied.of_source("the wug saw the cat")
+    >>> words, unknown = copied.number_source("the wug saw the cat")
     >>> words, unknown
     (array([2, 5, 6, 2, 3]), ['wug', 'saw'])
-    >>> copied.of_target("wug the blick", unknown)
+    >>> copied.number_target("wug the blick", unknown)
     array([5, 2, 1])
     """
 
@@ -44,23 +44,23 @@ class CopiedWords:
         assert target.unk is not None, "word tokenizers have an unknown word"
         self._vocab_size, self._unk = target.vocab_size, target.unk
         self._ids = target.hf.get_vocab() | {EOS: target.unk}  # spelled in a text it is a word, and no end
-        self._fold = _folding(target)
+        self._fold = _choose_fold(target)
 
-    def of_source(self, text: str) -> tuple[Ids, list[str]]:
+    def number_source(self, text: str) -> tuple[Ids, list[str]]:
         """The source's words as ids of the extended vocabulary, and the words behind V, V + 1, ..."""
         unknown: dict[str, int] = {}
         ids = []
-        for word in words_of(self._fold(text)):
+        for word in split_words(self._fold(text)):
             known = self._ids.get(word)
             ids.append(unknown.setdefault(word, self._vocab_size + len(unknown)) if known is None else known)
         return np.array(ids, dtype=np.int64), list(unknown)
 
-    def of_target(self, text: str, unknown: Sequence[str]) -> Ids:
+    def number_target(self, text: str, unknown: Sequence[str]) -> Ids:
         """The target's ids; a word that the vocabulary lacks is the one of its source, if it is there, else <unk>."""
         ids = {word: self._vocab_size + k for k, word in enumerate(unknown)} | self._ids
-        return np.array([ids.get(word, self._unk) for word in words_of(self._fold(text))], dtype=np.int64)
+        return np.array([ids.get(word, self._unk) for word in split_words(self._fold(text))], dtype=np.int64)
 
 
-def _folding(tokenizer: Tokenizer) -> Callable[[str], str]:
+def _choose_fold(tokenizer: Tokenizer) -> Callable[[str], str]:
     normalizer = tokenizer.hf.normalizer
     return str if normalizer is None else normalizer.normalize_str

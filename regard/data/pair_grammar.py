@@ -30,10 +30,10 @@ def is_grammar(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
-def of_split(name: str, split: str) -> str:
+def complete_name(name: str, split: str) -> str:
     """The name with its number of pairs and its split written out.
 
-    >>> of_split("grammar:en-de", "valid"), of_split("grammar:dates:50@test", "train")
+    >>> complete_name("grammar:en-de", "valid"), complete_name("grammar:dates:50@test", "train")
     ('grammar:en-de:1000@valid', 'grammar:dates:50@test')
     """
     what, n, given = _read(name)
@@ -41,13 +41,13 @@ def of_split(name: str, split: str) -> str:
     return f"{PREFIX}{what}:{n or N_PAIRS[split]}@{split}"
 
 
-def held_out(name: str, split: str) -> str:
+def name_held_out(name: str, split: str) -> str:
     """What is validated and tested on where only training pairs were named.
 
-    >>> held_out("grammar:en-de:5000@train", "test")
+    >>> name_held_out("grammar:en-de:5000@train", "test")
     'grammar:en-de:1000@test'
     """
-    return of_split(f"{PREFIX}{_read(name)[0]}", split)
+    return complete_name(f"{PREFIX}{_read(name)[0]}", split)
 
 
 class PairsOfSplit(NamedTuple):
@@ -64,32 +64,21 @@ def preview_grammar(name: str, n_first: int) -> list[PairsOfSplit]:
     >>> [(found.split, found.n_pairs, len(found.first)) for found in preview_grammar("grammar:en-de:50", 2)]
     [('train', 50, 2), ('valid', 1000, 2), ('test', 1000, 2)]
     """
-    whole = [of_split(name, "train")]
+    whole = [complete_name(name, "train")]
     if _read(name)[2] is None:
-        whole += [held_out(name, split) for split in ("valid", "test")]
+        whole += [name_held_out(name, split) for split in ("valid", "test")]
     found = []
     for what, n, split in map(_read, whole):
         assert n is not None
         assert split is not None
-        found.append(PairsOfSplit(split, n, list(islice(_sides(what, n, split), n_first))))
+        found.append(PairsOfSplit(split, n, list(islice(_draw_pairs(what, n, split), n_first))))
     return found
 
 
-def _sides(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
-    """Both sides of pairs, as one reads them: the target of a sentence that is parsed is its tree."""
-    from regard.data.builtin.grammar import Grammar
-
-    if form_of(f"{PREFIX}{what}") != "trees":
-        return _pairs(what, n, split)
-    language, _ = what.split("-")
-    sentences = Grammar().sentences(split, n)
-    return ((" ".join(sentence.words(language)), str(sentence.trees[language])) for sentence in sentences)
-
-
-def form_of(name: str) -> str:
+def find_form(name: str) -> str:
     """How the pairs of a name are written.
 
-    >>> form_of("grammar:en-trees:50"), form_of("grammar:en-de")
+    >>> find_form("grammar:en-trees:50"), find_form("grammar:en-de")
     ('trees', 'tsv')
     """
     return "trees" if _read(name)[0].endswith(f"-{TREES}") else "tsv"
@@ -100,23 +89,15 @@ def write_pairs(name: str, path: Path) -> None:
     what, n, split = _read(name)
     assert n is not None, "how many"
     assert split is not None, "of which split"
-    is_tree = form_of(name) == "trees"
+    is_tree = find_form(name) == "trees"
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(_trees(what, n, split) if is_tree else _lines(what, n, split))
+        for source, target in _draw_pairs(what, n, split):
+            file.write(f"{target}\n" if is_tree else f"{source}\t{target}\n")
 
 
-def _trees(what: str, n: int, split: str) -> Iterator[str]:
-    from regard.data.builtin.grammar import Grammar
-
-    language, _ = what.split("-")
-    return (f"{sentence.trees[language]}\n" for sentence in Grammar().sentences(split, n))
-
-
-def _lines(what: str, n: int, split: str) -> Iterator[str]:
-    return (f"{source}\t{target}\n" for source, target in _pairs(what, n, split))
-
-
-def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
+def _draw_pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
+    """Both sides of pairs, as one reads them: the target of a sentence that is parsed is its tree."""
+    # The lexicon is read when it is needed: configs import this module, and most runs are on files.
     from regard.data.builtin.grammar import Grammar
     from regard.data.builtin.grammar.diagnostics import TASKS
 
@@ -125,11 +106,12 @@ def _pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
         return
     source, target = what.split("-")
     for sentence in Grammar().sentences(split, n):
-        yield " ".join(sentence.words(source)), " ".join(sentence.words(target))
+        words = " ".join(sentence.words(source))
+        yield words, sentence.trees[source] if target == TREES else " ".join(sentence.words(target))
 
 
 def _read(name: str) -> tuple[str, int | None, str | None]:
-    from regard.data.builtin.grammar.forms import LANGUAGES
+    from regard.data.builtin.grammar.meaning import LANGUAGES  # lazy, as in `_draw_pairs`
 
     names = [*(f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b), *DIAGNOSTICS]
     match = _NAME.fullmatch(name)

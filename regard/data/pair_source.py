@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
 from regard.data.pair_grammar import is_grammar, write_pairs
 from regard.data.pairs import TextPair
 from regard.data.pairs_config import PairPart, PairsConfig
-from regard.data.reading import MAX_LINE, BadLine, read_lines, too_long
+from regard.data.reading import MAX_LINE, BadLine, parse_record, pick_text, read_lines, too_long
 from regard.data.source import HUB, TextFile, resolve
 from regard.data.tables import Table, open_table
-from regard.data.tree_pairs import tree_sides
-from regard.errors import RegardError, nearest
+from regard.data.tree_pairs import read_tree_pairs
+from regard.errors import RegardError
 
 TABLES = ("tsv", "csv")
 
@@ -108,7 +106,7 @@ class PairReader:
         if part.form == "files":
             return self._read_aligned(*part.files)
         if part.form == "trees":
-            return tree_sides(part.files[0], self._data.tree_words)
+            return read_tree_pairs(part.files[0], self._data.tree_words)
         return self._read_records(part.files[0]) if part.table is None else _read_table(part.files[0], part.table)
 
     def _read_records(self, file: TextFile) -> Iterator[tuple[str, TextPair | BadLine]]:
@@ -160,17 +158,6 @@ def join_lines(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def parse_record(line: str) -> dict[str, Any] | BadLine:
-    """The fields of a JSON object."""
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return BadLine("not JSON", f"is not JSON: {error}. JSONL has one JSON object a line.")
-    if not isinstance(record, dict):
-        return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with fields.")
-    return record
-
-
 def pick_fields(line: str, source_field: str, target_field: str) -> TextPair | BadLine:
     """The two texts of a JSON record, each on one line."""
     if not line.strip():
@@ -180,16 +167,9 @@ def pick_fields(line: str, source_field: str, target_field: str) -> TextPair | B
         return record
     found = []
     for key, option in ((source_field, "data.source_field"), (target_field, "data.target_field")):
-        if key not in record:
-            known = ", ".join(record) or "none"
-            return BadLine("no field", f"has no field '{key}'.{nearest(key, record)} It has: {known}. Set {option}.")
-        text = record[key]
-        if not isinstance(text, str):
-            return BadLine("no field", f"holds {type(text).__name__}, not text, in its field '{key}'. Set {option}.")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:  # JSON can spell half a surrogate pair
-            return BadLine("broken UTF-8", f"has a lone surrogate {text[error.start]!r} in its field '{key}'.")
+        text = pick_text(record, key, option)
+        if isinstance(text, BadLine):
+            return text
         if len(text) > MAX_LINE:
             return too_long(f"{len(text):,} characters in its field '{key}'")
         found.append(join_lines(text))

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.cache import content_hash, key_of
-from regard.data.pair_rows import Rows, RowsWriter, open_rows
+from regard.data.cache import content_hash, key_of, refuse_shared
 from regard.data.pair_source import PairFiles, PairReader, resolve_pairs
 from regard.data.pairs import TextPair
 from regard.data.pairs_config import PairsConfig
 from regard.data.reading import UTF8
-from regard.data.shared_texts import groups_by_text
-from regard.data.split import NAMES, TEST, TRAIN, VALID, split_documents
+from regard.data.rows import Rows, RowsWriter, open_rows
+from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, groups_by_text, hash_key, split_documents
 from regard.errors import RegardError
 from regard.text.learning import Progress
 
@@ -30,46 +28,6 @@ NOTE = "pairs.json"
 WORD_TAGS = "word_tags"
 BATCH = 2000  # pairs written at a time
 MAX_TAGS = 255
-
-
-@dataclass(frozen=True)
-class PairCounts:
-    """How many pairs each split has, and how many lines were left out, by kind.
-
-    `seen` says how many pairs of a split that was given separately have a source that training has too: a score on
-    these says little about new text.
-    """
-
-    n_train: int
-    n_valid: int
-    n_test: int
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    seen: Mapping[str, int] = field(default_factory=dict)
-
-    def describe(self) -> str:
-        """In a sentence.
-
-        >>> print(PairCounts(90, 5, 5, {"empty side": 2, "one column": 1}).describe())
-        90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)
-        """
-        text = f"{self.n_train:,} pairs for training, {self.n_valid:,} for validation, {self.n_test:,} for test"
-        if self.skipped:
-            text += f"; {told_skipped(self.skipped)}"
-        if self.seen:
-            splits = " and ".join(f"{n:,} of {name}" for name, n in self.seen.items())
-            text += f"; the sources of {splits} are in training too"
-        return text
-
-
-def told_skipped(skipped: Mapping[str, int]) -> str:
-    """How many lines were left out, in words.
-
-    >>> told_skipped({"too long": 1})
-    '1 line left out (too long: 1)'
-    """
-    kinds = ", ".join(f"{kind}: {n:,}" for kind, n in sorted(skipped.items()))
-    n_lines = sum(skipped.values())
-    return f"{n_lines:,} {'line' if n_lines == 1 else 'lines'} left out ({kinds})"
 
 
 @dataclass(frozen=True)
@@ -82,7 +40,7 @@ class PairTexts:
     split: NDArray[np.uint8]
     tag_numbers: NDArray[np.uint8]
     tags: tuple[str, ...]
-    counts: PairCounts
+    counts: Counts
     word_tags: Rows | None = None
     """Of trees with slots for words: the tags of the words."""
 
@@ -110,7 +68,11 @@ class PairTextFiles:
             NAMES[n]: [[content_hash(f.path, cache) for f in part.files] for part in parts]
             for n, parts in self._parts.items()
         }
-        self._refuse_shared(hashes)
+        named = {
+            NAMES[n]: [(part.files[0].name, tuple(both)) for part, both in zip(parts, hashes[NAMES[n]], strict=True)]
+            for n, parts in self._parts.items()
+        }
+        refuse_shared(named, "pairs")
         how = {NAMES[n]: [[*self._form(part), part.tag] for part in parts] for n, parts in self._parts.items()}
         names = ("source_field", "target_field", "is_reversed", "max_pairs", "skips_bad", "split_seed")
         settings = {name: value for name, value in data.to_dict().items() if name in names}
@@ -130,19 +92,6 @@ class PairTextFiles:
         # What was read around broken trees before they cost no others is not found any more.
         return ("trees", self._data.tree_words, *(["only broken ones are lost"] if self._data.skips_bad else []))
 
-    def _refuse_shared(self, hashes: dict[str, list[list[str]]]) -> None:
-        """Scores on pairs that were trained on mean nothing."""
-        seen: dict[tuple[str, ...], tuple[str, str]] = {}
-        for number, parts in self._parts.items():
-            for digests, part in zip(hashes[NAMES[number]], parts, strict=True):
-                here, named = NAMES[number], part.files[0].name
-                other, other_named = seen.setdefault(tuple(digests), (here, named))
-                if other != here:
-                    raise RegardError(
-                        f"{other_named} ({other}) and {named} ({here}) hold the same pairs. A score on pairs that were "
-                        f"trained on means nothing: give others for {here}, or leave it out and a part is set aside."
-                    )
-
     def write(self, folder: Path, tell: Progress) -> None:
         """Read all, and write texts, splits and tags with a note of what there is."""
         reader, n_bytes, seed = PairReader(self._data), 0, self._data.split_seed
@@ -157,9 +106,9 @@ class PairTextFiles:
                     n_bytes += _write_texts(writer, [getattr(pair, name) for _, _, pair in batch])
                 splits.extend(number for number, _, _ in batch)
                 tags.extend(tag for _, tag, _ in batch)
-                keys.extend(_key(pair.source, seed) for _, _, pair in batch)
+                keys.extend(hash_key(pair.source.encode(), seed) for _, _, pair in batch)
                 if self._goes_by_both:
-                    target_keys.extend(_key(pair.target, seed) for _, _, pair in batch)
+                    target_keys.extend(hash_key(pair.target.encode(), seed) for _, _, pair in batch)
                 tell("reading", n_bytes, None)
         split = np.frombuffer(splits, dtype=np.uint8).copy()
         all_keys, n_train = np.frombuffer(keys, dtype=np.uint64), int(np.count_nonzero(split == TRAIN))
@@ -175,10 +124,9 @@ class PairTextFiles:
                 raise self._none_left(parts[0].files[0].name, number, n_train)
         is_seen = np.isin(all_keys, all_keys[split == TRAIN])
         seen = {NAMES[n]: int(np.count_nonzero(is_seen[split == n])) for n in (VALID, TEST)}
-        counts = PairCounts(
-            sizes[TRAIN], sizes[VALID], sizes[TEST], dict(reader.skipped), {name: n for name, n in seen.items() if n}
-        )
-        note = {"counts": asdict(counts), "tags": list(self.tags)}
+        counts = {f"n_{name}": n for name, n in zip(NAMES, sizes, strict=True)}
+        counts |= {"skipped": dict(reader.skipped), "seen": {name: n for name, n in seen.items() if n}}
+        note = {"counts": counts, "tags": list(self.tags)}
         (folder / NOTE).write_text(json.dumps(note, ensure_ascii=False), encoding="utf-8")
 
     def _none_left(self, name: str, number: int, n_train: int) -> RegardError:
@@ -192,7 +140,7 @@ class PairTextFiles:
             "separate files, or set p_valid and p_test to 0."
         )
 
-    def opened(self, folder: Path) -> PairTexts | None:
+    def open(self, folder: Path) -> PairTexts | None:
         """What `write` wrote; None where it is not all there."""
         found = open_texts(folder)
         return None if found is not None and self._data.has_slots and found.word_tags is None else found
@@ -234,7 +182,7 @@ def open_texts(folder: Path) -> PairTexts | None:
         columns = (source, target, split, tags, *([] if word_tags is None else [word_tags]))
         if len({len(column) for column in columns}) > 1:
             return None
-        known = tuple(note["tags"]), PairCounts(**note["counts"])
+        known = tuple(note["tags"]), Counts("pairs", **note["counts"])
         return PairTexts(folder.name, source, target, split, tags, *known, word_tags)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -246,8 +194,3 @@ def _write_texts(writer: RowsWriter, texts: list[str]) -> int:
     data = b"".join(utf8)
     writer.add(np.frombuffer(data, dtype=np.uint8), np.array([len(text) for text in utf8], dtype=np.int64))
     return len(data)
-
-
-def _key(source: str, seed: int) -> int:
-    digest = hashlib.blake2b(source.encode(), digest_size=8, key=seed.to_bytes(8, "little"))
-    return int.from_bytes(digest.digest(), "little")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.pair_encoding import encoded_texts
-from regard.data.pair_rows import Rows
+from regard.data.rows import Rows, encode_lines
+from regard.errors import RegardError, nearest
 from regard.text.tokenizer import Tokenizer
 
 Ids = NDArray[np.int64]
@@ -55,7 +56,7 @@ class Side:
     @classmethod
     def of(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Side:
         """A side held in memory."""
-        flat, lengths = encoded_texts(tokenizer, texts)
+        flat, lengths = encode_lines(tokenizer, texts)
         ids = Rows(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
         return cls(Rows.of([np.frombuffer(text.encode(), dtype=np.uint8) for text in texts], np.uint8), ids, tokenizer)
 
@@ -73,9 +74,8 @@ class Pairs:
     rows: Ids
     tag_numbers: NDArray[Any]  # of every pair on disk: 0 for no tag, else 1 + its number among the tags
     tags: tuple[str, ...] = ()
-    word_tags: Rows | None = (
-        None  # of every pair on disk: the tags of a tree's words, where its target has slots for them
-    )
+    word_tags: Rows | None = None
+    """Of every pair on disk: the tags of a tree's words, where its target has slots for them."""
 
     @classmethod
     def of(cls, texts: Sequence[tuple[str, str]], source: Tokenizer, target: Tokenizer | None = None) -> Pairs:
@@ -150,3 +150,33 @@ class Pairs:
     def only(self, chosen: NDArray[Any]) -> Pairs:
         """Some of these pairs: their numbers, or True for each that is wanted."""
         return replace(self, rows=self.rows[chosen])
+
+
+def add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
+    """The tokenizer with an entry for each tag that it lacks, after all others; texts are encoded as before.
+
+    A tag such as <2de> stands before a source and says what is wanted (Johnson et al. 2017: one model for many
+    languages).
+    """
+    missing = [tag for tag in tags if tokenizer.id_of(tag) is None]
+    if not missing:
+        return tokenizer
+    parsed = json.loads(tokenizer.json)
+    vocab = parsed["model"]["vocab"]
+    vocab |= {tag: tokenizer.vocab_size + i for i, tag in enumerate(missing)}
+    return Tokenizer.from_json(json.dumps(parsed, ensure_ascii=False), "the vocabulary with tags")
+
+
+def find_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> list[int]:
+    """The id of each tag; an error names the first that the vocabulary does not have."""
+    found = []
+    for tag in tags:
+        if (number := tokenizer.id_of(tag)) is None:
+            known = [entry for entry in tokenizer.hf.get_vocab() if entry.startswith("<") and entry.endswith(">")]
+            shown = ", ".join(sorted(known)[:20]) or "none"
+            raise RegardError(
+                f"The tag {tag} is not in the vocabulary.{nearest(tag, known)} Its entries in angle brackets: {shown}. "
+                "Use one of these, or learn a vocabulary on pairs that have this tag."
+            )
+        found.append(number)
+    return found

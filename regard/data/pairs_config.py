@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from regard.data.pair_grammar import form_of, held_out, is_grammar, of_split
+from regard.data.config import check_parts
+from regard.data.pair_grammar import complete_name, find_form, is_grammar, name_held_out
 from regard.data.reading import COMPRESSED, ENCODING_DOC, UTF8, normalize_encoding
 from regard.errors import RegardError
 from regard.settings import Settings, setting
@@ -34,7 +35,7 @@ class PairPart:
 
     def held_out(self, split: str) -> PairPart:
         """The part of another split, where the built-in grammar writes it."""
-        return PairPart(tuple(held_out(name, split) for name in self.names), self.form, self.tag)
+        return PairPart(tuple(name_held_out(name, split) for name in self.names), self.form, self.tag)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +94,7 @@ class PairsConfig(Settings):
             self._check_trees(forms)
         if self.tag is not None and not is_tag(self.tag):
             raise RegardError(f"tag must be written in angle brackets with no space, such as <2de>, not {self.tag!r}.")
-        if self.part_valid + self.part_test > 0.95:
-            raise RegardError(
-                f"p_valid {self.p_valid:g} and p_test {self.p_test:g} leave under 5% for training. Make them smaller."
-            )
+        check_parts(self.part_valid, self.part_test)
 
     def _check_trees(self, forms: set[str]) -> None:
         if len(forms) > 1:
@@ -165,7 +163,7 @@ class PairsConfig(Settings):
             raise RegardError(f"{where} names no pairs. Give {PAIRS_DOC}.")
         forms = [self._form_of(name, alone=len(names) == 1) for name in names]
         if "files" not in forms:
-            whole = [of_split(name, where) if is_grammar(name) else name for name in names]
+            whole = [complete_name(name, where) if is_grammar(name) else name for name in names]
             return [PairPart((name,), form, tag) for name, form in zip(whole, forms, strict=True)]
         if len(names) != 2 or any(is_grammar(name) for name in names):
             raise RegardError(
@@ -176,7 +174,7 @@ class PairsConfig(Settings):
         return [PairPart(names, "files", tag)]
 
     def _form_of_grammar(self, name: str) -> str:
-        form = form_of(name)
+        form = find_form(name)
         if self.format != "auto" and (form == "trees") != (self.format == "trees"):
             raise RegardError(
                 f"format is {self.format}, and {name} names {'trees' if form == 'trees' else 'no trees'}. Leave format "

@@ -20,9 +20,8 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from regard.data.cache import Held, cache_root, key_of, remove_abandoned
+from regard.data.cache import cache_root, find_or_make, key_of
 from regard.errors import RegardError, nearest
-from regard.files import write_folder_atomically
 
 FORM = 2  # of what is kept; another number leaves older files aside
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
@@ -43,7 +42,7 @@ def read_picture(data: bytes) -> Image.Image:
             raise RegardError(f"it has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
         image = ImageOps.exif_transpose(image)
         if image.mode.split(";")[0] in ("I", "F"):
-            image = _of_8_bits(image)
+            image = _reduce_to_8_bits(image)
         if image.has_transparency_data:
             image = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
@@ -56,7 +55,7 @@ def read_picture(data: bytes) -> Image.Image:
         raise RegardError(f"it is damaged: {error}") from None
 
 
-def _of_8_bits(image: Image.Image) -> Image.Image:
+def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
     """A grey picture of more than 8 bits a pixel: Pillow would cut off all above 255, which is nearly all.
 
     16 bits, also where they are kept in 32, become 8. Other numbers have no white of their own, so they are spread from
@@ -71,10 +70,10 @@ def _of_8_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray(spread.clip(0, 255).round().astype(np.uint8))
 
 
-def fitted(image: Image.Image, side: int, fit: str) -> Pixels:
+def fit_square(image: Image.Image, side: int, fit: str) -> Pixels:
     """(side, side, 3): the middle square of a picture (crop), or all of it with its sides made equal (squeeze).
 
-    >>> fitted(Image.new("RGB", (6, 4), (1, 2, 3)), 2, "crop").tolist()
+    >>> fit_square(Image.new("RGB", (6, 4), (1, 2, 3)), 2, "crop").tolist()
     [[[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2, 3]]]
     """
     if fit == "crop":
@@ -107,16 +106,17 @@ def load_pictures(
         hashes = tuple(pool.map(_hash_of, files))
     # The pixels depend on how Pillow resamples, so on its version too.
     folder = (cache or cache_root()) / "pictures" / key_of(FORM, PIL.__version__, side, fit, hashes)
-    if not folder.exists():
-        remove_abandoned(folder.parent)
-        try:
-            write_folder_atomically(folder, lambda aside: _write(aside, files, side, fit, tell))
-        except OSError:
-            if not folder.exists():  # else another process was quicker, with the same content
-                raise
-    pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-    bad = json.loads((folder / "bad.json").read_text())
-    return Pictures(pixels, {int(number): why for number, why in bad.items()}, hashes)
+    pixels, bad = find_or_make(folder, _open, lambda aside: _write(aside, files, side, fit, tell))
+    return Pictures(pixels, bad, hashes)
+
+
+def _open(folder: Path) -> tuple[Pixels, dict[int, str]] | None:
+    try:
+        bad = json.loads((folder / "bad.json").read_text())
+        pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    return pixels, {int(number): why for number, why in bad.items()}
 
 
 def _hash_of(file: Path) -> str:
@@ -129,17 +129,16 @@ def _hash_of(file: Path) -> str:
 def _write(folder: Path, files: Sequence[Path], side: int, fit: str, tell: Callable[[int], None] | None) -> None:
     shape = (len(files), side, side, 3)
     bad: dict[int, str] = {}
-    with Held(folder):
-        kept = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
-        for number, result in enumerate(_read_all(files, side, fit)):
-            if isinstance(result, str):
-                bad[number] = result
-            else:
-                kept[number] = result
-            if tell is not None:
-                tell(number + 1)
-        kept.flush()
-        (folder / "bad.json").write_text(json.dumps(bad))
+    kept = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+    for number, result in enumerate(_read_all(files, side, fit)):
+        if isinstance(result, str):
+            bad[number] = result
+        else:
+            kept[number] = result
+        if tell is not None:
+            tell(number + 1)
+    kept.flush()
+    (folder / "bad.json").write_text(json.dumps(bad))
 
 
 def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | str]:
@@ -147,7 +146,7 @@ def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | s
 
     def read(file: Path) -> Pixels | str:
         try:
-            return fitted(read_picture(file.read_bytes()), side, fit)
+            return fit_square(read_picture(file.read_bytes()), side, fit)
         except RegardError as error:
             return str(error)
 

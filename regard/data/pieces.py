@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from regard.errors import RegardError, nearest
+from regard.data.reading import BadLine, parse_record, pick_text
+from regard.errors import RegardError
 from regard.text.units import last_cut
 
 PIECE = 2**18  # characters a piece has at most, where there is white space to cut at
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     ends: bool
 
 
-def pieces_of_file(blocks: Iterable[str]) -> Iterator[Piece]:
+def cut_file(blocks: Iterable[str]) -> Iterator[Piece]:
     """The whole text as one document, cut where that changes no token."""
     rest = ""
     for block in blocks:
@@ -35,52 +35,33 @@ def pieces_of_file(blocks: Iterable[str]) -> Iterator[Piece]:
         yield Piece(rest, True)
 
 
-def pieces_of_lines(blocks: Iterable[str]) -> Iterator[Piece]:
+def cut_lines(blocks: Iterable[str]) -> Iterator[Piece]:
     """Each line that is not blank is a document, without its line end."""
-    for line in _lines(blocks):
+    for line in split_lines(blocks):
         if line.strip():
-            yield from pieces_of_file([line.removesuffix("\r")])
+            yield from cut_file([line.removesuffix("\r")])
 
 
-def pieces_of_paragraphs(blocks: Iterable[str]) -> Iterator[Piece]:
+def cut_paragraphs(blocks: Iterable[str]) -> Iterator[Piece]:
     """Documents are separated by blank lines."""
-    for is_blank, lines in groupby(_lines(blocks), key=lambda line: not line.strip()):
+    for is_blank, lines in groupby(split_lines(blocks), key=lambda line: not line.strip()):
         if not is_blank:
-            yield from pieces_of_file(line if i == 0 else "\n" + line for i, line in enumerate(lines))
+            yield from cut_file(line if i == 0 else "\n" + line for i, line in enumerate(lines))
 
 
-def pieces_of_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]:
+def cut_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]:
     """Each line is a JSON object and its `field` a document."""
-    for number, line in enumerate(_lines(blocks), start=1):
+    for number, line in enumerate(split_lines(blocks), start=1):
         if line.strip():
-            text = _field_of(line, field, f"{name}, line {number}")
+            record = parse_record(line)
+            text = record if isinstance(record, BadLine) else pick_text(record, field, "data.field")
+            if isinstance(text, BadLine):
+                raise RegardError(f"{name}, line {number} {text.why}")
             if text:
-                yield from pieces_of_file([text])
+                yield from cut_file([text])
 
 
-def _field_of(line: str, field: str, where: str) -> str:
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise RegardError(f"{where} is not JSON: {error}. JSONL has one JSON object a line.") from None
-    if not isinstance(record, dict):
-        raise RegardError(f"{where} is a JSON {type(record).__name__}, not an object with a field '{field}'.")
-    if field not in record:
-        raise RegardError(
-            f"{where} has no field '{field}'.{nearest(field, record)} It has: {', '.join(record) or 'none'}. "
-            "Set data.field."
-        )
-    text = record[field]
-    if not isinstance(text, str):
-        raise RegardError(f"{where}: field '{field}' holds {type(text).__name__}, not text. Set data.field.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:  # JSON can spell half a surrogate pair
-        raise RegardError(f"{where}: field '{field}' has a lone surrogate {text[error.start]!r}.") from None
-    return text
-
-
-def _lines(blocks: Iterable[str]) -> Iterator[str]:
+def split_lines(blocks: Iterable[str]) -> Iterator[str]:
     """Lines without their "\\n"; the end of the text ends a line too."""
     parts: list[str] = []  # of the line that goes on
     for block in blocks:
@@ -105,7 +86,7 @@ def _place_to_cut(text: str) -> int:
     return MAX_WORD if len(text) > MAX_WORD else 0
 
 
-def joined(pieces: Iterable[Piece]) -> Iterator[str]:
+def join_pieces(pieces: Iterable[Piece]) -> Iterator[str]:
     """Whole documents."""
     parts: list[str] = []
     for text, ends in pieces:
@@ -115,7 +96,7 @@ def joined(pieces: Iterable[Piece]) -> Iterator[str]:
             parts = []
 
 
-def limited(pieces: Iterable[Piece], max_bytes: int | None) -> Iterator[Piece]:
+def limit_bytes(pieces: Iterable[Piece], max_bytes: int | None) -> Iterator[Piece]:
     """The first `max_bytes` bytes, cut at a line end if there is one in the last piece."""
     left = max_bytes
     for piece in pieces:

@@ -6,34 +6,28 @@ of the texts and the vocabularies. Each appears whole or not at all, and neither
 
 from __future__ import annotations
 
-import errno
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from regard.data.cache import Held, cache_root, key_of, remove_abandoned, spool_folder
-from regard.data.pair_encoding import encoded_rows
-from regard.data.pair_rows import Kind, Rows, RowsWriter, open_rows
-from regard.data.pair_tags import tag_ids, with_tags
-from regard.data.pair_texts import PairCounts, PairTextFiles, PairTexts, open_texts
-from regard.data.pairs import Pairs, Side
+from regard.data.cache import be_silent, cache_root, find_or_make, key_of, spool_folder
+from regard.data.pair_texts import PairTextFiles, PairTexts, open_texts
+from regard.data.pairs import Pairs, Side, add_tags, find_tags
 from regard.data.pairs_config import PairsConfig
-from regard.data.split import NAMES, TEST, TRAIN, VALID
+from regard.data.rows import Kind, Rows, RowsWriter, encode_rows, open_rows
+from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts
 from regard.errors import RegardError
-from regard.files import remove_folder, write_folder_atomically
 from regard.text.config import TokenizerConfig
-from regard.text.learning import Progress, train_tokenizer
+from regard.text.learning import Progress, part_to_learn_from, take_evenly, train_tokenizer
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 
 SIDES = ("source", "target")
 NOTE = "ids.json"
 MAX_NARROW = 2**16  # ids up to here fit into two bytes
-
-Opened = TypeVar("Opened")
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class PreparedPairs:
     train: Pairs
     valid: Pairs
     test: Pairs
-    counts: PairCounts
+    counts: Counts
     fingerprint: str
 
     @property
@@ -68,15 +62,14 @@ def prepare_pairs(
     With no `target_tokenizer` one vocabulary is learned on both sides. `progress` is told what is being done, how many
     bytes of it are done and of how many. `n_processes` is for encoding, None: as many as there are cores and work for.
     """
-    cache, tell = cache or cache_root(), progress or _silent
+    cache, tell = cache or cache_root(), progress or be_silent
     texts = read_pairs(data, progress=tell, cache=cache)
     if target_tokenizer is None:
         shared = _tokenizer(tokenizer, texts, SIDES, cache, tell)
-        return _encoded(texts, (shared, shared), cache, tell, n_processes)
+        return _encode(texts, (shared, shared), cache, tell, n_processes)
     source = _tokenizer(tokenizer, texts, SIDES[:1], cache, tell)
-    return _encoded(
-        texts, (source, _tokenizer(target_tokenizer, texts, SIDES[1:], cache, tell)), cache, tell, n_processes
-    )
+    target = _tokenizer(target_tokenizer, texts, SIDES[1:], cache, tell)
+    return _encode(texts, (source, target), cache, tell, n_processes)
 
 
 def encode_pairs(
@@ -89,11 +82,11 @@ def encode_pairs(
     n_processes: int | None = None,
 ) -> PreparedPairs:
     """All of `data.train`, as its split train, under tokenizers that are there already; to score other pairs, say."""
-    cache, tell = cache or cache_root(), progress or _silent
+    cache, tell = cache or cache_root(), progress or be_silent
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
     # The built-in grammar would hold out more by itself.
     texts = read_pairs(whole, progress=tell, cache=cache, only=("train",))
-    return _encoded(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes)
+    return _encode(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes)
 
 
 def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
@@ -106,11 +99,11 @@ def read_pairs(
     data: PairsConfig, *, progress: Progress | None = None, cache: Path | None = None, only: Sequence[str] = NAMES
 ) -> PairTexts:
     """The texts of pairs, split; a second call finds them in the cache. `only` these splits are read."""
-    cache, tell = cache or cache_root(), progress or _silent
+    cache, tell = cache or cache_root(), progress or be_silent
     with spool_folder(cache) as spool:
         files = PairTextFiles(data, spool, cache, only)
         folder = cache / "pair-texts" / files.key
-        return _found_or_made(folder, files.opened, lambda aside: files.write(aside, tell))
+        return find_or_make(folder, files.open, lambda aside: files.write(aside, tell))
 
 
 def _tokenizer(
@@ -119,27 +112,26 @@ def _tokenizer(
     """Learned on the training split of one side or of both. Only what stands before a source can have tags."""
     tags = texts.tags if "source" in sides else ()
     if config.path is not None:
-        loaded = Tokenizer.load(_lent(config.path, sides))
-        tag_ids(loaded, tags)
+        loaded = Tokenizer.load(_find_vocabulary(config.path, sides))
+        find_tags(loaded, tags)
         return loaded
     path = cache / "tokenizers" / f"{key_of(texts.key, config.to_dict(), sides)}.json"
     if path.exists():
         return Tokenizer.load(path)
-    rows = [getattr(texts, side) for side in sides]
+    rows: list[Rows] = [getattr(texts, side) for side in sides]
     n_bytes = sum(int(side.lengths[texts.split == TRAIN].sum()) for side in rows)
-    is_capped = config.max_bytes is not None and config.kind in ("bpe", "wordpiece")
-    part = min(1.0, (config.max_bytes or 0) / n_bytes) if is_capped else 1.0
+    part = part_to_learn_from(config, n_bytes)
     learned = train_tokenizer(
         config,
-        _training_texts(texts, rows, part),
+        (side[row].tobytes().decode() for row in take_evenly(texts.rows(TRAIN), part) for side in rows),
         lambda what, done, _: tell(what, done, max(done, round(part * n_bytes))),
     )
-    tagged = with_tags(learned, tags)
+    tagged = add_tags(learned, tags)
     tagged.save(path)
     return tagged
 
 
-def _lent(given: str, sides: tuple[str, ...]) -> str:
+def _find_vocabulary(given: str, sides: tuple[str, ...]) -> str:
     """The path of the vocabulary that a run, or what else is given, has for these sides."""
     target = Path(given) / TARGET_TOKENIZER
     if sides == SIDES[:1] or not target.is_file():
@@ -153,21 +145,11 @@ def _lent(given: str, sides: tuple[str, ...]) -> str:
     return str(target)
 
 
-def _training_texts(texts: PairTexts, sides: list[Rows], part: float) -> Iterator[str]:
-    """The texts a vocabulary may be learned from: those of the training split, or an even part of them."""
-    taken = 0.0
-    for row in texts.rows(TRAIN):
-        taken += part
-        if taken >= 1:
-            taken -= 1
-            yield from (side[row].tobytes().decode() for side in sides)
-
-
-def _encoded(
+def _encode(
     texts: PairTexts, tokenizers: tuple[Tokenizer, Tokenizer], cache: Path, tell: Progress, n_processes: int | None
 ) -> PreparedPairs:
     folder = cache / "pairs" / key_of(texts.key, *(tokenizer.hash for tokenizer in tokenizers))
-    before_source = np.array([-1, *tag_ids(tokenizers[0], texts.tags)])[texts.tag_numbers]
+    before_source = np.array([-1, *find_tags(tokenizers[0], texts.tags)])[texts.tag_numbers]
 
     def fill(aside: Path) -> None:
         done, total = 0, int(texts.source.starts[-1] + texts.target.starts[-1])
@@ -177,18 +159,18 @@ def _encoded(
             tags = before_source if side == "source" else np.full(len(rows), -1)
             with RowsWriter(aside, side, _kind(tokenizer)) as writer:
                 begin = 0
-                for ids, lengths in encoded_rows(tokenizer, rows, n_processes):
+                for ids, lengths in encode_rows(tokenizer, rows, n_processes):
                     end = begin + len(lengths)
-                    writer.add(*_with_tags_before(ids, lengths, tags[begin:end]))
+                    writer.add(*_put_tags_before(ids, lengths, tags[begin:end]))
                     tell("encoding", done + int(rows.starts[end]), total)
                     begin = end
             done += int(rows.starts[-1])
         (aside / NOTE).write_text(json.dumps({"texts": texts.key}), encoding="utf-8")
 
-    return _found_or_made(folder, lambda found: _open_ids(found, cache), fill)
+    return find_or_make(folder, lambda found: _open_ids(found, cache), fill)
 
 
-def _with_tags_before(ids: Any, lengths: Any, tags: Any) -> tuple[Any, Any]:
+def _put_tags_before(ids: Any, lengths: Any, tags: Any) -> tuple[Any, Any]:
     """Rows with a tag's id before each that has one; -1: none."""
     has_one = tags >= 0
     starts = np.cumsum(lengths) - lengths
@@ -221,32 +203,3 @@ def _open_ids(folder: Path, cache: Path) -> PreparedPairs | None:
 def _open_side(folder: Path, side: str, texts: Rows) -> Side:
     tokenizer = Tokenizer.load(folder / f"{side}-tokenizer.json")
     return Side(texts, open_rows(folder, side, _kind(tokenizer)), tokenizer)
-
-
-def _found_or_made(folder: Path, opened: Callable[[Path], Opened | None], fill: Callable[[Path], None]) -> Opened:
-    """What is in a folder of the cache; it is filled first where it is not there, or was damaged."""
-    remove_abandoned(folder.parent)
-    found = opened(folder)
-    # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
-    if found is None and folder.exists() and (found := opened(folder)) is None:
-        remove_folder(folder)
-    if found is None:
-        try:
-            write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            # Another process made the same meanwhile: its folder holds what ours did.
-        found = opened(folder)
-    if found is None:
-        raise RegardError(f"{folder} was deleted or damaged just after it was written. Start again.")
-    return found
-
-
-def _fill_held(folder: Path, fill: Callable[[Path], None]) -> None:
-    with Held(folder):
-        fill(folder)
-
-
-def _silent(what: str, done: int, total: int | None) -> None:
-    """No progress is shown."""

@@ -9,10 +9,9 @@ from typing import Any
 
 from regard.data.config import DataConfig
 from regard.data.pair_grammar import PairsOfSplit, is_grammar, preview_grammar
-from regard.data.pair_source import parse_record
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import read_pairs
-from regard.data.reading import UTF8, BadLine, read_lines
+from regard.data.reading import UTF8, BadLine, parse_record, read_lines
 from regard.data.split import NAMES
 from regard.settings import Settings
 from regard.text.learning import Progress

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import json
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,6 +162,38 @@ def _decode_line(line: bytes) -> str | BadLine:
 
 def too_long(size: str) -> BadLine:
     return BadLine("too long", f"has {size}; at most {MAX_LINE:,} characters are read. Has the file lost line ends?")
+
+
+def parse_record(line: str) -> dict[str, Any] | BadLine:
+    """The fields of a JSON object."""
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        return BadLine("not JSON", f"is not JSON: {error}. JSONL has one JSON object a line.")
+    if not isinstance(record, dict):
+        return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with fields.")
+    return record
+
+
+def pick_text(record: Mapping[str, Any], key: str, option: str) -> str | BadLine:
+    """The text in a field of a record; `option` is the setting that names the field."""
+    if key not in record:
+        known = ", ".join(record) or "none"
+        return BadLine("no field", f"has no field '{key}'.{nearest(key, record)} It has: {known}. Set {option}.")
+    text = record[key]
+    if not isinstance(text, str):
+        return BadLine("no field", f"holds {type(text).__name__}, not text, in its field '{key}'. Set {option}.")
+    return refuse_surrogates(text, f" in its field '{key}'") or text
+
+
+def refuse_surrogates(text: str, where: str = "") -> BadLine | None:
+    """What is wrong with a text that JSON spells with half a surrogate pair; None of others."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        why = f"has a lone surrogate {text[error.start]!r}{where}. Write the whole character."
+        return BadLine("broken UTF-8", why)
+    return None
 
 
 def _refuse_other_than_text(start: bytes, name: str, encoding: str) -> None:

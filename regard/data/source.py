@@ -9,10 +9,11 @@ split it, to learn a tokenizer, to encode.
 from __future__ import annotations
 
 import glob
+import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,17 +21,16 @@ from typing import IO, Any
 from regard.data.builtin import BUILTIN, builtin_file
 from regard.data.cache import cache_root
 from regard.data.config import DataConfig
-from regard.data.hub import write_hub_rows
 from regard.data.pieces import (
     Piece,
-    joined,
-    limited,
-    pieces_of_file,
-    pieces_of_lines,
-    pieces_of_paragraphs,
-    pieces_of_records,
+    cut_file,
+    cut_lines,
+    cut_paragraphs,
+    cut_records,
+    join_pieces,
+    limit_bytes,
 )
-from regard.data.reading import COMPRESSED, UTF8, BadLine, has_windows_line_ends, read_lines, text_blocks
+from regard.data.reading import COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text, read_lines, text_blocks
 from regard.data.tables import SUFFIXES, Table, open_table
 from regard.errors import MissingTextError, RegardError, nearest
 from regard.files import write_atomically
@@ -64,7 +64,7 @@ def documents(data: DataConfig, *, cache: Path | None = None) -> Iterator[str]:
     """The documents of `data.train`, whole, one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         files = resolve(data.train, data, Path(folder), cache or cache_root())
-        yield from joined(limited(read_pieces(files, data.document), data.max_bytes))
+        yield from join_pieces(limit_bytes(read_pieces(files, data.document), data.max_bytes))
 
 
 def read_pieces(files: Iterable[TextFile], document: str) -> Iterator[Piece]:
@@ -72,24 +72,24 @@ def read_pieces(files: Iterable[TextFile], document: str) -> Iterator[Piece]:
     for file in files:
         blocks = text_blocks(file.path, file.name, file.encoding, has_crlf=file.has_crlf)
         if file.table is not None:
-            yield from _pieces_of_table(file, file.table)
+            yield from _cut_table(file, file.table)
         elif file.field is not None:
-            yield from pieces_of_records(blocks, file.field, file.name)
+            yield from cut_records(blocks, file.field, file.name)
         elif document == "line":
-            yield from pieces_of_lines(blocks)
+            yield from cut_lines(blocks)
         elif document == "paragraph":
-            yield from pieces_of_paragraphs(blocks)
+            yield from cut_paragraphs(blocks)
         else:
-            yield from pieces_of_file(blocks)
+            yield from cut_file(blocks)
 
 
-def _pieces_of_table(file: TextFile, table: Table) -> Iterator[Piece]:
+def _cut_table(file: TextFile, table: Table) -> Iterator[Piece]:
     """The wanted cell of each row is a document."""
     for number, row in table.rows(read_lines(file.path, file.name, file.encoding)):
         if isinstance(row, BadLine):
             raise RegardError(f"{file.name}, line {number} {row.why}")
         if row and row[0]:
-            yield from pieces_of_file([row[0]])
+            yield from cut_file([row[0]])
 
 
 def resolve(given: str | Sequence[str], data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:
@@ -123,7 +123,7 @@ def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[
         if not found:
             raise RegardError(f"No file matches '{name}'. In a glob, ** means any number of folders.")
         return [_as_text_file(p, str(p), data) for p in found if p.stat().st_size > 0]
-    raise _missing(name, path)
+    raise _explain_missing(name, path)
 
 
 def _folder(folder: Path, data: DataConfig) -> list[TextFile]:
@@ -174,7 +174,7 @@ def _copy(source: IO[bytes], spool: Path) -> None:
     write_atomically(spool, write)
 
 
-def _missing(name: str, path: Path) -> MissingTextError:
+def _explain_missing(name: str, path: Path) -> MissingTextError:
     parent = path.parent
     if not parent.is_dir():
         return MissingTextError(f"There is no file '{name}': the folder {parent} does not exist.")
@@ -184,4 +184,47 @@ def _missing(name: str, path: Path) -> MissingTextError:
         f"There is no file, folder or built-in text '{name}'.{nearest(path.name, known)} "
         f"Built-in: {', '.join(BUILTIN)}; pairs, for models that translate or parse: grammar:en-de and others, which "
         "`regard data` lists."
+    )
+
+
+def write_hub_rows(name: str, field: str, path: Path) -> Path:
+    """Write the texts of a named set to `path`, as JSON lines; empty rows are left out."""
+    rows = load_rows(name)
+
+    def write(aside: Path) -> None:
+        with open(aside, "w", encoding="utf-8") as file:
+            for row in rows:
+                text = "" if row.get(field, "") is None else pick_text(row, field, "data.field")
+                if isinstance(text, BadLine):
+                    raise RegardError(f"hub:{name} {text.why}")
+                if text:
+                    file.write(json.dumps({field: text}, ensure_ascii=False) + "\n")
+
+    write_atomically(path, write)
+    if path.stat().st_size == 0:
+        raise RegardError(f"hub:{name} has no text in field '{field}'. Set data.field or take another split.")
+    return path
+
+
+def load_rows(name: str) -> Iterable[Mapping[str, Any]]:
+    """The rows of OWNER/NAME, OWNER/NAME/CONFIG or NAME/CONFIG, of the split after @ (train where none is named)."""
+    try:
+        import datasets
+    except ImportError:
+        raise RegardError(f"hub:{name} needs the package datasets. Install it: pip install 'regard[hub]'.") from None
+    base, _, split = name.partition("@")
+    parts = base.split("/")
+    readings: list[tuple[str, str | None]] = [(base, None)] if len(parts) < 3 else []
+    if len(parts) > 1:
+        readings.append(("/".join(parts[:-1]), parts[-1]))
+    reasons = []
+    for dataset, config in readings:
+        try:
+            rows: Iterable[Mapping[str, Any]] = datasets.load_dataset(dataset, config, split=split or "train")
+            return rows
+        except Exception as error:  # every kind: not found, no network, no such config or split
+            reasons.append(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    raise RegardError(
+        f"hub:{name} cannot be loaded ({reasons[0]}). Check the name (hub:OWNER/NAME/CONFIG@SPLIT) and the network, "
+        "or give a file."
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +25,61 @@ MIN_DOCUMENTS = 20
 
 Pieces = Callable[[], Iterable[Piece]]  # opens the source again
 Split = Callable[[Iterable[Piece]], Iterator[tuple[int, Piece]]]
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many examples each split has, and how many lines or files were left out, by kind.
+
+    `unit` is what is counted. `inside` is for examples that hold several of something: its name, and how many by split.
+    `seen` says how many examples of a split that was given separately have a source that training has too: a score on
+    these says little about new text.
+    """
+
+    unit: str
+    n_train: int
+    n_valid: int
+    n_test: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, int] = field(default_factory=dict)
+    inside: tuple[str, tuple[int, int, int]] | None = None
+
+    def describe(self) -> str:
+        """In a sentence without its full stop.
+
+        >>> print(Counts("pairs", 90, 5, 5, {"empty side": 2, "one column": 1}).describe())
+        90 pairs for training, 5 for validation, 5 for test; 3 lines left out (empty side: 2, one column: 1)
+        """
+        sizes = [f"{self.n_train:,} {self.unit}", f"{self.n_valid:,}", f"{self.n_test:,}"]
+        uses = ["for training", "for validation", "for test"]
+        if self.inside is not None:
+            name, numbers = self.inside
+            uses = [f"{use} ({n:,} {name})" for use, n in zip(uses, numbers, strict=True)]
+        text = ", ".join(f"{size} {use}" for size, use in zip(sizes, uses, strict=True))
+        if self.skipped:
+            text += f"; {describe_skipped(self.skipped, 'lines' if self.inside is None else '')}"
+        if self.seen:
+            splits = " and ".join(f"{n:,} of {name}" for name, n in self.seen.items())
+            text += f"; the sources of {splits} are in training too"
+        return text
+
+
+def describe_skipped(skipped: Mapping[str, int], unit: str = "lines") -> str:
+    """How many were left out, by kind.
+
+    >>> describe_skipped({"too long": 1}), describe_skipped({"empty caption": 2, "unreadable picture": 1}, "")
+    ('1 line left out (too long: 1)', '3 left out (empty caption: 2, unreadable picture: 1)')
+    """
+    kinds = ", ".join(f"{kind}: {n:,}" for kind, n in sorted(skipped.items()))
+    n = sum(skipped.values())
+    unit = f" {unit.removesuffix('s') if n == 1 else unit}" if unit else ""
+    return f"{n:,}{unit} left out ({kinds})"
+
+
+def hash_key(text: bytes, seed: int) -> int:
+    """What a text is ranked by when a part is set aside."""
+    return int.from_bytes(_begin_hash(seed, text).digest(), "little")
 
 
 def plan_split(
@@ -31,14 +87,14 @@ def plan_split(
 ) -> tuple[Split, int]:
     """Reads the source once; gives the function that tells which split each piece is in, and the bytes of the text."""
     keys, n_bytes = array("Q"), 0
-    digest = _start(seed)
+    digest = _begin_hash(seed)
     for text, ends in pieces():
         data = text.encode()
         digest.update(data)
         n_bytes += len(data)
         if ends:
             keys.append(int.from_bytes(digest.digest(), "little"))
-            digest = _start(seed)
+            digest = _begin_hash(seed)
         if tell is not None:
             tell(n_bytes)
     if not n_bytes:
@@ -60,15 +116,15 @@ def plan_split(
     return _by_cuts(cuts), n_bytes
 
 
-def _start(seed: int) -> hashlib.blake2b:
-    return hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"))
+def _begin_hash(seed: int, text: bytes = b"") -> hashlib.blake2b:
+    return hashlib.blake2b(text, digest_size=8, key=seed.to_bytes(8, "little"))
 
 
 def _all_train(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
     return ((TRAIN, piece) for piece in pieces)
 
 
-def split_documents(keys: NDArray[np.uint64], p_valid: float, p_test: float) -> NDArray[np.uint8]:
+def split_documents(keys: Keys, p_valid: float, p_test: float) -> NDArray[np.uint8]:
     """The split of each document, from the hash of its content.
 
     Distinct documents are ranked by hash; the first p_test of them are test, the next p_valid validation. A document
@@ -173,3 +229,31 @@ def _by_cuts(cuts: list[int]) -> Split:
             position += len(data)
 
     return go
+
+
+def groups_by_text(sources: Keys, targets: Keys) -> Keys:
+    """The same key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
+
+    Connected components: a text is a node, a pair is an edge from its source to its target. In several parts the target
+    of one pair is often the source of another (a.en to a.de, and a.de to a.fr): what is held out of one must not be
+    trained on in another.
+
+    >>> keys = groups_by_text(np.array([1, 2, 5, 7], dtype=np.uint64), np.array([2, 3, 6, 5], dtype=np.uint64))
+    >>> (keys == keys[0]).tolist(), (keys == keys[2]).tolist()
+    ([True, True, False, False], [False, False, True, True])
+    """
+    texts, ends = np.unique(np.concatenate([sources, targets]), return_inverse=True)
+    a, b = np.split(ends, 2)
+    root = np.arange(len(texts))  # texts ascend: the least of a group's numbers is that of its smallest hash
+    while np.any(root[a] != root[b]):
+        np.minimum.at(root, np.maximum(root[a], root[b]), np.minimum(root[a], root[b]))
+        while np.any(root != root[root]):
+            root = root[root]
+    return _mix(texts[root[a]])
+
+
+def _mix(hashes: Keys) -> Keys:
+    """Other hashes, one to one: by the smallest of theirs, groups of many texts would be the first to be held out."""
+    mixed = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)  # SplitMix64 (Steele et al. 2014)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,13 +1,27 @@
-"""A stream: the token ids of a text on disk, documents one after the other, each ended by <eos>."""
+"""A stream: the token ids of a text, documents one after the other, each ended by <eos>.
+
+On disk it is numpy files that are mapped into memory, and a note that says what they hold.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from regard.data.pieces import Piece
+from regard.data.split import NAMES
+from regard.text.encoding import Ids
+from regard.text.units import count_words
+
+SHARD_TOKENS = 2**24  # 32 or 64 MB a shard
+SAMPLE_CHARS = 20_000
+NOTE = "streams.json"
 
 
 @dataclass(frozen=True)
@@ -76,3 +90,80 @@ class Stream:
         first, *lines = self.text_sample(2000).split("\n")  # the first may have been cut off at its front
         found = next((words for line in lines if len(words := line.split()) >= 4), first.split()[1:])
         return " ".join(found[:3])
+
+
+@dataclass
+class StreamWriter:
+    """Writes one split's shards, and counts what is in its text."""
+
+    folder: Path
+    name: str
+    dtype: type[np.unsignedinteger[Any]]
+    n_bytes: int = 0
+    n_words: int = 0
+    n_documents: int = 0
+    sample: str = ""
+    lengths: list[int] = field(default_factory=list)  # of the shards written
+    _waiting: list[NDArray[Any]] = field(default_factory=list)
+    _n_waiting: int = 0
+
+    def count(self, piece: Piece) -> None:
+        """Take note of the text that goes in."""
+        data = piece.text.encode()
+        self.n_bytes += len(data)
+        # Words and line ends; the end of a document ends its last line, if that has no line end of its own.
+        self.n_words += count_words(data) + data.count(b"\n") + (piece.ends and not data.endswith(b"\n"))
+        self.n_documents += piece.ends
+        if len(self.sample) < SAMPLE_CHARS:
+            self.sample += piece.text[: SAMPLE_CHARS - len(self.sample)] + ("\n" if piece.ends else "")
+
+    def add(self, ids: Ids) -> None:
+        small = ids.astype(self.dtype)
+        while self._n_waiting + len(small) >= SHARD_TOKENS:
+            room = SHARD_TOKENS - self._n_waiting
+            self._waiting.append(small[:room])
+            small = small[room:]
+            self._write()
+        self._waiting.append(small)
+        self._n_waiting += len(small)
+
+    def close(self) -> dict[str, Any]:
+        """Write what is left; returns the note that `open_streams` reads."""
+        if self._n_waiting:
+            self._write()
+        names = ("n_bytes", "n_words", "n_documents", "sample", "lengths")
+        return {name: getattr(self, name) for name in names}
+
+    def _write(self) -> None:
+        shard = np.concatenate(self._waiting)
+        np.save(self.folder / _shard_name(self.name, len(self.lengths)), shard, allow_pickle=False)
+        self.lengths.append(len(shard))
+        self._waiting, self._n_waiting = [], 0
+
+
+def write_note(folder: Path, writers: list[StreamWriter]) -> None:
+    notes = {writer.name: writer.close() for writer in writers}
+    (folder / NOTE).write_text(json.dumps(notes, ensure_ascii=False), encoding="utf-8")
+
+
+def open_streams(folder: Path) -> dict[str, Stream] | None:
+    """The streams of a folder, or None where it is not there or not whole (a file deleted or cut short)."""
+    try:
+        notes = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        return {name: _open_stream(folder, name, notes[name]) for name in NAMES}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _open_stream(folder: Path, name: str, note: dict[str, Any]) -> Stream:
+    shards = []
+    for i, length in enumerate(note["lengths"]):
+        shard = np.load(folder / _shard_name(name, i), mmap_mode="r", allow_pickle=False)
+        if shard.shape != (length,):
+            raise ValueError(f"shard {i} of {name} has {shard.shape} tokens, not {length}")
+        shards.append(shard)
+    return Stream(tuple(shards), note["n_bytes"], note["n_words"], note["n_documents"], note["sample"])
+
+
+def _shard_name(name: str, i: int) -> str:
+    return f"{name}-{i:05d}.npy"

@@ -72,13 +72,13 @@ class TreeLimits(Settings):
         return n_words + 2 * self.max_brackets(n_words) + 1
 
 
-def linearised(tree: Tree, form: LineForm = DEFAULT) -> list[str]:
+def linearise(tree: Tree, form: LineForm = DEFAULT) -> list[str]:
     """The tokens of a tree.
 
     >>> tree = Tree("S", (Tree("NP", (Tree("NN", ("dogs",)),)), Tree("VP", (Tree("VBP", ("bark",)),))))
-    >>> " ".join(linearised(tree))
+    >>> " ".join(linearise(tree))
     '(S (NP XX )NP (VP XX )VP )S'
-    >>> " ".join(linearised(tree, LineForm(words="tag", labels_close=False)))
+    >>> " ".join(linearise(tree, LineForm(words="tag", labels_close=False)))
     '(S (NP NN ) (VP VBP ) )'
     """
     if form.has_tags:
@@ -86,7 +86,7 @@ def linearised(tree: Tree, form: LineForm = DEFAULT) -> list[str]:
     return list(_tokens(tree, form))
 
 
-def tree_of(
+def build_tree(
     tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None, form: LineForm = DEFAULT
 ) -> Tree:
     """The tree that `tokens` say, over `words`.
@@ -94,7 +94,7 @@ def tree_of(
     A word's part of speech is the one given, or else what stands in its slot (XX, where slots say nothing); with
     has_tags false it has none. Both kinds of closing bracket are read: one with a label must close that label.
 
-    >>> tree_of("(S (NP XX )NP XX )S".split(), ["dogs", "bark"], ["NN", "VBP"]).children[1]
+    >>> build_tree("(S (NP XX )NP XX )S".split(), ["dogs", "bark"], ["NN", "VBP"]).children[1]
     Tree(label='VBP', children=('bark',))
     """
     if tags is not None and len(tags) != len(words):
@@ -115,7 +115,7 @@ def tree_of(
         elif not open_:
             raise RegardError(f"Token {number}, '{token}', comes before the first bracket: a sequence is one tree.")
         elif token.startswith(")"):
-            tree = _closed(open_.pop(), token, number)
+            tree = _close(open_.pop(), token, number)
             if open_:
                 open_[-1][1].append(tree)
             else:
@@ -127,29 +127,29 @@ def tree_of(
     return done
 
 
-def bracketed(tree: Tree) -> str:
+def to_brackets(tree: Tree) -> str:
     """A tree on one line, as other tools read it; brackets in words are written -LRB- and -RRB-.
 
-    >>> bracketed(Tree("NP", (Tree("NN", ("f(x)",)),)))
+    >>> to_brackets(Tree("NP", (Tree("NN", ("f(x)",)),)))
     '(NP (NN f-LRB-x-RRB-))'
     """
-    return f"({tree.label} {' '.join(written(c) if isinstance(c, str) else bracketed(c) for c in tree.children)})"
+    return f"({tree.label} {' '.join(escape_word(c) if isinstance(c, str) else to_brackets(c) for c in tree.children)})"
 
 
-def indented(tree: Tree, indent: int = 0) -> str:
+def indent_tree(tree: Tree, indent: int = 0) -> str:
     """A tree over several lines; what fits on one is left on it.
 
-    >>> print(indented(Tree("S", (Tree("NP", (Tree("NN", ("dogs",)),)), Tree("VP", (Tree("VBP", ("b" * 90,)),))))))
+    >>> print(indent_tree(Tree("S", (Tree("NP", (Tree("NN", ("dogs",)),)), Tree("VP", (Tree("VBP", ("b" * 90,)),))))))
     (S
       (NP (NN dogs))
       (VP
         (VBP bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)))
     """
-    line = bracketed(tree)
+    line = to_brackets(tree)
     if tree.is_tag or indent + len(line) <= WIDTH:
         return line
     margin = "\n" + " " * (indent + 2)
-    inside = (written(c) if isinstance(c, str) else indented(c, indent + 2) for c in tree.children)
+    inside = (escape_word(c) if isinstance(c, str) else indent_tree(c, indent + 2) for c in tree.children)
     return f"({tree.label}{margin}{margin.join(inside)})"
 
 
@@ -160,7 +160,7 @@ def write_trees(path: Path, trees: Iterable[Tree], *, is_indented: bool = False)
         with open(aside, "w", encoding="utf-8", newline="\n") as file:
             for number, tree in enumerate(trees):
                 gap = "\n" if is_indented and number else ""
-                file.write(f"{gap}{indented(tree) if is_indented else bracketed(tree)}\n")
+                file.write(f"{gap}{indent_tree(tree) if is_indented else to_brackets(tree)}\n")
 
     write_atomically(path, write)
 
@@ -197,7 +197,7 @@ def _leaves(
     return [Tree(tag, (word,)) for tag, word in zip(tags, words, strict=True)]
 
 
-def _closed(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> Tree:
+def _close(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> Tree:
     label, children = bracket
     if token not in (")", f"){label}"):
         raise RegardError(f"Token {number}, '{token}', closes the bracket '({label}': it should be '){label}'.")
@@ -206,10 +206,10 @@ def _closed(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> T
     return Tree(label, tuple(children))
 
 
-def written(word: str) -> str:
+def escape_word(word: str) -> str:
     """A word as files of trees spell it, where a bracket would be read as one.
 
-    >>> written("(")
+    >>> escape_word("(")
     '-LRB-'
     """
     return word.replace("(", "-LRB-").replace(")", "-RRB-")

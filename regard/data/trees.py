@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from regard.data.pieces import split_lines
 from regard.data.reading import text_blocks
 from regard.errors import MissingTextError, RegardError
 
@@ -107,10 +108,15 @@ def read_trees(
     """
     for path in [given] if isinstance(given, Path | str) else given:
         for file in _files(Path(path)):
-            yield from trees_of(_lines(file), str(file), keeps_traces=keeps_traces, keeps_functions=keeps_functions)
+            yield from parse_trees(
+                split_lines(text_blocks(file, str(file))),
+                str(file),
+                keeps_traces=keeps_traces,
+                keeps_functions=keeps_functions,
+            )
 
 
-def trees_of(
+def parse_trees(
     lines: Iterable[str],
     name: str = "the text",
     *,
@@ -120,35 +126,35 @@ def trees_of(
 ) -> Iterator[Tree]:
     """The trees that stand in lines of text; errors call it `name`, and its first line `first_line`.
 
-    >>> [tree.words for tree in trees_of(["( (S (NP-SBJ (-NONE- *)) (VP (VB go))) )", "(NP (NN", "dog))"])]
+    >>> [tree.words for tree in parse_trees(["( (S (NP-SBJ (-NONE- *)) (VP (VB go))) )", "(NP (NN", "dog))"])]
     [('go',), ('dog',)]
     """
     for tree, line in _Brackets(name).read(lines, first_line):
-        kept = tree if keeps_traces else without_traces(tree)
+        kept = tree if keeps_traces else remove_traces(tree)
         if kept is None:
             raise RegardError(f"{name}, line {line}: this tree has no words, only traces ({TRACE}). Remove it.")
-        yield kept if keeps_functions else without_functions(kept)
+        yield kept if keeps_functions else remove_functions(kept)
 
 
-def without_traces(tree: Tree) -> Tree | None:
+def remove_traces(tree: Tree) -> Tree | None:
     """The tree of the words that were said: traces go, and every bracket that held nothing else; None if all goes."""
     if tree.label == TRACE:
         return None
-    kept = [child if isinstance(child, str) else without_traces(child) for child in tree.children]
+    kept = [child if isinstance(child, str) else remove_traces(child) for child in tree.children]
     children = tuple(child for child in kept if child is not None)
     return Tree(tree.label, children) if children else None
 
 
-def without_functions(tree: Tree) -> Tree:
+def remove_functions(tree: Tree) -> Tree:
     """Every label up to its first - or =: what a phrase is, not what it does (-SBJ) or goes with (-1, =2)."""
-    children = tuple(child if isinstance(child, str) else without_functions(child) for child in tree.children)
-    return Tree(bare_label(tree.label), children)
+    children = tuple(child if isinstance(child, str) else remove_functions(child) for child in tree.children)
+    return Tree(strip_functions(tree.label), children)
 
 
-def bare_label(label: str) -> str:
+def strip_functions(label: str) -> str:
     """A label that begins with - is a name as it stands.
 
-    >>> [bare_label(label) for label in ("NP-SBJ-1", "NP=2", "-LRB-", "PRP$")]
+    >>> [strip_functions(label) for label in ("NP-SBJ-1", "NP=2", "-LRB-", "PRP$")]
     ['NP', 'NP', '-LRB-', 'PRP$']
     """
     return label if label[0] in "-=" else re.split("[-=]", label, maxsplit=1)[0]
@@ -252,11 +258,3 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise MissingTextError(f"The folder {path} has no .mrg files: give a folder that has, or name the files.")
     return files
-
-
-def _lines(path: Path) -> Iterator[str]:
-    rest = ""
-    for block in text_blocks(path, str(path)):
-        *whole, rest = (rest + block).split("\n")
-        yield from whole
-    yield rest

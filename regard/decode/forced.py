@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.pair_batch import padded
+from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED
 from regard.decode.lines import decode_lines
 from regard.decode.translate import Ids, Sentence, Translator, flatten_rows, words_of
@@ -60,9 +60,9 @@ def force_targets(
     known = [np.where(ids < V, ids, unknown) for ids in predicted]  # what is copied is read as <unk>
     read = [np.concatenate([[eos], ids[:-1]]) for ids in known]
     device = model.embedding.device
-    source, source_mask = padded(flatten_rows([pair.source.ids for pair in pairs]))
-    words = padded(flatten_rows([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
-    (inputs, mask), (targets, _) = padded(flatten_rows(read)), padded(flatten_rows(predicted))
+    source, source_mask = pad(flatten_rows([pair.source.ids for pair in pairs]))
+    words = pad(flatten_rows([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None
+    (inputs, mask), (targets, _) = pad(flatten_rows(read)), pad(flatten_rows(predicted))
     encoded = model.eval().encode(
         torch.from_numpy(source).to(device),
         torch.from_numpy(source_mask).to(device),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from regard.data.tree_lines import TreeLimits, tree_of, written
+from regard.data.tree_lines import TreeLimits, build_tree, escape_word
 from regard.data.tree_pairs import FORMS
 from regard.data.trees import Tree
 from regard.decode.config import BeamConfig
@@ -133,7 +133,7 @@ class Parser:
                 f"The sentence that begins '{' '.join(words[:5])}' has {len(words)} words, and the model writes "
                 f"trees of at most {self.limits.max_words}. Split it, or leave it out: --skip-bad."
             )
-        return _Words(words, self._translator.read(" ".join(map(written, words)), tag))
+        return _Words(words, self._translator.read(" ".join(map(escape_word, words)), tag))
 
     def _parse(self, read: list[_Words]) -> list[Parse]:
         found = self._translator.translate([words.sentence for words in read])
@@ -142,7 +142,7 @@ class Parser:
     def _made(self, best: Translation, read: _Words) -> Parse:
         tokens = [self._tokens[token] for token in best.tokens]
         try:
-            tree = None if UNK in tokens else tree_of(tokens, read.words, form=self.form)
+            tree = None if UNK in tokens else build_tree(tokens, read.words, form=self.form)
         except RegardError:
             assert self._translator.constrain is None, "a constraint lets nothing but trees through"
             tree = None

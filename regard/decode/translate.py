@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.pair_batch import padded
+from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
-from regard.data.pair_encoding import encoded_text
-from regard.data.pair_tags import tag_ids
+from regard.data.pairs import find_tags
+from regard.data.rows import encode_line
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.decode.generate import sample_texts
@@ -111,13 +111,13 @@ class Translator:
     def read(self, text: str, tag: str | None = None) -> Sentence:
         """Encode a source as the models read it, without white space around it."""
         text, tag = text.strip(), tag or self.tag
-        ids = encoded_text(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
+        ids = encode_line(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
         words, unknown = None, tuple[str, ...]()
         if self._copied is not None:
-            words, spelled = self._copied.of_source(text)
+            words, spelled = self._copied.number_source(text)
             unknown = tuple(spelled)
         if tag is not None and len(ids):
-            ids = np.concatenate([tag_ids(self.source_tokenizer, [tag]), ids])
+            ids = np.concatenate([find_tags(self.source_tokenizer, [tag]), ids])
             words = None if words is None else np.concatenate([[NOT_COPIED], words])
         return Sentence(text, ids, words, unknown)
 
@@ -127,15 +127,15 @@ class Translator:
         if not text:
             return np.zeros(0, dtype=np.int64)
         if self._copied is not None:
-            return self._copied.of_target(text, source.unknown)
-        return encoded_text(self.target_tokenizer, text).astype(np.int64)
+            return self._copied.number_target(text, source.unknown)
+        return encode_line(self.target_tokenizer, text).astype(np.int64)
 
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
         """Translate one batch: the best targets of each source, best first, or those that are drawn."""
-        ids, mask = padded(flatten_rows([sentence.ids for sentence in sentences]))
+        ids, mask = pad(flatten_rows([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
-            words = padded(flatten_rows([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
+            words = pad(flatten_rows([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
         limits = self.max_lengths(sentences)
         if self.max_target is not None:
             limits = [min(limit, self.max_target) for limit in limits]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from regard.data.trees import TRACE, Tree, bare_label
+from regard.data.trees import TRACE, Tree, strip_functions
 from regard.errors import RegardError
 
 ROOTS = frozenset({"TOP", "S1", "ROOT"})
@@ -77,11 +77,11 @@ class BracketScore:
 def bracket_f1(predicted: Sequence[Tree], gold: Sequence[Tree], *, has_tags: bool = True) -> BracketScore:
     """Score parses against the trees of the same sentences, in the same order.
 
-    Parses need a tag around every word, right or wrong, where the gold trees have one; `tree_of` puts it there. With
+    Parses need a tag around every word, right or wrong, where the gold trees have one; `build_tree` puts it there. With
     has_tags false, no bracket is a part of speech and no word is punctuation, in either.
 
-    >>> from regard.data.trees import trees_of
-    >>> gold, flat = trees_of(["(S (NP (NN dogs)) (VP (VBP bark)) (. .))", "(S (NP (NN dogs)) (VBP bark) (. .))"])
+    >>> from regard.data.trees import parse_trees
+    >>> gold, flat = parse_trees(["(S (NP (NN dogs)) (VP (VBP bark)) (. .))", "(S (NP (NN dogs)) (VBP bark) (. .))"])
     >>> print(bracket_f1([flat], [gold]))
     F1 80.00 (precision 100.00, recall 66.67, exact 0.00% of 1 sentences)
     """
@@ -115,7 +115,7 @@ def brackets(tree: Tree, is_kept: Sequence[bool], *, has_tags: bool = True) -> I
     """The brackets of a tree that count, over the words that are kept."""
     before = [0, *accumulate(is_kept)]  # kept words before each word, and before the end
     for inner, start, end in tree.brackets():
-        label = bare_label(inner.label)
+        label = strip_functions(inner.label)
         covers = before[start] < before[end]
         if covers and label not in ROOTS and not (has_tags and inner.is_tag):
             yield SAME.get(label, label), before[start], before[end]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.trees import Tree, trees_of
+from regard.data.trees import Tree, parse_trees
 from regard.score.bracket_f1 import bracket_f1
 from regard.score.evaluate import finite_perplexity
 from regard.score.translation import References, bleu_metric, chrf, score_by, statistics_of, streams
@@ -123,4 +123,4 @@ class BracketF1:
 
 
 def _tree(line: str) -> Tree:
-    return next(iter(trees_of([line])))
+    return next(iter(parse_trees([line])))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.builtin.grammar.forms import LANGUAGES
+from regard.data.builtin.grammar.meaning import LANGUAGES
 from regard.data.config import DataConfig
 from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream

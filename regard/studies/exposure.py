@@ -27,8 +27,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.pair_batch import PairBatch
-from regard.data.pair_batches import in_order
+from regard.data.pair_batches import PairBatch, read_in_order
 from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
@@ -165,7 +164,7 @@ def exposure(name: str, run: TranslationRun, pairs: Pairs) -> Exposure:
     shape = (len(pairs), int(pairs.target_lengths.max()) + 1)
     forced, free, is_same = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, dtype=bool)
     longest = int((pairs.source_lengths + pairs.target_lengths).max()) + 1
-    for numbers, batch in in_order(pairs, max(AT_ONCE, longest), copies=run.model.copies):
+    for numbers, batch in read_in_order(pairs, max(AT_ONCE, longest), copies=run.model.copies):
         T = batch.mask.shape[1]
         both = [tensor.cpu().numpy() for tensor in losses(run.model, batch)]
         forced[numbers, :T] = np.where(batch.mask, both[0], np.nan)

@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.data.caption_batches import CaptionBatches, padded
-from regard.data.caption_pairs import CaptionSet
-from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
+from regard.data.caption_batches import CaptionBatches, pad_captions
+from regard.data.prepared_captions import CaptionSet, PreparedCaptions
 from regard.decode.caption import MAX_LENGTH, write_captions
 from regard.decode.config import BeamConfig
 from regard.models.captioner import Captioner
@@ -68,7 +67,7 @@ class CaptionObjective:
         self.n_classes = model.vocab_size
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.
         self.flops_per_token = model.flops_per_caption(self.n_target) // self.n_target
-        self.bytes_per_token: float | None = n_bytes(prepared.data.train) / sum(lengths)
+        self.bytes_per_token: float | None = prepared.data.train.n_bytes / sum(lengths)
         self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:
@@ -132,10 +131,10 @@ class CaptionObjective:
         if not len(valid):
             return None
         nats, n_tokens = sum_caption_nats(model, self.prepared, valid, self.features)
-        bits = nats / math.log(2) / n_bytes(valid)
+        bits = nats / math.log(2) / valid.n_bytes
         if self.select_by == "loss":
             return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
-        some, greedy = first_pictures(valid, self.teaching.max_select_items), BeamConfig(beam=1, max_length=MAX_LENGTH)
+        some, greedy = valid.first(self.teaching.max_select_items), BeamConfig(beam=1, max_length=MAX_LENGTH)
         score = caption_bleu(model, self.prepared, some, greedy, self.features).score
         return Score(nats / n_tokens, bits, criterion=-score, more={"bleu": score})
 
@@ -170,7 +169,7 @@ def sum_caption_nats(
             for texts in split.captions[part]
             for text in texts
         ]
-        inputs, targets, mask = (torch.from_numpy(array).to(device) for array in padded(captions, tokenizer.eos))
+        inputs, targets, mask = (torch.from_numpy(array).to(device) for array in pad_captions(captions, tokenizer.eos))
         source = model.encode(seen.to(device))  # each picture once, however many captions it has
         of_picture = np.repeat(np.arange(len(seen)), [len(texts) for texts in split.captions[part]])
         h, _ = model.target.hidden(inputs, source.rows(torch.from_numpy(of_picture).to(device)))
@@ -184,5 +183,5 @@ def _show(prepared: PreparedCaptions, split: CaptionSet, features: Features | No
     for first in range(0, len(split), N_PICTURES):
         part = slice(first, first + N_PICTURES)
         numbers = split.numbers[part]
-        seen = torch.from_numpy(square(prepared.data, numbers)) if features is None else features[list(numbers)]
+        seen = torch.from_numpy(prepared.data.squares(numbers)) if features is None else features[list(numbers)]
         yield part, seen

@@ -17,18 +17,10 @@ from torch import Tensor
 from regard.config import RunConfig
 from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
-from regard.data.caption_pairs import CaptionSet, load_captions, told_skipped
-from regard.data.pair_encoding import encoded_text
-from regard.data.pictures import fitted, read_picture
-from regard.data.prepared_captions import (
-    PreparedCaptions,
-    first_pictures,
-    n_bytes,
-    n_captions,
-    prepare_captions,
-    square,
-    texts_of,
-)
+from regard.data.pictures import fit_square, read_picture
+from regard.data.prepared_captions import CaptionSet, PreparedCaptions, encode_captions, prepare_captions
+from regard.data.rows import encode_line
+from regard.data.split import describe_skipped
 from regard.decode.caption import MAX_LENGTH, Caption, measure_attention, write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
@@ -117,7 +109,7 @@ class CaptionEvaluation(TargetLoss):
             is_higher_better=True,
             counts={"pictures": self.n_pictures, "captions": self.n_captions, "tokens": self.n_tokens},
             signature=f"sacreBLEU {self.bleu.signature}",
-            notes=(*self.notes, *((f"Left out: {told_skipped(self.skipped)}.",) if self.skipped else ())),
+            notes=(*self.notes, *((f"Left out: {describe_skipped(self.skipped)}.",) if self.skipped else ())),
         )
 
 
@@ -203,7 +195,7 @@ class CaptionRun:
         except RegardError as error:
             raise RegardError(f"The picture '{path}' cannot be used: {error}. Give JPEG, PNG or the like.") from None
         first = data.n_margin // 2
-        whole = fitted(image, data.side, data.fit)
+        whole = fit_square(image, data.side, data.fit)
         return whole[first : first + data.size, first : first + data.size].copy()  # Pillow's own cannot be written
 
     def attend(
@@ -229,7 +221,7 @@ class CaptionRun:
     def _read(self, caption: str) -> tuple[int, ...]:
         """The tokens of a caption, as in training."""
         text, limit = " ".join(caption.split()), self.model.max_context
-        tokens: tuple[int, ...] = tuple(encoded_text(self.tokenizer, text).tolist()) if text else ()
+        tokens: tuple[int, ...] = tuple(encode_line(self.tokenizer, text).tolist()) if text else ()
         if limit is not None and len(tokens) > limit:
             raise RegardError(f"The caption has {len(tokens)} tokens; at most {limit} fit into the model. Shorten it.")
         return tokens
@@ -274,10 +266,10 @@ class CaptionRun:
         else:
             if isinstance(data, str) or len(data) != 2:
                 raise RegardError(f"Other pictures are two names, a folder and a file of captions, not {data!r}.")
-            named = {"pictures": data[0], "captions": data[1], "train": None, "valid": None, "test": None}
             own = self.config.section("data", CaptionConfig)
-            other = own.replace(**named, p_valid=0.0, p_test=0.0, skips_bad=skips_bad or own.skips_bad)
-            prepared = PreparedCaptions(self.tokenizer, load_captions(other), "")
+            skips = skips_bad or own.skips_bad
+            other = own.replace(pictures=data[0], captions=data[1], train=None, valid=None, test=None, skips_bad=skips)
+            prepared = encode_captions(self.tokenizer, other)
             pictures = prepared.data.train
         if not len(pictures):
             raise RegardError(
@@ -300,9 +292,9 @@ def evaluate_captions(
     return CaptionEvaluation(
         nats=nats,
         n_tokens=n_tokens,
-        n_bytes=n_bytes(pictures),
+        n_bytes=pictures.n_bytes,
         n_pictures=len(pictures),
-        n_captions=n_captions(pictures),
+        n_captions=pictures.n_captions,
         bleu=caption_bleu(model, prepared, pictures, config, features),
     )
 
@@ -394,7 +386,7 @@ class CaptionTask:
             if isinstance(model.encoder, EfficientNetPictures):
                 find_published()
             seen = _model(config).notes_for(config.section("data", CaptionConfig).size)
-            return (*seen, *_notes_on_features(config), f"{data.told()}.")
+            return (*seen, *_notes_on_features(config), f"{data.counts.describe()}.")
 
         def first_batch(objective: CaptionObjective) -> tuple[str, ...]:
             batch = objective.batches.at(0)
@@ -402,7 +394,7 @@ class CaptionTask:
             return tuple(data.tokenizer.decode(row[mask]).rstrip() for row, mask in rows)
 
         n_tokens = {
-            name: sum(len(data.tokenizer.encode(text)) for text in texts_of(getattr(data.data, name)))
+            name: sum(len(data.tokenizer.encode(text)) for text in getattr(data, name).texts)
             for name in ("train", "valid", "test")
         }
         return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
@@ -416,14 +408,14 @@ class CaptionTask:
     def test(self, run: CaptionRun, data: PreparedCaptions) -> CaptionEvaluation | None:
         if not len(data.data.test):
             return None
-        some = first_pictures(data.data.test, MAX_TEST_PICTURES)
+        some = data.data.test.first(MAX_TEST_PICTURES)
         features = features_of(run.config, run.model, data) if keeps_features(run.config) else None
         found = evaluate_captions(run.model, data, some, features=features)
         return replace(found, notes=tell_part(len(some), len(data.data.test), "pictures"))
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedCaptions) -> list[tuple[str, str]]:
         given = config.section("data", CaptionConfig)
-        return [("pictures", f"{given.size} x {given.size} pixels, {given.fit}"), ("how much", data.told())]
+        return [("pictures", f"{given.size} x {given.size} pixels, {given.fit}"), ("how much", data.counts.describe())]
 
     def usage(self, folder: Path, data: PreparedCaptions) -> Usage:
         path, splits = shlex.quote(str(folder)), data.data
@@ -465,7 +457,7 @@ class CaptionTask:
         beam = BeamConfig(beam=decoding.beam, max_length=MAX_LENGTH)
 
         def decode(numbers: Sequence[int]) -> list[str]:
-            seen = torch.from_numpy(square(prepared.data, [pictures.numbers[i] for i in numbers]))
+            seen = torch.from_numpy(prepared.data.squares([pictures.numbers[i] for i in numbers]))
             return [best[0].text for best in write_captions(run.model, run.tokenizer, seen, beam)]
 
         batches = [chosen[i : i + N_PICTURES] for i in range(0, len(chosen), N_PICTURES)]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.pair_batches import PairBatches, in_order
+from regard.data.pair_batches import PairBatches, read_in_order
 from regard.data.pairs import MaxLengths, Pairs
 from regard.data.prepared_pairs import PreparedPairs
 from regard.kernels.device import sdpa_backend_for_any_shape
@@ -154,7 +154,7 @@ def sum_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]
     model.eval()
     device, total, n_tokens = model.embedding.device, 0.0, 0
     longest = int((pairs.source_lengths + pairs.target_lengths).max()) + 1
-    for _, batch in in_order(pairs, max(max_tokens, longest), copies=model.copies):
+    for _, batch in read_in_order(pairs, max(max_tokens, longest), copies=model.copies):
         source, source_mask, inputs, targets, mask = (
             torch.from_numpy(array).to(device)
             for array in (batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask)

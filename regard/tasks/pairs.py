@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.config import RunConfig
 from regard.data.cache import key_of
-from regard.data.pair_grammar import is_grammar, of_split
+from regard.data.pair_grammar import complete_name, is_grammar
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
@@ -385,5 +385,5 @@ def _with_tag(pairs: Pairs, tag: str | None) -> Pairs:
 def _name_split(data: Any, split: str) -> Any:
     """What `data.train` may be, where every name of the built-in grammar's has a split."""
     if isinstance(data, str):
-        return of_split(data, split) if is_grammar(data) else data
+        return complete_name(data, split) if is_grammar(data) else data
     return tuple(_name_split(part, split) for part in data)

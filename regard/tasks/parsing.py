@@ -10,8 +10,8 @@ from typing import Any
 from regard.config import RunConfig
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.tree_lines import bracketed
-from regard.data.tree_pairs import FORMS, gold_tree
+from regard.data.tree_lines import to_brackets
+from regard.data.tree_pairs import FORMS, rebuild_tree
 from regard.decode.config import BeamConfig
 from regard.decode.parse import Parse, Parser
 from regard.errors import RegardError
@@ -164,7 +164,7 @@ def score_parses(constrained: Parser, free: Parser, pairs: Pairs) -> ParseScore:
 def score_brackets(parser: Parser, pairs: Pairs) -> BracketScore:
     """The score of the parses of all sources, against the trees that the targets are."""
     trees = [parse.tree for parse in parser.all(*_sentences(pairs))]
-    gold = [gold_tree(pairs, i, parser.tree_words) for i in range(len(pairs))]
+    gold = [rebuild_tree(pairs, i, parser.tree_words) for i in range(len(pairs))]
     return bracket_f1([tree for tree in trees if tree is not None], gold, has_tags=parser.form.has_tags)
 
 
@@ -200,7 +200,7 @@ def _with_tokenizer_of_trees(config: RunConfig) -> RunConfig:
 
 
 def _read_target(run: ParsingRun, pairs: Pairs, i: int) -> str:
-    return bracketed(gold_tree(pairs, i, run.reader.config.tree_words))
+    return to_brackets(rebuild_tree(pairs, i, run.reader.config.tree_words))
 
 
 def _decoder(run: ParsingRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
@@ -208,7 +208,7 @@ def _decoder(run: ParsingRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int
 
     def decode(numbers: Sequence[int]) -> list[str]:
         parses = parser.all([pairs.source_text(i) for i in numbers], [pairs.tag(i) for i in numbers])
-        return ["" if parse.tree is None else bracketed(parse.tree) for parse in parses]
+        return ["" if parse.tree is None else to_brackets(parse.tree) for parse in parses]
 
     return decode
 

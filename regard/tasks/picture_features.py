@@ -14,8 +14,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.data.cache import cache_root, key_of
-from regard.data.caption_pairs import CaptionData
 from regard.data.pictures import FORM
+from regard.data.prepared_captions import CaptionData
 from regard.errors import RegardError
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.picture_encoder import EfficientNetPictures, unit_range

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.pair_texts import told_skipped
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
+from regard.data.split import describe_skipped
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.forced import force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
@@ -69,7 +69,7 @@ def tell_left_out(n_pairs: int, n_left_out: int, skipped: Mapping[str, int]) -> 
         share = f"{n_left_out:,} of {n_pairs + n_left_out:,} pairs"
         notes.append(f"Left out, since they are longer than the model reads: {share}.")
     if skipped:
-        notes.append(f"{told_skipped(skipped)}.")
+        notes.append(f"{describe_skipped(skipped)}.")
     return tuple(notes)
 
 

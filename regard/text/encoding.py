@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.text.units import bert_words_of, units_of, words_of
+from regard.text.units import split_bert_words, split_units, split_words
 
 if TYPE_CHECKING:
     import tokenizers
@@ -34,7 +34,7 @@ class Encoder(Protocol):
     def __call__(self, pieces: Pieces) -> Ids: ...
 
 
-def encoder_for(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
+def choose_encoder(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
     """The fastest encoder there is for this tokenizer, whose end mark is `eos`."""
     if kind == "byte":
         return EachPiece(_byte_ids, eos)
@@ -43,9 +43,9 @@ def encoder_for(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
     if kind == "word":
         return _words(hf)
     if kind == "wordpiece":
-        return UnitEncoder(hf, bert_words_of, eos, glue=" ")
+        return UnitEncoder(hf, split_bert_words, eos, glue=" ")
     fast = gigatoken_encode(hf)
-    return EachPiece(fast, eos) if fast is not None else UnitEncoder(hf, units_of, eos, glue="")
+    return EachPiece(fast, eos) if fast is not None else UnitEncoder(hf, split_units, eos, glue="")
 
 
 class EachPiece:
@@ -97,7 +97,7 @@ def _words(hf: tokenizers.Tokenizer) -> Encoder:
     def pieces_to_ids(pieces: Pieces) -> Ids:
         words: list[str] = []
         for text, ends in pieces:
-            words += words_of(fold(text).replace("\n", " <eos> "))
+            words += split_words(fold(text).replace("\n", " <eos> "))
             if ends and not text.endswith("\n"):
                 words.append("<eos>")
         return np.fromiter(map(table.__getitem__, words), dtype=np.int32, count=len(words))
@@ -158,7 +158,7 @@ class UnitEncoder:
         """Ask the library. A call costs it far more than a unit does, so units go there together."""
         if not units:
             return
-        texts, starts = _glued(units, self._glue)
+        texts, starts = _glue(units, self._glue)
         tokens, lengths = [self._tokens], [self._lengths]
         for encoding, begin in zip(self._hf.encode_batch(texts, add_special_tokens=False), starts, strict=True):
             tokens.append(np.array(encoding.ids, dtype=np.int32))
@@ -167,32 +167,23 @@ class UnitEncoder:
         self._tokens, self._lengths = np.concatenate(tokens), np.concatenate(lengths)
 
 
-def _glued(units: list[str], glue: str) -> tuple[list[str], list[list[int]]]:
+def _glue(units: list[str], glue: str) -> tuple[list[str], list[list[int]]]:
     """Units joined to texts of some thousand characters, and where in its text each unit begins.
 
     Where units bring their white space along (no glue), one that has none before it or nothing after it stands alone.
     """
-    texts, starts = [], []
-    parts: list[str] = []
-    begins: list[int] = []
-    length = 0
+    texts, starts = [""], [list[int]()]
     for unit in units:
-        alone = not glue and (not unit[0].isspace() or unit.isspace())
-        if parts and (alone or length > GLUED_CHARS):
-            texts.append("".join(parts))
-            starts.append(begins)
-            parts, begins, length = [], [], 0
-        begins.append(length)
-        parts += [unit, glue]
-        length += len(unit) + len(glue)
-        if alone and unit.isspace():
-            texts.append(unit)
-            starts.append(begins)
-            parts, begins, length = [], [], 0
-    if parts:
-        texts.append("".join(parts))
-        starts.append(begins)
-    return texts, starts
+        is_blank = not glue and unit.isspace()
+        if starts[-1] and (is_blank or (not glue and not unit[0].isspace()) or len(texts[-1]) > GLUED_CHARS):
+            texts.append("")
+            starts.append([])
+        starts[-1].append(len(texts[-1]))
+        texts[-1] += unit + glue
+        if is_blank:
+            texts.append("")
+            starts.append([])
+    return (texts, starts) if starts[-1] else (texts[:-1], starts[:-1])
 
 
 class _Numbers(dict[str, int]):

@@ -17,7 +17,7 @@ from regard.errors import RegardError
 END_OF_TEXT = "<|endoftext|>"
 
 
-def json_of_vocab_and_merges(folder: Path) -> str:
+def read_vocab_and_merges(folder: Path) -> str:
     """The tokenizer.json that a folder's vocab.json, merges.txt and, if it has one, added_tokens.json stand for."""
     vocab, merges = folder / "vocab.json", folder / "merges.txt"
     if not merges.exists():
@@ -64,7 +64,7 @@ def _merges(path: Path) -> list[list[str]]:
     return pairs
 
 
-def with_nothing_searched_for(parsed: dict[str, Any], where: str) -> dict[str, Any]:
+def drop_searched_tokens(parsed: dict[str, Any], where: str) -> dict[str, Any]:
     """A tokenizer.json whose special tokens are only entries of its vocabulary, and that adds no tokens to a text."""
     added = parsed.get("added_tokens") or []
     others = [token["content"] for token in added if not token.get("special")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.decoding import byte_characters
 from regard.text.tokenizer import EOS, UNK, Tokenizer
-from regard.text.units import bert_words_of, words_of
+from regard.text.units import split_bert_words, split_words
 
 if TYPE_CHECKING:
     import tokenizers
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 # what is being done, how much of it is done, of how much (None: not known)
 Progress = Callable[[str, int, int | None], None]
+T = TypeVar("T")
 
 
 def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Progress | None = None) -> Tokenizer:
     """A tokenizer of the kind asked for, learned from `texts`, which are read once and not kept."""
     if config.path is not None:
         return Tokenizer.load(config.path)
-    watched = _watched(texts, progress)
+    watched = _watch(texts, progress)
     if config.kind == "byte":
         return Tokenizer(_byte())
     if config.kind == "char":
@@ -33,6 +34,26 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Pro
     if config.kind == "word":
         return Tokenizer(_word(config, watched))
     return Tokenizer(_bpe(config, watched) if config.kind == "bpe" else _wordpiece(config, watched))
+
+
+def part_to_learn_from(config: TokenizerConfig, n_bytes: int) -> float:
+    """How much of a text of so many bytes a tokenizer is learned from."""
+    is_capped = config.max_bytes is not None and config.kind in ("bpe", "wordpiece")
+    return min(1.0, (config.max_bytes or 0) / n_bytes) if is_capped else 1.0
+
+
+def take_evenly(items: Iterable[T], part: float) -> Iterator[T]:
+    """So large a part of the items, spread evenly over them.
+
+    >>> list(take_evenly(range(6), 0.5))
+    [1, 3, 5]
+    """
+    taken = 0.0
+    for item in items:
+        taken += part
+        if taken >= 1:
+            taken -= 1
+            yield item
 
 
 def _byte() -> tokenizers.Tokenizer:
@@ -55,7 +76,7 @@ def _char(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer
         counts.update(text)
     tokens = [EOS, *(f"<0x{byte:02X}>" for byte in range(256))]
     tokens += _most_frequent(counts, config, room_taken=len(tokens))
-    hf = Tokenizer(models.BPE(vocab=_numbered(tokens), merges=[], byte_fallback=True))
+    hf = Tokenizer(models.BPE(vocab=_number(tokens), merges=[], byte_fallback=True))
     hf.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     return hf
 
@@ -67,7 +88,7 @@ def _word(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer
     fold = normalizers.Lowercase() if config.lowercase else None
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(words_of(fold.normalize_str(text) if fold else text))
+        counts.update(split_words(fold.normalize_str(text) if fold else text))
     del counts[EOS], counts[UNK]  # a text may spell them, as PTB does
     return _word_level([EOS, UNK, *_most_frequent(counts, config, room_taken=2)], fold)
 
@@ -81,7 +102,7 @@ def word_tokenizer(words: Sequence[str]) -> Tokenizer:
 def _word_level(words: Sequence[str], fold: normalizers.Normalizer | None) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    hf = Tokenizer(models.WordLevel(vocab=_numbered(words), unk_token=UNK))
+    hf = Tokenizer(models.WordLevel(vocab=_number(words), unk_token=UNK))
     newline = normalizers.Replace("\n", f" {EOS} ")
     hf.normalizer = normalizers.Sequence([fold, newline] if fold else [newline])
     hf.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -101,7 +122,7 @@ def _bpe(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
         vocab_size=config.vocab_size, special_tokens=[EOS], initial_alphabet=alphabet, show_progress=False
     )
     hf.train_from_iterator(texts, trainer)
-    return _without_special_tokens(hf)
+    return _drop_special_tokens(hf)
 
 
 def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
@@ -119,7 +140,7 @@ def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Toke
     hf.decoder = decoders.WordPiece()
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(bert_words_of(text))
+        counts.update(split_bert_words(text))
     continuing = {"##" + char for word in _bert_tokens(hf, counts) for char in word[1:]}
     trainer = trainers.WordPieceTrainer(
         vocab_size=config.vocab_size, special_tokens=[EOS, UNK, *sorted(continuing)], show_progress=False
@@ -130,7 +151,7 @@ def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Toke
             f"The text has too many different characters for a wordpiece vocabulary of {config.vocab_size}: every one "
             f"needs an entry, {hf.get_vocab_size()} in all. Make vocab_size larger, or use bpe, which works on bytes."
         )
-    return _without_special_tokens(hf)
+    return _drop_special_tokens(hf)
 
 
 def _bert_tokens(hf: tokenizers.Tokenizer, words: Iterable[str]) -> Iterator[str]:
@@ -153,7 +174,7 @@ def _written_out(counts: Counter[str]) -> Iterator[str]:
     yield " ".join(waiting)
 
 
-def _without_special_tokens(hf: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def _drop_special_tokens(hf: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The trainer also lists <eos> as a token to be searched for in the text; here it is only a vocabulary entry."""
     import tokenizers
 
@@ -169,11 +190,11 @@ def _most_frequent(counts: Counter[str], config: TokenizerConfig, room_taken: in
     return kept if config.vocab_size is None else kept[: max(config.vocab_size - room_taken, 0)]
 
 
-def _numbered(tokens: Sequence[str]) -> dict[str, int]:
+def _number(tokens: Sequence[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(tokens)}
 
 
-def _watched(texts: Iterable[str], progress: Progress | None) -> Iterator[str]:
+def _watch(texts: Iterable[str], progress: Progress | None) -> Iterator[str]:
     done = 0
     for text in texts:
         yield text

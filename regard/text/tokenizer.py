@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from regard.errors import RegardError
 from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
-from regard.text.encoding import EachPiece, Encoder, Pieces, encoder_for
-from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, json_of_vocab_and_merges, with_nothing_searched_for
+from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
+from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
 
 if TYPE_CHECKING:
     import tokenizers
@@ -66,7 +66,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> Ids:
         """The ids of `text`; no end mark is added."""
-        return self._encoder([(_checked(text), False)])
+        return self._encoder([(_check_unicode(text), False)])
 
     def encode_documents(self, pieces: Pieces) -> Ids:
         """The ids of pieces of documents, one after the other; the end mark after each that ends its document.
@@ -80,7 +80,7 @@ class Tokenizer:
 
         Tokens that are bytes of one character all point to that character.
         """
-        encoding = self.hf.encode(_checked(text), add_special_tokens=False)
+        encoding = self.hf.encode(_check_unicode(text), add_special_tokens=False)
         return np.array(encoding.ids, dtype=np.int32), list(encoding.offsets)
 
     def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
@@ -128,7 +128,7 @@ class Tokenizer:
         """Read a tokenizer.json, the one in a run folder, or a Hugging Face folder's tokenizer.json or vocab.json."""
         path = Path(path)
         if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.json").exists():
-            return cls.from_json(json_of_vocab_and_merges(path), str(path / "vocab.json"))
+            return cls.from_json(read_vocab_and_merges(path), str(path / "vocab.json"))
         path = path / "tokenizer.json" if path.is_dir() else path
         try:
             text = path.read_text(encoding="utf-8")
@@ -147,7 +147,7 @@ class Tokenizer:
             _kind_of(json.loads(hf.to_str()), where)
             parsed = json.loads(text)
             if parsed.get("added_tokens") or parsed.get("post_processor"):
-                parsed = with_nothing_searched_for(parsed, where)
+                parsed = drop_searched_tokens(parsed, where)
                 hf = tokenizers.Tokenizer.from_str(json.dumps(parsed, ensure_ascii=False))
         except RegardError:
             raise
@@ -179,7 +179,7 @@ class Tokenizer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return encoder_for(self.kind, self.hf, self.eos)
+        return choose_encoder(self.kind, self.hf, self.eos)
 
     def _check_id(self, token: int) -> None:
         if not 0 <= token < self.vocab_size:
@@ -205,7 +205,7 @@ def _kind_of(parsed: dict[str, Any], where: str) -> str:
     )
 
 
-def _checked(text: str) -> str:
+def _check_unicode(text: str) -> str:
     """`text`, if it can be written as UTF-8; lone surrogates come from broken bytes on a command line."""
     try:
         text.encode()

@@ -26,24 +26,24 @@ _ASCII_SPACE = np.zeros(256, dtype=np.bool_)
 _ASCII_SPACE[[9, 10, 11, 12, 13, 32]] = True
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """White-space separated words.
 
-    >>> words_of(" the  cat\\n")
+    >>> split_words(" the  cat\\n")
     ['the', 'cat']
     """
     return _WORD.findall(text) if _PYTHON_ONLY.search(text) else text.split()
 
 
-def bert_words_of(text: str) -> list[str]:
+def split_bert_words(text: str) -> list[str]:
     """Words as BERT's pre-tokenizer sees them before it splits off punctuation."""
     return _BERT_WORD.findall(text) if _NOT_BERT_SPACE.search(text) else text.split()
 
 
-def units_of(text: str) -> list[str]:
+def split_units(text: str) -> list[str]:
     """Words, each with the white space before it; nothing is left out.
 
-    >>> units_of("a  b\\n\\nc ")
+    >>> split_units("a  b\\n\\nc ")
     ['a', '  b', '\\n\\nc', ' ']
     """
     return _UNIT.findall(text)

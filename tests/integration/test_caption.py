@@ -135,7 +135,7 @@ def test_eval_leaves_out_pictures_that_cannot_be_used_where_it_is_told_to(
     assert "leave such out: --skip-bad" in done.err
     done = regard(*words, "--skip-bad")
     assert done.code == 0, done.err
-    assert "Left out: caption without its picture 1, picture without captions 9." in done.out
+    assert "10 left out (caption without its picture: 1, picture without captions: 9)." in done.out
     found = json.loads(regard(*words, "--skip-bad", "--json").out)
     assert (found["n_pictures"], found["n_captions"]) == (3, 6)
     assert found["skipped"] == {"picture without captions": 9, "caption without its picture": 1}

@@ -14,8 +14,8 @@ from tiny_parsing import LINES, TREES
 
 from regard import api
 from regard.data.pairs_config import PairsConfig
-from regard.data.tree_lines import bracketed
-from regard.data.trees import Tree, trees_of
+from regard.data.tree_lines import to_brackets
+from regard.data.trees import Tree, parse_trees
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.folder import load_config
@@ -139,7 +139,7 @@ def test_one_tree_a_line_in_order_from_a_pipe(memorised: ParsingRun, regard_proc
     assert (done.code, done.err) == (0, "")
     lines = done.out.split("\n")
     assert lines[:4] == [LINES[3], "", "", LINES[0]]
-    assert [tree.words for tree in trees_of(lines[4:])] == [("-LRB-", "dogs", "-RRB-")]
+    assert [tree.words for tree in parse_trees(lines[4:])] == [("-LRB-", "dogs", "-RRB-")]
 
 
 def test_trees_as_drawings_pictures_and_json(memorised: ParsingRun, tmp_path: Path, regard: Regard) -> None:
@@ -188,7 +188,7 @@ def test_runs_of_one_vocabulary_parse_together(
     (tmp_path / "in.txt").write_text(f"{SENTENCES[1]}\n")
     both = regard("parse", memorised.folder, tmp_path / "in.txt", "--with", untrained.folder, "--json")
     alone = regard("parse", memorised.folder, tmp_path / "in.txt", "--json")
-    (one,), (other,) = (list(trees_of([json.loads(done.out)["tree"]])) for done in (both, alone))
+    (one,), (other,) = (list(parse_trees([json.loads(done.out)["tree"]])) for done in (both, alone))
     assert one.words == other.words == TREES[1].words
     assert json.loads(both.out)["log_prob"] < json.loads(alone.out)["log_prob"]
 
@@ -254,7 +254,7 @@ def test_the_run_says_how_good_it_is_and_how_to_parse_with_it(bank: Path, tmp_pa
     tree = run.parse("the dog barks .")
     assert isinstance(tree, Tree)
     assert set(tree.tags) == {"XX"}
-    assert bracketed(tree).count("(XX ") == 4
+    assert to_brackets(tree).count("(XX ") == 4
     assert json.loads((tmp_path / "run" / "test.json").read_text())["parses"]["n_gold"] == 4
 
 

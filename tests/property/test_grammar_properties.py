@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data.builtin.grammar import KINDS, PAIRS, SPLITS, Grammar, Sentence
-from regard.data.builtin.grammar.held_out import split_of
+from regard.data.builtin.grammar.held_out import find_split
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, NOUNS, plain
 from regard.errors import RegardError
 
@@ -124,7 +124,7 @@ def test_the_answer_is_what_the_question_leaves_out(sentence: Sentence) -> None:
 
 @given(sentences)
 def test_held_out_combinations_stay_in_their_split(sentence: Sentence) -> None:
-    found = {split_of(combination) for combination in sentence.combinations}
+    found = {find_split(combination) for combination in sentence.combinations}
     if sentence.split == "train":
         assert found <= {"train"}
     else:

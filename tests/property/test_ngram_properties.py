@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_ngram import PlainNgram
 
 from regard.count.arpa import escape, unescape
 from regard.count.config import SMOOTHINGS, NgramConfig
 from regard.count.ngram import NgramModel
-from regard.count.plain import PlainNgram
 
 configs = st.builds(
     NgramConfig, order=st.integers(1, 6), smoothing=st.sampled_from(SMOOTHINGS), k=st.sampled_from([0.01, 0.5, 1.0])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.pair_batches import PairBatches, in_order
+from regard.data.pair_batches import PairBatches, read_in_order
 from regard.data.pairs import Pairs
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
@@ -63,7 +63,7 @@ def test_a_batch_depends_on_its_number_alone(lengths: list[tuple[int, int]], max
 def test_batches_in_order_hold_every_pair_once(lengths: list[tuple[int, int]], max_tokens: int) -> None:
     pairs = pairs_of(lengths)
     seen: list[int] = []
-    for numbers, batch in in_order(pairs, max_tokens):
+    for numbers, batch in read_in_order(pairs, max_tokens):
         assert batch.source.size + batch.targets.size <= max_tokens
         assert batch.mask.sum(axis=1).tolist() == (pairs.target_lengths[numbers] + 1).tolist()
         seen += numbers.tolist()

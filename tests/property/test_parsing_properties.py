@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_parsing import random_parser
 
-from regard.data.tree_lines import bracketed, written
-from regard.data.trees import trees_of
+from regard.data.tree_lines import escape_word, to_brackets
+from regard.data.trees import parse_trees
 
 RNN: dict[str, Any] = {"encoder": "gru", "decoder": "gru", "attention": "dot"}
 words = st.one_of(
@@ -40,8 +40,8 @@ def test_a_random_model_gives_nothing_but_trees_over_the_words(
         assert parse.tree is not None
         assert list(parse.tree.words) == sentence
         assert len(parse.tree.tags if tree_words != "bare" else sentence) == len(sentence)
-        (again,) = trees_of([bracketed(parse.tree)], keeps_traces=True, keeps_functions=True)
-        assert list(again.words) == [written(word) for word in sentence]
+        (again,) = parse_trees([to_brackets(parse.tree)], keeps_traces=True, keeps_functions=True)
+        assert list(again.words) == [escape_word(word) for word in sentence]
 
 
 @settings(max_examples=10)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from regard.data.pieces import pieces_of_file
+from regard.data.pieces import cut_file
 from regard.text.config import KINDS, TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
-from regard.text.units import count_words, last_cut, units_of, words_of
+from regard.text.units import count_words, last_cut, split_units, split_words
 
 LEARNED_FROM = (
     "The cat's mat, the dog's bone: they've 12 cats; you'll see 345 dogs.\n\n  Naïve café — 日本語 ΣΑΣ x_y(z)\n" * 3
@@ -79,7 +79,7 @@ def test_documents_encode_as_each_alone(kind: str, lowercase: bool, documents: l
 
 @given(words=st.lists(st.text(odd, min_size=1, max_size=5)))
 def test_words_come_back_from_the_word_tokenizer(words: list[str]) -> None:
-    clean = [word for word in words_of(" ".join(words)) if word not in ("<eos>", "<unk>")]
+    clean = [word for word in split_words(" ".join(words)) if word not in ("<eos>", "<unk>")]
     tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), [" ".join(clean)])
     assert tokenizer.decode(tokenizer.encode(" ".join(clean))) == " ".join(clean)
 
@@ -87,8 +87,8 @@ def test_words_come_back_from_the_word_tokenizer(words: list[str]) -> None:
 @given(text=texts, size=st.integers(1, 9))
 def test_pieces_and_units_leave_nothing_out(text: str, size: int) -> None:
     blocks = [text[i : i + size] for i in range(0, len(text), size)]
-    assert "".join(piece.text for piece in pieces_of_file(blocks)) == text
-    assert "".join(units_of(text)) == text
+    assert "".join(piece.text for piece in cut_file(blocks)) == text
+    assert "".join(split_units(text)) == text
 
 
 @given(text=st.text(st.sampled_from("ab \t\n\r\x0b\x0c"), max_size=30))

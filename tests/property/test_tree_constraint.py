@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.tree_lines import LineForm, TreeLimits, linearised, tree_of
+from regard.data.tree_lines import LineForm, TreeLimits, build_tree, linearise
 from regard.data.trees import Tree
 from regard.decode.beam import beam_search
 from regard.decode.config import BeamConfig
@@ -44,9 +44,9 @@ def test_any_allowed_sequence_ends_as_a_tree_over_the_words(
         state = constraint.step(state, token)
         assert len(line) < limits.max_length(n)
     words = [f"w{i}" for i in range(n)]
-    tree = tree_of(line, words, form=form)
+    tree = build_tree(line, words, form=form)
     assert tree.words == tuple(words)
-    assert linearised(tree, form) == line
+    assert linearise(tree, form) == line
     spans = [(start, end) for inner, start, end in tree.brackets() if not inner.is_tag]
     assert len(spans) <= limits.max_brackets(n)
     assert max(spans.count(span) for span in spans) <= limits.max_chain
@@ -87,7 +87,7 @@ def test_a_beam_search_over_anything_finds_trees(seed: int, beam: int, n_words: 
         for hypothesis in hypotheses:
             *line, end = hypothesis.tokens
             assert end == 0
-            assert len(tree_of([tokens[i] for i in line], ["w"] * n).words) == n
+            assert len(build_tree([tokens[i] for i in line], ["w"] * n).words) == n
 
 
 words = st.just("w")
@@ -114,7 +114,7 @@ def test_every_tree_within_the_limits_is_allowed(tree: Tree) -> None:
     tokens = vocabulary(form)
     constraint = TreeConstraint(tokens, [len(tree.words)], stop=0, form=form, limits=limits)
     state = constraint.start(0)
-    for token in linearised(tree, form):
+    for token in linearise(tree, form):
         assert constraint.allowed(state)[tokens.index(token)]
         state = constraint.step(state, tokens.index(token))
     assert constraint.allowed(state).nonzero().tolist() == [[0]]

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.tree_lines import LineForm, bracketed, indented, linearised, tree_of
-from regard.data.trees import Tree, trees_of
+from regard.data.tree_lines import LineForm, build_tree, indent_tree, linearise, to_brackets
+from regard.data.trees import Tree, parse_trees
 
 labels = st.sampled_from(["S", "NP", "VP", "PP", "X"])
 tags = st.sampled_from(["NN", "VB", ",", ".", "-LRB-", "XX", "``", "PRP$"])
@@ -16,30 +16,30 @@ def over(children: st.SearchStrategy[Tree | str]) -> st.SearchStrategy[Tree]:
     return st.builds(lambda label, found: Tree(label, tuple(found)), labels, st.lists(children, min_size=1, max_size=4))
 
 
-with_tags = over(st.recursive(tagged, over, max_leaves=12))
+add_tags = over(st.recursive(tagged, over, max_leaves=12))
 without_tags = over(st.recursive(words, over, max_leaves=12))
 
 
-@given(tree=with_tags, labels_close=st.booleans())
+@given(tree=add_tags, labels_close=st.booleans())
 def test_a_tree_with_tags_comes_back_from_its_tokens(tree: Tree, labels_close: bool) -> None:
     slots, named = (LineForm(words=words, labels_close=labels_close) for words in ("slot", "tag"))
-    assert tree_of(linearised(tree, slots), tree.words, tree.tags, slots) == tree
-    assert tree_of(linearised(tree, named), tree.words, None, named) == tree
+    assert build_tree(linearise(tree, slots), tree.words, tree.tags, slots) == tree
+    assert build_tree(linearise(tree, named), tree.words, None, named) == tree
 
 
 @given(tree=without_tags, labels_close=st.booleans())
 def test_a_tree_without_tags_comes_back_from_its_tokens(tree: Tree, labels_close: bool) -> None:
     form = LineForm(has_tags=False, labels_close=labels_close)
-    assert tree_of(linearised(tree, form), tree.words, None, form) == tree
+    assert build_tree(linearise(tree, form), tree.words, None, form) == tree
 
 
-@given(tree=without_tags | with_tags)
+@given(tree=without_tags | add_tags)
 def test_written_trees_read_back(tree: Tree) -> None:
-    text = f"{bracketed(tree)}\n{indented(tree)}\n( {bracketed(tree)} )"
-    assert list(trees_of(text.split("\n"), keeps_traces=True, keeps_functions=True)) == [tree] * 3
+    text = f"{to_brackets(tree)}\n{indent_tree(tree)}\n( {to_brackets(tree)} )"
+    assert list(parse_trees(text.split("\n"), keeps_traces=True, keeps_functions=True)) == [tree] * 3
 
 
-@given(tree=without_tags | with_tags)
+@given(tree=without_tags | add_tags)
 def test_brackets_cover_the_words_they_hold(tree: Tree) -> None:
     for inner, start, end in tree.brackets():
         assert tree.words[start:end] == inner.words

@@ -228,7 +228,7 @@ def test_a_gzip_file_cut_short_is_refused(tmp_path):
 
 
 def test_errors_count_lines_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.count.arpa_lines.BLOCK", 1)
+    monkeypatch.setattr("regard.count.arpa_reader.BLOCK", 1)
     with pytest.raises(RegardError, match="line 13: '-O2' is no number"):
         NgramModel.read_arpa(write(tmp_path, RIGHT.replace("-0.2\ta b", "-O2\ta b")))
     with pytest.raises(RegardError, match="line 12: the file ends here, 2 2-grams before all"):

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from regard.data.batches import Batches, permuted, varied_lengths
+from regard.data.batches import Batches, permute, vary_lengths
 from regard.data.stream import Stream
 from regard.errors import RegardError
 
@@ -105,15 +105,15 @@ def test_wrong_orders_and_sizes_are_refused() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 16, 17, 1000])
 def test_permuted_is_a_permutation_and_another_seed_is_another(n: int) -> None:
-    found = permuted(np.arange(n), n, seed=7)
+    found = permute(np.arange(n), n, seed=7)
     assert sorted(found.tolist()) == list(range(n))
-    np.testing.assert_array_equal(permuted(np.arange(n)[n // 2 :], n, seed=7), found[n // 2 :])
+    np.testing.assert_array_equal(permute(np.arange(n)[n // 2 :], n, seed=7), found[n // 2 :])
     if n > 4:
-        assert (permuted(np.arange(n), n, seed=8) != found).any()
+        assert (permute(np.arange(n), n, seed=8) != found).any()
 
 
 def test_permuted_mixes_well() -> None:
-    found = permuted(np.arange(10_000), 10_000, seed=1)
+    found = permute(np.arange(10_000), 10_000, seed=1)
     assert abs(np.corrcoef(found, np.arange(10_000))[0, 1]) < 0.03
     assert np.mean(np.abs(np.diff(found)) == 1) < 0.002
 
@@ -137,22 +137,22 @@ def test_an_empty_stream_is_empty() -> None:
 
 def test_varied_lengths_fill_a_lane_and_have_the_mean_and_the_spread_of_the_paper() -> None:
     n_tokens, n_context = 700_000, 70
-    lengths = varied_lengths(n_tokens, n_context, seed=1)
+    lengths = vary_lengths(n_tokens, n_context, seed=1)
     assert lengths.sum() == n_tokens
     # 0.95 of 70 and 0.05 of 35: mean 68.25, variance 25 + 0.95 * 0.05 * 35^2 = 83.2; a mean of 10,000 is off by 0.09.
     assert abs(lengths.mean() - 68.25) < 0.3
     assert abs(lengths.std() - 83.2**0.5) < 0.3
     assert abs((lengths < 52).mean() - 0.05) < 0.008
     assert lengths.min() >= 5
-    assert varied_lengths(10_000, 8, seed=1).min() == 5
-    assert varied_lengths(100, 2, seed=1).min() >= 2
-    assert (varied_lengths(7000, 70, seed=2)[:50] != varied_lengths(7000, 70, seed=3)[:50]).any()
+    assert vary_lengths(10_000, 8, seed=1).min() == 5
+    assert vary_lengths(100, 2, seed=1).min() >= 2
+    assert (vary_lengths(7000, 70, seed=2)[:50] != vary_lengths(7000, 70, seed=3)[:50]).any()
 
 
 @pytest.mark.parametrize("n_tokens", [2, 5, 9, 31, 100])
 def test_varied_lengths_of_a_short_lane_add_up_too(n_tokens: int) -> None:
     for seed in range(20):
-        lengths = varied_lengths(n_tokens, 9, seed)
+        lengths = vary_lengths(n_tokens, 9, seed)
         assert lengths.sum() == n_tokens
         assert lengths.min() >= min(5, n_tokens)
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.text.bpe_dropout import MAX_WORD, N_SAMPLES, BpeDropout
-from regard.text.bpe_dropout_at_once import DropoutAtOnce
+from regard.text.bpe_dropout import MAX_WORD, N_SAMPLES, BpeDropout, DropoutAtOnce
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.data.trees import Tree, trees_of
+from regard.data.trees import Tree, parse_trees
 from regard.errors import RegardError
 from regard.score.bracket_f1 import BracketScore, bracket_f1
 
@@ -12,7 +12,7 @@ from regard.score.bracket_f1 import BracketScore, bracket_f1
 def score(predicted: str, gold: str, **options: bool) -> BracketScore:
     """Of trees that stand one a line."""
     kept = {"keeps_traces": True, "keeps_functions": True}
-    return bracket_f1(*(list(trees_of(text.strip().split("\n"), **kept)) for text in (predicted, gold)), **options)
+    return bracket_f1(*(list(parse_trees(text.strip().split("\n"), **kept)) for text in (predicted, gold)), **options)
 
 
 def counts(predicted: str, gold: str, **options: bool) -> tuple[int, int, int]:

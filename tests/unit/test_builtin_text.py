@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from regard.data.builtin.python_text import _first_seen, python_docs
+from regard.data.builtin import _first_seen, python_docs
 
 
 def test_no_paragraph_of_the_prose_comes_twice() -> None:

@@ -13,7 +13,7 @@ import torch
 from tiny_captions import GRID, SIZE, run_tiny_captions, tiny_caption_task, tiny_captioner, tiny_captions
 from tiny_training import memory_of, same_runs, stop_at
 
-from regard.data.prepared_captions import PreparedCaptions, first_pictures, n_bytes, square
+from regard.data.prepared_captions import PreparedCaptions
 from regard.decode.caption import write_captions
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
@@ -37,7 +37,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def said_of(model: Captioner, prepared: PreparedCaptions, beam: int = 1, n: int = 12) -> list[str]:
-    pictures = torch.from_numpy(square(prepared.data, range(n)))
+    pictures = torch.from_numpy(prepared.data.squares(range(n)))
     config = BeamConfig(beam=beam, max_length=10)
     return [best[0].text for best in write_captions(model, prepared.tokenizer, pictures, config)]
 
@@ -153,7 +153,7 @@ def test_what_is_frozen_stays_and_resuming_from_features_gives_the_same_bits(tmp
     first = tiny_captioner(prepared, FROZEN)
     frozen = {name: p.clone() for name, p in first.named_parameters() if not p.requires_grad}
     features = first.encoder.features(  # type: ignore[operator]
-        unit_range(torch.from_numpy(square(prepared.data, range(12))), first.embedding)
+        unit_range(torch.from_numpy(prepared.data.squares(range(12))), first.embedding)
     )
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run_tiny_captions(whole, first, prepared, features=features, **EVERYTHING)
@@ -189,22 +189,22 @@ def test_the_nats_of_a_split_are_the_sum_over_its_captions() -> None:
         for text in texts:
             ids = [*tokenizer.encode(text).tolist(), tokenizer.eos]
             inputs = torch.tensor([[tokenizer.eos, *ids[:-1]]])
-            log_probs = model(torch.from_numpy(square(prepared.data, [number])), inputs)[0].detach()
+            log_probs = model(torch.from_numpy(prepared.data.squares([number])), inputs)[0].detach()
             total -= sum(float(log_probs[t, word]) for t, word in enumerate(ids))
             n += len(ids)
     assert sum_caption_nats(model, prepared, split) == pytest.approx((total, n), abs=1e-9)
     score = tiny_caption_task(model, prepared).evaluate(model)
     assert score is not None
     assert score.nats_per_token == pytest.approx(total / n, abs=1e-9)
-    assert score.bits_per_byte == pytest.approx(total / math.log(2) / n_bytes(split), abs=1e-9)
-    assert n_bytes(split) == sum(len(text) for texts in split.captions for text in texts)
+    assert score.bits_per_byte == pytest.approx(total / math.log(2) / split.n_bytes, abs=1e-9)
+    assert split.n_bytes == sum(len(text) for texts in split.captions for text in texts)
 
 
 def test_bleu_takes_the_best_of_several_references(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of two captions is said word for word, in capitals: all of it counts."""
     prepared = tiny_captions()
     model = tiny_captioner(prepared, "convolution to lstm")
-    some = first_pictures(prepared.data.valid, 2)
+    some = prepared.data.valid.first(2)
     from regard.decode.caption import Caption
     from regard.tasks import caption_objective
 

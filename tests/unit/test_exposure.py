@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiny_seq2seq import VARIANTS, Pair, pairs, tiny_seq2seq
 
 import regard
-from regard.data.pair_batch import PairBatch
+from regard.data.pair_batches import PairBatch
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq, write_own_inputs
 from regard.studies.exposure import Exposure, by_place, exposure_sentence, losses

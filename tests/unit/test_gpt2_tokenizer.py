@@ -12,7 +12,7 @@ from regard.data.config import DataConfig
 from regard.data.prepared_text import prepare_text
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
-from regard.text.gpt2_tokenizer import json_of_vocab_and_merges
+from regard.text.gpt2_tokenizer import read_vocab_and_merges
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def with_json(folder: Path, **changes: Any) -> Path:
     """A tokenizer.json with some of its parts changed."""
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps({**json.loads(json_of_vocab_and_merges(folder)), **changes}))
+    path.write_text(json.dumps({**json.loads(read_vocab_and_merges(folder)), **changes}))
     return path
 
 

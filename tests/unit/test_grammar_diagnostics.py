@@ -7,9 +7,8 @@ from collections import Counter
 import pytest
 
 from regard.data.builtin.grammar import diagnostics
-from regard.data.builtin.grammar.diagnostics import TASKS
+from regard.data.builtin.grammar.diagnostics import MONTHS, TASKS, spell_number, spell_ordinal, spell_year
 from regard.data.builtin.grammar.held_out import SPLITS
-from regard.data.builtin.grammar.number_words import MONTHS, in_words, ordinal, year_in_words
 from regard.errors import RegardError
 
 
@@ -26,8 +25,8 @@ from regard.errors import RegardError
     ],
 )
 def test_numbers_are_read_as_they_are_spoken(number: int, british: str, american: str) -> None:
-    assert in_words(number) == british
-    assert in_words(number, says_and=False) == american
+    assert spell_number(number) == british
+    assert spell_number(number, says_and=False) == american
 
 
 def test_days_and_years_are_read_as_they_are_spoken() -> None:
@@ -40,9 +39,9 @@ def test_days_and_years_are_read_as_they_are_spoken() -> None:
         20: "twentieth",
         22: "twenty-second",
     }
-    assert {day: ordinal(day) for day in spoken} == spoken
-    assert year_in_words(2010) == "twenty ten"
-    assert year_in_words(2000) == "two thousand"
+    assert {day: spell_ordinal(day) for day in spoken} == spoken
+    assert spell_year(2010) == "twenty ten"
+    assert spell_year(2000) == "two thousand"
 
 
 def test_a_date_is_the_one_its_words_name() -> None:
@@ -50,8 +49,8 @@ def test_a_date_is_the_one_its_words_name() -> None:
     for source, target in diagnostics.dates("train", 300):
         date = datetime.date.fromisoformat(target)
         assert any(MONTHS[date.month - 1].startswith(word) for word in source.split() if word[0].isupper())
-        assert ordinal(date.day) in source or re.search(rf"\b{date.day}(st|nd|rd|th)?\b", source)
-        assert str(date.year) in source or year_in_words(date.year) in source
+        assert spell_ordinal(date.day) in source or re.search(rf"\b{date.day}(st|nd|rd|th)?\b", source)
+        assert str(date.year) in source or spell_year(date.year) in source
         ways.add(re.sub(r"\d+|[A-Z]\w+", "x", re.sub(r"the [\w-]+", "the x", source)).split(" x")[0])
     assert len(ways) >= 3
 
@@ -60,7 +59,7 @@ def test_a_number_is_the_one_its_words_name() -> None:
     lengths = set()
     for source, target in diagnostics.numbers("train", 300):
         number = int(target)
-        assert source in (in_words(number), in_words(number, says_and=False), f"{number:,}")
+        assert source in (spell_number(number), spell_number(number, says_and=False), f"{number:,}")
         lengths.add(len(target))
     assert lengths == set(range(1, 8))
 

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from regard.cli import app
 from regard.data.builtin.grammar import Grammar
-from regard.data.builtin.grammar.corpus_files import PARTS, CorpusPlan, write_corpus
-from regard.data.builtin.grammar.corpus_readme import FILES
+from regard.data.builtin.grammar.corpus_files import FILES, PARTS, CorpusPlan, write_corpus
 from regard.errors import RegardError
 
 N_OF = {"train": 40, "valid": 7, "test": 6}
@@ -121,7 +120,7 @@ def test_the_documentation_names_every_part() -> None:
     said = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
     for part in PARTS:
         for described in FILES[part]:
-            assert f"`{described.names[0].format(split='train')}`" in said
+            assert f"`{described.names('train')[0]}`" in said
 
 
 def test_what_a_kind_has_none_of_is_refused_before_anything_is_written(tmp_path: Path) -> None:

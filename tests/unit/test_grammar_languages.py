@@ -6,7 +6,8 @@ import pytest
 
 from regard.data.builtin.grammar import english, french, german
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
+from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
+from regard.data.builtin.grammar.meaning import (
     DATIVE,
     FUTURE,
     PAST,
@@ -17,8 +18,7 @@ from regard.data.builtin.grammar.forms import (
     Preposition,
     Pronoun,
 )
-from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, GIVEN, NOUNS, PLACES, PREPOSITIONS, VERBS
-from regard.data.builtin.grammar.words import aligned, bracketed, joined, leaves
+from regard.data.builtin.grammar.words import align, join_words, leaves, write_tree
 
 BY_ADVERB = {adverb.english: adverb for _, adverb in ADVERBS}
 HER, THEM = Pronoun("f", SINGULAR, "she"), Pronoun("m", PLURAL, "they")
@@ -216,7 +216,7 @@ CASES: dict[str, tuple[m.Meaning, str, str, str]] = {
 def test_each_language_says_it_as_its_speakers_do(name: str) -> None:
     meaning, *expected = CASES[name]
     written = [
-        joined([w.text for w in leaves(module.sentence(meaning))], language)
+        join_words([w.text for w in leaves(module.sentence(meaning))], language)
         for language, module in (("en", english), ("de", german), ("fr", french))
     ]
     assert written == expected
@@ -275,18 +275,18 @@ FRENCH = [
 
 @pytest.mark.parametrize(("thing", "expected"), FRENCH, ids=[text for _, text in FRENCH])
 def test_french_agrees_elides_and_places_adjectives(thing: m.NounPhrase, expected: str) -> None:
-    tree = french.finished(french.noun_phrase(thing))
-    text = joined([w.text for w in leaves(tree)], "fr")
+    tree = french.finish(french.noun_phrase(thing))
+    text = join_words([w.text for w in leaves(tree)], "fr")
     assert text[0].lower() + text[1:] == expected
 
 
 def test_english_says_an_where_it_sounds_like_it() -> None:
     spoken = {"apple": "An apple", "dog": "A dog", "umbrella": "An umbrella"}
     for noun, text in spoken.items():
-        assert joined([w.text for w in leaves(english.finished(english.noun_phrase(np(noun, m.A))))], "en") == text
+        assert join_words([w.text for w in leaves(english.finish(english.noun_phrase(np(noun, m.A))))], "en") == text
     useful, honest = np("key", m.A, "useful"), np("man", m.A, "honest")
-    assert next(w.text for w in leaves(english.finished(english.noun_phrase(useful)))) == "A"
-    assert next(w.text for w in leaves(english.finished(english.noun_phrase(honest)))) == "An"
+    assert next(w.text for w in leaves(english.finish(english.noun_phrase(useful)))) == "A"
+    assert next(w.text for w in leaves(english.finish(english.noun_phrase(honest)))) == "An"
 
 
 ALIGNED = [  # a case, then its links from English to German and to French, worked out on paper
@@ -309,7 +309,7 @@ ALIGNED = [  # a case, then its links from English to German and to French, work
 @pytest.mark.parametrize(("name", "to_german", "to_french"), ALIGNED, ids=[name for name, *_ in ALIGNED])
 def test_words_are_linked_as_a_reader_would_link_them(name: str, to_german: str, to_french: str) -> None:
     said, *others = (list(leaves(module.sentence(CASES[name][0]))) for module in (english, german, french))
-    links = [" ".join(f"{i}-{j}" for i, j in aligned(said, other)) for other in others]
+    links = [" ".join(f"{i}-{j}" for i, j in align(said, other)) for other in others]
     assert links == [to_german, to_french]
 
 
@@ -335,7 +335,7 @@ def test_what_is_rarely_so_is_mostly_not() -> None:
 
 def trees(clause: m.Clause) -> list[str]:
     """Of the English, the German and the French sentence, without their full stops."""
-    written = [bracketed(module.sentence(m.Meaning(clause))) for module in (english, german, french)]
+    written = [write_tree(module.sentence(m.Meaning(clause))) for module in (english, german, french)]
     return [tree.replace(" (PUNCT .))", ")") for tree in written]
 
 
@@ -415,11 +415,11 @@ def test_french_to_is_linked_to_what_says_it_in_english_and_in_german(
 ) -> None:
     gives = does(np("woman"), "give", np("book", m.A), recipient=to_whom, is_recipient_first=True)
     first, second, third = (list(leaves(module.sentence(m.Meaning(gives)))) for module in (english, german, french))
-    links = aligned(first, third)
+    links = align(first, third)
     assert {text: {third[j].text for i, j in links if first[i].text == text} for text in said} == said
     to = next(j for j, w in enumerate(third) if w.text in ("à", "aux"))
-    assert to in {j for _, j in aligned(second, third)}
-    assert [(first[i].text, second[j].text) for i, j in aligned(first, second) if first[i].text == "Meyer"] == [
+    assert to in {j for _, j in align(second, third)}
+    assert [(first[i].text, second[j].text) for i, j in align(first, second) if first[i].text == "Meyer"] == [
         ("Meyer", "Meyer") for w in first if w.text == "Meyer"
     ]
 
@@ -435,4 +435,4 @@ def test_a_new_thing_is_neuf_and_a_new_film_nouveau() -> None:
     }
     for thing, text in said.items():
         tree = french.sentence(m.Meaning(does(thing, None, predicate=new, negation=m.NOT)))
-        assert joined([w.text for w in leaves(tree)], "fr") == text
+        assert join_words([w.text for w in leaves(tree)], "fr") == text

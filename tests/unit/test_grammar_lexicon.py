@@ -1,9 +1,9 @@
 """The tables hold enough words, and every word has a use."""
 
-from regard.data.builtin.grammar.held_out import split_of
-from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, ALL_VERBS, NOUNS, nouns_of
+from regard.data.builtin.grammar.held_out import find_split
+from regard.data.builtin.grammar.lexicon import ADJECTIVES, ADVERBS, ALL_VERBS, NOUNS, find_nouns
+from regard.data.builtin.grammar.scene import SHAPES
 from regard.data.builtin.grammar.sentences import KINDS
-from regard.data.builtin.grammar.shapes import SHAPES
 
 SUBJECT_KINDS = {kind for verb in ALL_VERBS for kind in verb.subjects}
 
@@ -20,10 +20,10 @@ def test_there_are_at_least_300_content_words_in_each_language() -> None:
 def test_every_kind_a_verb_or_an_adjective_names_has_nouns() -> None:
     for verb in ALL_VERBS:
         for kind in verb.subjects | verb.objects:
-            assert nouns_of(frozenset({kind})), (verb.name, kind)
+            assert find_nouns(frozenset({kind})), (verb.name, kind)
     for adjective in ADJECTIVES.values():
         for kind in adjective.kinds - set("+-!~"):
-            assert nouns_of(frozenset({kind})), (adjective.name, kind)
+            assert find_nouns(frozenset({kind})), (adjective.name, kind)
 
 
 def test_every_noun_may_be_an_object_a_place_or_a_shape() -> None:
@@ -36,10 +36,10 @@ def test_every_noun_may_be_an_object_a_place_or_a_shape() -> None:
 def test_every_word_of_a_held_out_combination_is_left_to_training_with_others() -> None:
     for adjective in ADJECTIVES.values():
         fits = [noun for noun in NOUNS.values() if noun.kinds & adjective.kinds]
-        assert any(split_of((adjective.name, noun.name)) == "train" for noun in fits), adjective.name
+        assert any(find_split((adjective.name, noun.name)) == "train" for noun in fits), adjective.name
     for verb in ALL_VERBS:
-        fits = nouns_of(verb.objects)
-        assert not fits or any(split_of((verb.name, noun.name)) == "train" for noun in fits), verb.name
+        fits = find_nouns(verb.objects)
+        assert not fits or any(find_split((verb.name, noun.name)) == "train" for noun in fits), verb.name
 
 
 def test_stative_verbs_have_a_french_imperfect() -> None:

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.builtin.grammar.png import encode_png
-from regard.data.builtin.grammar.scene import BACKGROUND, CELL, COLOURS, Item, Scene
-from regard.data.builtin.grammar.shapes import SHAPES
+from regard.data.builtin.grammar.scene import BACKGROUND, CELL, COLOURS, SHAPES, Item, Scene, encode_png
 
 NUMBERS = {"a": 1, "an": 1, "two": 2, "three": 3, "four": 4}
 

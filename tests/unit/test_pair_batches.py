@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.data.pair_batches import PairBatches, cuts, in_order, length_classes, rounded_up
-from regard.data.pair_rows import Rows
-from regard.data.pair_tags import with_tags
-from regard.data.pairs import MaxLengths, Pairs, Side
+from regard.data.pair_batches import PairBatches, classify_lengths, cut_batches, read_in_order, round_up
+from regard.data.pairs import MaxLengths, Pairs, Side, add_tags
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import prepare_pairs
+from regard.data.rows import Rows
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
@@ -37,7 +36,7 @@ def test_a_batch_by_hand() -> None:
     batches = PairBatches(pairs, max_tokens=10)
     batch = batches.at(0)
     a, b, c, d, e, f = (ord(char) + 1 for char in "abcdef")
-    # Targets of 1 and 2 tokens, the shorter first: the cuts are known, and one batch holds both.
+    # Targets of 1 and 2 tokens, the shorter first: the cut_batches are known, and one batch holds both.
     assert batches.per_epoch == 1
     assert batches.indices(0).tolist() == [0, 1]
     assert batch.source.tolist() == [[a, b], [d, 0]]
@@ -62,22 +61,22 @@ def test_the_end_mark_is_that_of_the_target() -> None:
 
 def test_lengths_are_rounded_up_four_to_an_octave() -> None:
     lengths = np.arange(1, 70)
-    classes = sorted(set(rounded_up(lengths).tolist()))
+    classes = sorted(set(round_up(lengths).tolist()))
     assert classes == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80]
-    assert (rounded_up(lengths) >= lengths).all()
-    assert rounded_up(rounded_up(lengths)).tolist() == rounded_up(lengths).tolist()
+    assert (round_up(lengths) >= lengths).all()
+    assert round_up(round_up(lengths)).tolist() == round_up(lengths).tolist()
 
 
 def test_classes_go_up_by_target_and_to_and_fro_by_source() -> None:
     pairs = of_lengths([(1, 1), (9, 1), (1, 2), (10, 2), (1, 3), (5, 3)])
-    number, n_source, n_target = length_classes(pairs)
+    number, n_source, n_target = classify_lengths(pairs)
     assert number.tolist() == [0, 1, 3, 2, 4, 5]
     assert n_source.tolist() == [1, 9, 10, 1, 1, 5]
     assert n_target.tolist() == [2, 2, 3, 3, 4, 4]
 
 
 def test_one_class_has_the_length_of_its_longest() -> None:
-    number, n_source, n_target = length_classes(of_lengths([(9, 16), (10, 18), (9, 17)]))
+    number, n_source, n_target = classify_lengths(of_lengths([(9, 16), (10, 18), (9, 17)]))
     assert number.tolist() == [0, 0, 0]
     assert n_source.tolist() == [10, 10, 10]
     assert n_target.tolist() == [19, 19, 19]
@@ -86,8 +85,8 @@ def test_one_class_has_the_length_of_its_longest() -> None:
 def test_cuts_by_hand() -> None:
     # 2 x (3 + 4) = 14 fits into 14, 3 x 7 does not; then 1 x (3 + 9), to which another of its like would add 12.
     n_source, n_target = np.array([3, 2, 3, 3, 3]), np.array([4, 4, 4, 9, 9])
-    assert cuts(n_source, n_target, max_tokens=14) == [0, 2, 3, 4, 5]
-    assert cuts(n_source, n_target, max_tokens=100) == [0, 5]
+    assert cut_batches(n_source, n_target, max_tokens=14) == [0, 2, 3, 4, 5]
+    assert cut_batches(n_source, n_target, max_tokens=100) == [0, 5]
 
 
 def test_long_pairs_are_left_out_and_counted() -> None:
@@ -108,7 +107,7 @@ def test_pairs_that_no_batch_has_room_for_are_left_out_and_counted_where_bad_one
 def test_order_length_goes_from_short_to_long_and_order_buckets_does_not() -> None:
     pairs = of_lengths([(1 + i % 3, 1 + i % 40) for i in range(200)])
     longest = {
-        order: [int(rounded_up(batches.at(i).mask.sum(axis=1)).max()) for i in range(batches.per_epoch)]
+        order: [int(round_up(batches.at(i).mask.sum(axis=1)).max()) for i in range(batches.per_epoch)]
         for order in ("length", "buckets")
         for batches in [PairBatches(pairs, max_tokens=120, order=order)]
     }
@@ -133,7 +132,7 @@ def test_in_order_gives_every_pair_once_with_its_number() -> None:
     draws = np.random.default_rng(0)
     pairs = of_lengths([(int(s), int(t)) for s, t in draws.integers(1, 30, size=(100, 2))])
     seen = []
-    for numbers, batch in in_order(pairs, 300):
+    for numbers, batch in read_in_order(pairs, 300):
         assert batch.source.size + batch.targets.size <= 300
         assert batch.source_mask.sum(axis=1).tolist() == pairs.source_lengths[numbers].tolist()
         assert batch.mask.sum(axis=1).tolist() == (pairs.target_lengths[numbers] + 1).tolist()
@@ -143,8 +142,8 @@ def test_in_order_gives_every_pair_once_with_its_number() -> None:
 
 def test_in_order_leaves_out_nothing() -> None:
     pairs = of_lengths([(30, 30), (2, 2), (3, 2)])
-    assert [numbers.tolist() for numbers, _ in in_order(pairs, 20)] == [[1, 2], [0]]
-    assert list(in_order(pairs.only(np.array([], dtype=np.int64)), 20)) == []
+    assert [numbers.tolist() for numbers, _ in read_in_order(pairs, 20)] == [[1, 2], [0]]
+    assert list(read_in_order(pairs.only(np.array([], dtype=np.int64)), 20)) == []
 
 
 def test_copied_words_have_ids_beyond_the_vocabulary_in_words_and_targets_alone() -> None:
@@ -158,13 +157,13 @@ def test_copied_words_have_ids_beyond_the_vocabulary_in_words_and_targets_alone(
     assert batch.targets.tolist() == [[die, cat, 0, 0, 0, 0], [die, V + 2, the, V, 1, 0]]
     assert batch.inputs.tolist() == [[0, die, cat, 0, 0, 0], [0, die, 1, the, 1, 1]]
     assert batch.source.tolist()[0][:2] == source.encode("the cat").tolist()
-    ((_, again),) = in_order(pairs, 100, copies=True)
+    ((_, again),) = read_in_order(pairs, 100, copies=True)
     assert again.words is not None
     assert again.words.tolist() == batch.words.tolist()
 
 
 def tagged(tokenizer: Tokenizer, text: str, target: str) -> Pairs:
-    tokenizer = with_tags(tokenizer, ["<2de>"])
+    tokenizer = add_tags(tokenizer, ["<2de>"])
     plain = Pairs.of([(text, target)], tokenizer)
     ids = Rows.of([[tokenizer.id_of("<2de>"), *plain.source_ids(0)]])
     return Pairs(Side(plain.source.texts, ids, tokenizer), plain.target, plain.rows, np.array([1]), ("<2de>",))

@@ -15,30 +15,30 @@ def words(text: str, **settings: object) -> Tokenizer:
 
 def test_unknown_words_are_numbered_as_they_appear_and_named_in_the_target() -> None:
     copied = CopiedWords(words("the cat"))  # <eos> 0, <unk> 1, cat 2, the 3
-    ids, unknown = copied.of_source("the wug and the cat and a wug")
+    ids, unknown = copied.number_source("the wug and the cat and a wug")
     assert ids.tolist() == [3, 4, 5, 3, 2, 5, 6, 4]
     assert unknown == ["wug", "and", "a"]
-    assert copied.of_target("a blick the wug", unknown).tolist() == [6, 1, 3, 4]
+    assert copied.number_target("a blick the wug", unknown).tolist() == [6, 1, 3, 4]
 
 
 def test_every_source_begins_anew() -> None:
     copied = CopiedWords(words("the cat"))
-    assert copied.of_source("wug")[0].tolist() == [4]
-    assert copied.of_source("blick")[0].tolist() == [4]
+    assert copied.number_source("wug")[0].tolist() == [4]
+    assert copied.number_source("blick")[0].tolist() == [4]
 
 
 def test_case_is_folded_as_the_target_folds_it() -> None:
     copied = CopiedWords(words("the cat", lowercase=True))
-    ids, unknown = copied.of_source("The Wug wug")
+    ids, unknown = copied.number_source("The Wug wug")
     assert ids.tolist() == [3, 4, 4]
     assert unknown == ["wug"]
-    assert copied.of_target("WUG Cat", unknown).tolist() == [4, 2]
+    assert copied.number_target("WUG Cat", unknown).tolist() == [4, 2]
 
 
 def test_marks_spelled_in_a_text_are_the_unknown_word() -> None:
     copied = CopiedWords(words("the cat"))
-    assert copied.of_source("<eos> <unk> the")[0].tolist() == [1, 1, 3]
-    assert copied.of_target("<eos> the", []).tolist() == [1, 3]
+    assert copied.number_source("<eos> <unk> the")[0].tolist() == [1, 1, 3]
+    assert copied.number_target("<eos> the", []).tolist() == [1, 3]
 
 
 def test_only_words_can_be_copied() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.pair_grammar import of_split, preview_grammar, write_pairs
+from regard.data.pair_grammar import complete_name, preview_grammar, write_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import encode_pairs, prepare_pairs
-from regard.data.tree_lines import TreeLimits, linearised
-from regard.data.trees import Tree, trees_of
+from regard.data.tree_lines import TreeLimits, linearise
+from regard.data.trees import Tree, parse_trees
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -50,7 +50,7 @@ def test_what_a_name_stands_for_is_seen_without_writing_all_of_it(tmp_path: Path
     (only,) = preview_grammar("grammar:en-trees:7@test", 1)
     assert (only.split, only.n_pairs) == ("test", 7)
     ((words, tree),) = only.first
-    assert [found.words for found in trees_of([tree])] == [tuple(words.split())]
+    assert [found.words for found in parse_trees([tree])] == [tuple(words.split())]
 
 
 def test_parts_of_the_grammar_keep_their_tags() -> None:
@@ -62,7 +62,7 @@ def test_parts_of_the_grammar_keep_their_tags() -> None:
 
 
 def test_a_diagnostic_is_written_too(tmp_path: Path) -> None:
-    write_pairs(of_split("grammar:reversal:20", "train"), tmp_path / "pairs.tsv")
+    write_pairs(complete_name("grammar:reversal:20", "train"), tmp_path / "pairs.tsv")
     for line in (tmp_path / "pairs.tsv").read_text(encoding="utf-8").splitlines():
         source, target = line.split("\t")
         assert source.split()[::-1] == target.split()
@@ -80,8 +80,8 @@ def test_trees_are_sentences_and_their_brackets(language: str, roots: set[str], 
         tokens = prepared.valid.target_text(index).split()
         assert tokens[0] in roots
         assert tokens.count("XX") == len(sentence.words(language))
-        (tree,) = trees_of([sentence.trees[language]])
-        assert tokens == linearised(tree)
+        (tree,) = parse_trees([sentence.trees[language]])
+        assert tokens == linearise(tree)
 
 
 def test_every_tree_is_within_what_a_parser_may_write() -> None:
@@ -89,7 +89,7 @@ def test_every_tree_is_within_what_a_parser_may_write() -> None:
     limits = TreeLimits()
     for sentence in Grammar().sentences("valid", 200):
         for text in sentence.trees.values():
-            (tree,) = trees_of([text])
+            (tree,) = parse_trees([text])
             phrases = [found for found, _, _ in tree.brackets() if not found.is_tag]
             assert len(phrases) <= limits.max_brackets(len(tree.words))
             assert max(map(unary_chain, phrases)) <= limits.max_chain

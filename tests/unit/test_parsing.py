@@ -10,9 +10,9 @@ import pytest
 import torch
 from tiny_parsing import LINES, TREES, random_model, random_parser, tokenizers
 
-from regard.data.pair_rows import Rows
 from regard.data.pairs import Pairs
-from regard.data.tree_lines import TreeLimits, linearised
+from regard.data.rows import Rows
+from regard.data.tree_lines import TreeLimits, linearise
 from regard.data.tree_pairs import FORMS
 from regard.decode.config import BeamConfig
 from regard.decode.lines import LinesDone
@@ -80,7 +80,7 @@ def test_a_vocabulary_that_was_not_learned_on_trees_is_refused() -> None:
 @pytest.mark.parametrize("tree_words", ["slot", "tag"])
 def test_the_score_is_bracket_f1_of_the_parses_against_the_trees(tree_words: str) -> None:
     source, target = tokenizers(tree_words)
-    texts = [(" ".join(tree.words), " ".join(linearised(tree, FORMS[tree_words]))) for tree in TREES]
+    texts = [(" ".join(tree.words), " ".join(linearise(tree, FORMS[tree_words]))) for tree in TREES]
     tags = Rows.of([np.frombuffer(" ".join(tree.tags).encode(), dtype=np.uint8) for tree in TREES], np.uint8)
     pairs = replace(Pairs.of(texts, source, target), word_tags=tags)
     held, free = (random_parser(tree_words, 3, is_constrained=is_held, **RNN) for is_held in (True, False))

@@ -15,8 +15,8 @@ from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import prepare_pairs
-from regard.data.tree_pairs import gold_tree
-from regard.data.trees import read_trees, trees_of
+from regard.data.tree_pairs import rebuild_tree
+from regard.data.trees import parse_trees, read_trees
 from regard.errors import RegardError
 from regard.score.bracket_f1 import bracket_f1
 from regard.tasks.table import build_config
@@ -204,12 +204,12 @@ def prepared(tmp_path: Path, path: str, tree_words: str) -> Pairs:
 @pytest.mark.parametrize("tree_words", ["slot", "tag"])
 def test_gold_trees_keep_their_tags_and_so_tell_what_is_punctuation(tmp_path: Path, tree_words: str) -> None:
     """Without punctuation, and PRN that holds nothing else, both trees have S, NP and VP."""
-    path, trees = written(tmp_path, "my.mrg", "\n".join(QUOTED)), list(trees_of(QUOTED))
+    path, trees = written(tmp_path, "my.mrg", "\n".join(QUOTED)), list(parse_trees(QUOTED))
     pairs = prepared(tmp_path, path, tree_words)
-    gold = [gold_tree(pairs, i, tree_words) for i in range(2)]
+    gold = [rebuild_tree(pairs, i, tree_words) for i in range(2)]
     assert gold == trees
     assert bracket_f1(trees, gold).n_gold == 6
-    assert [gold_tree(some, 0, tree_words) for some in (pairs.only(np.array([1])), pairs.some(1))] == [
+    assert [rebuild_tree(some, 0, tree_words) for some in (pairs.only(np.array([1])), pairs.some(1))] == [
         trees[1],
         trees[0],
     ]
@@ -217,7 +217,7 @@ def test_gold_trees_keep_their_tags_and_so_tell_what_is_punctuation(tmp_path: Pa
 
 def test_bare_trees_have_no_punctuation(tmp_path: Path) -> None:
     pairs = prepared(tmp_path, written(tmp_path, "my.mrg", "(S (NP dogs) (VP bark) (PRN !))\n"), "bare")
-    gold = gold_tree(pairs, 0, "bare")
+    gold = rebuild_tree(pairs, 0, "bare")
     assert pairs.tags_of_words(0) is None
     assert bracket_f1([gold], [gold], has_tags=False).n_gold == 4
 
@@ -235,4 +235,4 @@ def test_tags_that_a_cache_does_not_have_are_read_again(tmp_path: Path) -> None:
 def test_every_tree_of_the_treebanks_sample_comes_back(tmp_path: Path, tree_words: str) -> None:
     bank = Path(os.environ["REGARD_DATA"]) / "treebank"
     pairs = prepared(tmp_path, str(bank), tree_words)
-    assert [gold_tree(pairs, i, tree_words) for i in range(len(pairs))] == list(read_trees(bank))
+    assert [rebuild_tree(pairs, i, tree_words) for i in range(len(pairs))] == list(read_trees(bank))

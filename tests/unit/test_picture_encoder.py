@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.data.caption_config import CaptionConfig
-from regard.data.caption_pairs import CaptionData, CaptionSet
 from regard.data.pictures import Pictures
+from regard.data.prepared_captions import CaptionData, CaptionSet
 from regard.errors import RegardError
 from regard.layers.patches import GridPositions, cut_patches
 from regard.layers.picture_convolution import InvertedResidual, PictureConvolution, ResidualBlock

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from regard.data import pictures
-from regard.data.pictures import fitted, load_pictures, read_picture
+from regard.data.pictures import fit_square, load_pictures, read_picture
 from regard.errors import RegardError
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
@@ -32,8 +32,8 @@ def stripes(*colours: tuple[int, int, int], width: int = 2, height: int = 2) -> 
 
 def test_crop_takes_the_middle_and_squeeze_takes_all() -> None:
     wide = stripes(RED, GREEN, BLUE, width=4, height=4)
-    assert (fitted(wide, 4, "crop") == GREEN).all()
-    squeezed = fitted(wide, 12, "squeeze")
+    assert (fit_square(wide, 4, "crop") == GREEN).all()
+    squeezed = fit_square(wide, 12, "squeeze")
     assert squeezed.shape == (12, 12, 3)
     assert squeezed[5, 0].tolist() == list(RED)
     assert squeezed[5, 11].tolist() == list(BLUE)
@@ -43,7 +43,7 @@ def test_a_picture_of_the_right_size_is_kept_to_the_byte() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
     image = read_picture(encoded(Image.fromarray(pixels)))
     for fit in ("crop", "squeeze"):
-        np.testing.assert_array_equal(fitted(image, 9, fit), pixels)
+        np.testing.assert_array_equal(fit_square(image, 9, fit), pixels)
 
 
 def test_grey_and_palette_pictures_become_rgb() -> None:

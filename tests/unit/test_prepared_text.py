@@ -196,7 +196,7 @@ def test_pieces_and_shards_do_not_change_the_ids(
     whole = prepare_text(data, tokenizer_config(), cache=tmp_path / "a")
     monkeypatch.setattr("regard.data.pieces.PIECE", 100)
     monkeypatch.setattr("regard.data.prepared_text.BATCH_BYTES", 500)
-    monkeypatch.setattr("regard.data.shards.SHARD_TOKENS", 256)
+    monkeypatch.setattr("regard.data.stream.SHARD_TOKENS", 256)
     small = prepare_text(data, tokenizer_config(), cache=tmp_path / "b")
     assert small.tokenizer.hash == whole.tokenizer.hash
     assert len(small.train.shards) > 5
@@ -312,7 +312,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("regard.data.shards.np.save", full)
+    monkeypatch.setattr("regard.data.stream.np.save", full)
     with pytest.raises(RegardError, match="No space left"):
         prepare_text(DataConfig(train=str(text_file)), tokenizer_config(), cache=cache)
     assert list((cache / "encoded").iterdir()) == []

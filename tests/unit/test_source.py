@@ -21,7 +21,7 @@ import zstandard
 
 from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
-from regard.data.pieces import PIECE, joined, limited, pieces_of_file, pieces_of_lines, pieces_of_paragraphs
+from regard.data.pieces import PIECE, cut_file, cut_lines, cut_paragraphs, join_pieces, limit_bytes
 from regard.data.source import documents
 from regard.errors import RegardError
 
@@ -162,7 +162,7 @@ def pieces(text: str, size: int = 7) -> list[str]:
 
 def test_a_large_document_comes_in_pieces_cut_before_white_space() -> None:
     text = ("word " * 9 + "\n\n  indented " + "x" * 30 + "\n") * (3 * PIECE // 80)
-    found = list(pieces_of_file(pieces(text, 1000)))
+    found = list(cut_file(pieces(text, 1000)))
     assert "".join(p.text for p in found) == text
     assert [p.ends for p in found] == [False] * (len(found) - 1) + [True]
     assert len(found) > 3
@@ -173,7 +173,7 @@ def test_a_large_document_comes_in_pieces_cut_before_white_space() -> None:
 
 
 def test_text_without_white_space_is_cut_at_last() -> None:
-    found = list(pieces_of_file(pieces("x" * (20 * PIECE), PIECE)))
+    found = list(cut_file(pieces("x" * (20 * PIECE), PIECE)))
     assert [len(p.text) // PIECE for p in found] == [8, 8, 4]
     assert [p.ends for p in found] == [False, False, True]
 
@@ -181,12 +181,12 @@ def test_text_without_white_space_is_cut_at_last() -> None:
 def test_blocks_do_not_change_lines_or_paragraphs() -> None:
     text = "one two\n\nthree\nfour\n\n\nfive"
     for size in range(1, 12):
-        assert list(joined(pieces_of_lines(pieces(text, size)))) == ["one two", "three", "four", "five"]
-        assert list(joined(pieces_of_paragraphs(pieces(text, size)))) == ["one two", "three\nfour", "five"]
+        assert list(join_pieces(cut_lines(pieces(text, size)))) == ["one two", "three", "four", "five"]
+        assert list(join_pieces(cut_paragraphs(pieces(text, size)))) == ["one two", "three\nfour", "five"]
 
 
 def test_limited_ends_its_last_document() -> None:
-    found = list(limited(pieces_of_file(["abc\ndef\nghi"]), 6))
+    found = list(limit_bytes(cut_file(["abc\ndef\nghi"]), 6))
     assert [(p.text, p.ends) for p in found] == [("abc\n", True)]
 
 
@@ -260,9 +260,9 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
     ("a.txt.zst", b"this is no zstandard", "a.txt.zst cannot be decompressed"),
     ("a.jsonl", b'{"text": "one"}\n{"text": \n', "a.jsonl, line 2 is not JSON"),
     ("a.jsonl", b'{"txt": "one"}\n', r"a.jsonl, line 1 has no field 'text'. Did you mean 'txt'\? It has: txt"),
-    ("a.jsonl", b'["one"]\n', "a.jsonl, line 1 is a JSON list, not an object with a field 'text'"),
-    ("a.jsonl", b'{"text": 5}\n', "a.jsonl, line 1: field 'text' holds int, not text"),
-    ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl, line 1: field 'text' has a lone surrogate"),
+    ("a.jsonl", b'["one"]\n', "a.jsonl, line 1 is a JSON list, not an object with fields"),
+    ("a.jsonl", b'{"text": 5}\n', "a.jsonl, line 1 holds int, not text, in its field 'text'"),
+    ("a.jsonl", b'{"text": "\\ud800"}\n', r"a.jsonl, line 1 has a lone surrogate .* in its field 'text'"),
 ]
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from regard.data.pieces import Piece, joined
+from regard.data.pieces import Piece, join_pieces
 from regard.data.split import NAMES, TEST, TRAIN, VALID, find_cuts, plan_split, split_documents
 from regard.errors import RegardError
 
@@ -16,7 +16,7 @@ def split(pieces: list[Piece], p_valid: float = 0.1, p_test: float = 0.1, seed: 
     """Documents by split."""
     go, _ = plan_split(lambda: pieces, p_valid, p_test, seed)
     found = list(go(pieces))
-    return {NAMES[n]: list(joined(piece for number, piece in found if number == n)) for n in (TRAIN, VALID, TEST)}
+    return {NAMES[n]: list(join_pieces(piece for number, piece in found if number == n)) for n in (TRAIN, VALID, TEST)}
 
 
 def documents(n: int) -> list[Piece]:

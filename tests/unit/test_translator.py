@@ -10,8 +10,7 @@ from tiny_pairs import GRID, tiny_pair_model, tiny_prepared
 from tiny_translator import MIXED, SOURCES, loud_model, translator_of
 
 from regard.data.pair_copying import NOT_COPIED
-from regard.data.pair_tags import with_tags
-from regard.data.pairs import Pairs
+from regard.data.pairs import Pairs, add_tags
 from regard.decode.config import BeamConfig
 from regard.decode.lines import LinesDone
 from regard.decode.translate import NOTHING, Translator
@@ -155,7 +154,7 @@ def test_unknown_words_are_copied_as_they_are_spelled(variant: str) -> None:
 
 def test_a_tag_is_read_before_its_source_and_is_not_copied() -> None:
     prepared = tiny_prepared()
-    tokenizer = with_tags(prepared.source_tokenizer, ["<2de>", "<2fr>"])
+    tokenizer = add_tags(prepared.source_tokenizer, ["<2de>", "<2fr>"])
     model = tiny_pair_model(prepared, **GRID["lstm that copies"][1])
     translator = Translator([model], tokenizer, prepared.target_tokenizer, BeamConfig(), tag="<2de>")
     plain = Translator([model], tokenizer, prepared.target_tokenizer, BeamConfig()).read("the red wug")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.data.tree_lines import LineForm, TreeLimits, linearised, tree_of
-from regard.data.trees import Tree, read_trees, trees_of
+from regard.data.tree_lines import LineForm, TreeLimits, build_tree, linearise
+from regard.data.trees import Tree, parse_trees, read_trees
 from regard.decode.stepper import Constraint
 from regard.decode.tree_constraint import TreeConstraint, TreeState
 from regard.errors import RegardError
@@ -108,7 +108,7 @@ def test_exactly_the_trees_within_the_limits_can_be_written(n_words: int, max_ch
         for line in itertools.product(["XX", "(S", ")S"], repeat=length):
             if line.count("XX") == n_words and line.count("(S") == line.count(")S") <= n_brackets:
                 try:
-                    tree = tree_of(line, ["a"] * n_words, form=LineForm(has_tags=False))
+                    tree = build_tree(line, ["a"] * n_words, form=LineForm(has_tags=False))
                 except RegardError:
                     continue
                 if longest_chain(tree) <= max_chain:
@@ -153,9 +153,9 @@ def follow(constraint: TreeConstraint, tokens: list[str], row: int, line: list[s
 
 
 def test_a_tree_beyond_the_limits_cannot_be_written() -> None:
-    (tree,) = trees_of(["(S (S (S (S (S (NN a))))))"])
-    assert not follow(TreeConstraint(TOKENS, [1], stop=0), TOKENS, 0, linearised(tree))
-    assert follow(TreeConstraint(TOKENS, [1], stop=0, limits=TreeLimits(max_chain=5)), TOKENS, 0, linearised(tree))
+    (tree,) = parse_trees(["(S (S (S (S (S (NN a))))))"])
+    assert not follow(TreeConstraint(TOKENS, [1], stop=0), TOKENS, 0, linearise(tree))
+    assert follow(TreeConstraint(TOKENS, [1], stop=0, limits=TreeLimits(max_chain=5)), TOKENS, 0, linearise(tree))
 
 
 @pytest.mark.data
@@ -164,7 +164,7 @@ def test_trees_of_the_treebank_can_be_written() -> None:
     trees = list(read_trees(Path(os.environ["REGARD_DATA"]) / "treebank"))[
         ::50
     ]  # all of them take half a minute where shapes are checked
-    lines = [linearised(tree) for tree in trees]
+    lines = [linearise(tree) for tree in trees]
     tokens = ["<eos>", *sorted({token for line in lines for token in line})]
     constraint = TreeConstraint(tokens, [len(tree.words) for tree in trees], stop=0)
     assert all(follow(constraint, tokens, row, line) for row, line in enumerate(lines))

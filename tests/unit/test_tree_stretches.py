@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from regard.data.reading import BadLine
 from regard.data.source import TextFile
-from regard.data.tree_pairs import tree_sides
-from regard.data.tree_stretches import Stretches
+from regard.data.tree_pairs import Stretches, read_tree_pairs
 
 FLUSH = "(S\n(NP (DT the) (NN dog{0}))\n(VP (VBZ barks))\n(. .))\n"
 PENN = "( (S \n    (NP (DT the) (NN dog{0}) )\n    (VP (VBZ barks) )\n    (. .) ))\n"
@@ -29,7 +28,7 @@ def found_in(tmp_path: Path, text: str | bytes) -> tuple[list[str], dict[str, in
     path = tmp_path / "my.mrg"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     sentences, kinds, faults = [], Counter[str](), []
-    for place, sides in tree_sides(TextFile(path, "my.mrg"), "slot"):
+    for place, sides in read_tree_pairs(TextFile(path, "my.mrg"), "slot"):
         if isinstance(sides, BadLine):
             kinds[sides.kind] += 1
             faults.append(f"{place} {sides.why}")

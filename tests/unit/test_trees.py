@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.trees import MAX_DEPTH, Tree, read_trees, trees_of, without_functions, without_traces
+from regard.data.trees import MAX_DEPTH, Tree, parse_trees, read_trees, remove_functions, remove_traces
 from regard.errors import MissingTextError, RegardError
 
 WANTED = """
@@ -24,19 +24,19 @@ FIRST = Tree("S", (DOG, Tree("VP", (Tree("VBD", ("wanted",)), BARK)), Tree(".", 
 
 
 def test_trees_over_several_lines_lose_traces_functions_and_the_outer_bracket() -> None:
-    first, second = trees_of(WANTED.split("\n"))
+    first, second = parse_trees(WANTED.split("\n"))
     assert first == FIRST
     assert second.tags == ("-LRB-", "NN", "-RRB-")
     assert (first.words, first.depth) == (("the", "dog", "wanted", "to", "bark", "."), 6)
 
 
 def test_traces_and_functions_can_be_kept() -> None:
-    first = next(trees_of(WANTED.split("\n"), keeps_traces=True, keeps_functions=True))
+    first = next(parse_trees(WANTED.split("\n"), keeps_traces=True, keeps_functions=True))
     assert first.words == ("the", "dog", "wanted", "*-1", "to", "bark", ".")
     assert [t.label for t, _, _ in first.brackets()][1] == "NP-SBJ-1"
-    cleaned = without_traces(first)
+    cleaned = remove_traces(first)
     assert cleaned is not None
-    assert without_functions(cleaned) == FIRST
+    assert remove_functions(cleaned) == FIRST
 
 
 def test_brackets_come_with_the_words_they_cover() -> None:
@@ -45,12 +45,12 @@ def test_brackets_come_with_the_words_they_cover() -> None:
 
 
 def test_an_outer_bracket_with_several_trees_gets_a_label() -> None:
-    (tree,) = trees_of(["( (NP (NN a)) (NP (NN b)) )"])
+    (tree,) = parse_trees(["( (NP (NN a)) (NP (NN b)) )"])
     assert (tree.label, len(tree.children)) == ("TOP", 2)
 
 
 def test_words_may_stand_beside_phrases_and_then_have_no_tags() -> None:
-    (tree,) = trees_of(["(S (NP dogs ) (VP chase (NP cats ) ) )"])
+    (tree,) = parse_trees(["(S (NP dogs ) (VP chase (NP cats ) ) )"])
     assert tree.words == ("dogs", "chase", "cats")
     with pytest.raises(RegardError, match="'chase' stands beside others in the bracket 'VP'"):
         _ = tree.tags
@@ -80,7 +80,7 @@ def test_a_broken_tree_is_refused_with_its_file_and_line(tmp_path: Path, text: s
 
 
 def test_as_many_brackets_as_allowed_are_read() -> None:
-    (tree,) = trees_of(["(A " * MAX_DEPTH + "a" + ")" * MAX_DEPTH])
+    (tree,) = parse_trees(["(A " * MAX_DEPTH + "a" + ")" * MAX_DEPTH])
     assert tree.depth == MAX_DEPTH
     assert next(tree.brackets())[1:] == (0, 1)
 

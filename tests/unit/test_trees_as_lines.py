@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.tree_lines import LineForm, bracketed, indented, linearised, tree_of, write_trees
-from regard.data.trees import Tree, read_trees, trees_of
+from regard.data.tree_lines import LineForm, build_tree, indent_tree, linearise, to_brackets, write_trees
+from regard.data.trees import Tree, parse_trees, read_trees
 from regard.errors import RegardError
 
 TEXT = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
-(TREE,) = trees_of([TEXT])
+(TREE,) = parse_trees([TEXT])
 WORDS = ["the", "dog", "barks", "."]
 
 
@@ -23,25 +23,25 @@ WORDS = ["the", "dog", "barks", "."]
     ],
 )
 def test_a_tree_becomes_tokens_and_comes_back(form: LineForm, line: str) -> None:
-    assert " ".join(linearised(TREE, form)) == line
+    assert " ".join(linearise(TREE, form)) == line
     tags = None if form.words == "tag" or not form.has_tags else TREE.tags
-    assert tree_of(line.split(), WORDS, tags, form) == TREE
+    assert build_tree(line.split(), WORDS, tags, form) == TREE
 
 
 def test_without_tags_the_words_stand_in_their_phrases() -> None:
-    (tree,) = trees_of(["(S (NP dogs) (VP chase (NP cats)))"])
+    (tree,) = parse_trees(["(S (NP dogs) (VP chase (NP cats)))"])
     form = LineForm(has_tags=False)
-    assert " ".join(linearised(tree, form)) == "(S (NP XX )NP (VP XX (NP XX )NP )VP )S"
-    assert tree_of(linearised(tree, form), ["dogs", "chase", "cats"], form=form) == tree
+    assert " ".join(linearise(tree, form)) == "(S (NP XX )NP (VP XX (NP XX )NP )VP )S"
+    assert build_tree(linearise(tree, form), ["dogs", "chase", "cats"], form=form) == tree
 
 
 def test_a_slot_that_says_nothing_is_the_tag_of_its_word() -> None:
-    assert tree_of(["(NP", "XX", ")NP"], ["dogs"]) == Tree("NP", (Tree("XX", ("dogs",)),))
+    assert build_tree(["(NP", "XX", ")NP"], ["dogs"]) == Tree("NP", (Tree("XX", ("dogs",)),))
 
 
 def test_given_tags_win_over_predicted_ones() -> None:
     form = LineForm(words="tag")
-    assert tree_of(["(NP", "DT", ")NP"], ["dog"], ["NN"], form).tags == ("NN",)
+    assert build_tree(["(NP", "DT", ")NP"], ["dog"], ["NN"], form).tags == ("NN",)
 
 
 @pytest.mark.parametrize(
@@ -60,25 +60,25 @@ def test_given_tags_win_over_predicted_ones() -> None:
 )
 def test_a_sequence_that_is_no_tree_is_refused(line: str, words: str, says: str) -> None:
     with pytest.raises(RegardError, match=says):
-        tree_of(line.split(), words.split())
+        build_tree(line.split(), words.split())
 
 
 def test_forms_and_trees_that_do_not_fit_are_refused() -> None:
     with pytest.raises(RegardError, match="trees without tags need words: slot"):
         LineForm(words="tag", has_tags=False)
     with pytest.raises(RegardError, match="2 words and 1 tags"):
-        tree_of(["(S", "XX", "XX", ")S"], ["a", "b"], ["NN"])
+        build_tree(["(S", "XX", "XX", ")S"], ["a", "b"], ["NN"])
     with pytest.raises(RegardError, match="'chase' stands beside others"):
-        linearised(next(trees_of(["(VP chase (NP cats))"])))
+        linearise(next(parse_trees(["(VP chase (NP cats))"])))
     with pytest.raises(RegardError, match=r"\(NN dog\) is a part of speech alone"):
-        linearised(Tree("NN", ("dog",)))
+        linearise(Tree("NN", ("dog",)))
 
 
 def test_one_line_and_indented_text_read_back_as_the_same_trees(tmp_path: Path) -> None:
-    assert bracketed(TREE) == TEXT
-    assert indented(TREE) == TEXT
+    assert to_brackets(TREE) == TEXT
+    assert indent_tree(TREE) == TEXT
     wide = Tree("S", (TREE, TREE, TREE))
-    assert indented(wide) == f"(S\n  {TEXT}\n  {TEXT}\n  {TEXT})"
+    assert indent_tree(wide) == f"(S\n  {TEXT}\n  {TEXT}\n  {TEXT})"
     for is_indented in (False, True):
         write_trees(tmp_path / "trees.mrg", [wide, TREE], is_indented=is_indented)
         assert list(read_trees(tmp_path / "trees.mrg")) == [wide, TREE]

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.data.trees import Tree, trees_of
+from regard.data.trees import Tree, parse_trees
 from regard.report.trees import PER_COLUMN, tree_svg, tree_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def one(text: str) -> Tree:
-    (tree,) = trees_of([text])
+    (tree,) = parse_trees([text])
     return tree
 
 

@@ -9,37 +9,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 
+from regard.data.builtin.grammar import lexicon
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    DATIVE,
-    FUTURE,
-    PAST,
-    PERFECT,
-    PLURAL,
-    PRESENT,
-    SINGULAR,
-    Adjective,
-    Adverb,
-    Noun,
-    Person,
-    Preposition,
-    Pronoun,
-    Verb,
-)
-from regard.data.builtin.grammar.lexicon import (
-    ADJECTIVES,
-    ADVERBS,
-    ALL_VERBS,
-    FAMILIES,
-    GIVEN,
-    NOUNS,
-    PLACES,
-    PREPOSITIONS,
-    nouns_of,
-)
 
-HE_AND_SHE = (Pronoun("m", SINGULAR, "he"), Pronoun("f", SINGULAR, "she"))
-THEY = Pronoun("m", PLURAL, "they")
+HE_AND_SHE = (m.Pronoun("m", m.SINGULAR, "he"), m.Pronoun("f", m.SINGULAR, "she"))
+THEY = m.Pronoun("m", m.PLURAL, "they")
 ODD = {
     ("old", "girl"),
     ("old", "boy"),
@@ -60,19 +34,19 @@ GOALS = frozenset({
 })  # fmt: skip
 BESIDE = ("behind", "in front of", "next to")
 UNOWNED = {"man", "woman"}  # "my woman" says too much
-_BY_PATTERN = {p: [v for v in ALL_VERBS if v.pattern == p] for p in ("alone", "object", "gift", "claim")}
-_PLACE_NOUNS = [noun for noun in NOUNS.values() if noun.kind == "place"]
+_BY_PATTERN = {p: [v for v in lexicon.ALL_VERBS if v.pattern == p] for p in ("alone", "object", "gift", "claim")}
+_PLACE_NOUNS = [noun for noun in lexicon.NOUNS.values() if noun.kind == "place"]
 
 
-def adverbs(group: str, *flags: str) -> list[Adverb]:
+def adverbs(group: str, *flags: str) -> list[m.Adverb]:
     """Those of a group with one of these flags."""
-    return [adverb for name, adverb in ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
+    return [adverb for name, adverb in lexicon.ADVERBS if name == group and (not flags or adverb.flags & set(flags))]
 
 
-def _without_group(thing: m.Thing, group: str) -> m.Thing:
+def _drop_group(thing: m.Thing, group: str) -> m.Thing:
     """Less the attributes that a predicate of their group would repeat or deny: "the long book is short"."""
     if isinstance(thing, m.Both):
-        first, second = (_without_group(part, group) for part in thing.parts)
+        first, second = (_drop_group(part, group) for part in thing.parts)
         assert isinstance(first, m.NounPhrase)
         assert isinstance(second, m.NounPhrase)
         return replace(thing, first=first, second=second)
@@ -104,9 +78,9 @@ class Composer:
 
     # Things
 
-    def person(self) -> Person:
-        who = self.random.choice(GIVEN)
-        return replace(who, family=self.random.choice(FAMILIES)) if self.chance(0.3) else who
+    def person(self) -> m.Person:
+        who = self.random.choice(lexicon.GIVEN)
+        return replace(who, family=self.random.choice(lexicon.FAMILIES)) if self.chance(0.3) else who
 
     def thing(
         self,
@@ -122,18 +96,18 @@ class Composer:
                 who = self.random.choice((*HE_AND_SHE, THEY) if self.can_say_they else HE_AND_SHE)
                 return m.NounPhrase(self.key(), who, number=who.number)
             return m.NounPhrase(self.key(), self.person())
-        return self.of_noun(self.random.choice(nouns_of(frozenset(kinds))), determiners, adjective)
+        return self.of_noun(self.random.choice(lexicon.find_nouns(frozenset(kinds))), determiners, adjective)
 
-    def of_noun(self, noun: Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
+    def of_noun(self, noun: m.Noun, determiners: dict[str, float], adjective: float = 0.35) -> m.NounPhrase:
         if noun.is_mass:
             determiners = {d: w for d, w in determiners.items() if d in (m.THE, m.THIS, m.MY, m.BARE)}
             determiners = {d: 8 if d == m.BARE else w for d, w in determiners.items()}
         if noun.name in UNOWNED:
             determiners = {d: w for d, w in determiners.items() if d not in (m.MY, m.OUR, m.OWNED)}
         determiner = self.one_of(determiners)
-        number = SINGULAR
+        number = m.SINGULAR
         if not noun.is_mass and determiner not in SINGULAR_ONLY and (determiner in PLURAL_ONLY or self.chance(0.25)):
-            number = PLURAL
+            number = m.PLURAL
         return m.NounPhrase(
             key=self.key(),
             head=noun,
@@ -144,13 +118,13 @@ class Composer:
             owner=self.owner() if determiner == m.OWNED else None,
         )
 
-    def owner(self) -> Person:
+    def owner(self) -> m.Person:
         """Someone whose German genitive is written with an s."""
-        return self.random.choice([who for who in GIVEN if who.given[-1] not in "sxz"])
+        return self.random.choice([who for who in lexicon.GIVEN if who.given[-1] not in "sxz"])
 
-    def attributes(self, noun: Noun) -> tuple[Adjective, ...]:
+    def attributes(self, noun: m.Noun) -> tuple[m.Adjective, ...]:
         """One adjective, or two where French puts them on both sides of the noun."""
-        fits = [a for a in ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
+        fits = [a for a in lexicon.ADJECTIVES.values() if a.kinds & noun.kinds and a.polarity == 0]
         fits = [a for a in fits if (a.name, noun.name) not in ODD]
         fits = [a for a in fits if not noun.french[0].startswith(f"{a.french[0]}-")]  # no grand grand-père
         if not fits:
@@ -165,8 +139,8 @@ class Composer:
         """Sometimes two things joined by and."""
         if first.is_pronoun or not self.maybe(0.12):
             return first
-        kind = first.head.kind if isinstance(first.head, Noun) else "person"
-        alike = [noun for noun in nouns_of(frozenset(kinds)) if noun.kind == kind]
+        kind = first.head.kind if isinstance(first.head, m.Noun) else "person"
+        alike = [noun for noun in lexicon.find_nouns(frozenset(kinds)) if noun.kind == kind]
         second = self.thing({noun.name for noun in alike}, determiners, adjective=0.2)
         return first if second.head.name == first.head.name else m.Both(self.key(), first, second)
 
@@ -174,43 +148,45 @@ class Composer:
 
     def in_a_place(self, can_hide: bool) -> m.Somewhere:
         if self.chance(0.25):
-            return m.Somewhere(self.key(), None, place=self.random.choice(PLACES))
+            return m.Somewhere(self.key(), None, place=self.random.choice(lexicon.PLACES))
         if self.chance(0.25):
             near = self.thing(("furniture", "nature"), OF_PLACES, adjective=0.25)
             return m.Somewhere(
-                self.key(), PREPOSITIONS[self.random.choice(("under", *BESIDE) if can_hide else BESIDE)], near
+                self.key(), lexicon.PREPOSITIONS[self.random.choice(("under", *BESIDE) if can_hide else BESIDE)], near
             )
         return self.inside(self.random.choice(_PLACE_NOUNS))
 
-    def inside(self, noun: Noun) -> m.Somewhere:
+    def inside(self, noun: m.Noun) -> m.Somewhere:
         english, german, french = noun.there
-        preposition = Preposition(english, german, DATIVE, french)
+        preposition = m.Preposition(english, german, m.DATIVE, french)
         determiners = DEFINITE if french == "à" else OF_PLACES  # à la gare, but not à une gare
-        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, determiners, 0.25), number=SINGULAR))
+        return m.Somewhere(self.key(), preposition, replace(self.of_noun(noun, determiners, 0.25), number=m.SINGULAR))
 
-    def where_of(self, verb: Verb, subject: m.Thing) -> tuple[m.Somewhere, ...]:
+    def where_of(self, verb: m.Verb, subject: m.Thing) -> tuple[m.Somewhere, ...]:
         """Where it happens; verbs of staying and going need a place."""
         if "there" in verb.flags:
             if self.chance(0.5):
-                return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES)),)
+                return (m.Somewhere(self.key(), None, place=self.random.choice(lexicon.PLACES)),)
             homes = HOMES if verb.is_stative else frozenset({"place"})
-            return (self.inside(self.random.choice(nouns_of(homes))),)
+            return (self.inside(self.random.choice(lexicon.find_nouns(homes))),)
         if "city" in verb.flags or ("to" in verb.flags and "animal" not in verb.subjects and self.chance(0.3)):
-            return (m.Somewhere(self.key(), None, place=self.random.choice(PLACES), is_direction=True),)
+            return (m.Somewhere(self.key(), None, place=self.random.choice(lexicon.PLACES), is_direction=True),)
         if "to" in verb.flags:
-            goal = replace(self.of_noun(self.random.choice(nouns_of(GOALS)), OF_PLACES, 0.25), number=SINGULAR)
-            return (m.Somewhere(self.key(), PREPOSITIONS["to"], goal, is_direction=True),)
+            goal = replace(
+                self.of_noun(self.random.choice(lexicon.find_nouns(GOALS)), OF_PLACES, 0.25), number=m.SINGULAR
+            )
+            return (m.Somewhere(self.key(), lexicon.PREPOSITIONS["to"], goal, is_direction=True),)
         if verb.is_stative or not self.maybe(0.3):
             return ()
         if self.chance(0.2) and verb.pattern == "alone":
             companion = self.thing(("person",), DEFINITE, adjective=0.2)
-            return (m.Somewhere(self.key(), PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
+            return (m.Somewhere(self.key(), lexicon.PREPOSITIONS[self.random.choice(("with", "without"))], companion),)
         return (self.in_a_place(can_hide=verb.pattern == "alone" and not subject.is_person),)
 
     # Clauses
 
     def tense(self) -> str:
-        return self.random.choices((PRESENT, PAST, PERFECT, FUTURE), (5, 3, 2, 2))[0]
+        return self.random.choices((m.PRESENT, m.PAST, m.PERFECT, m.FUTURE), (5, 3, 2, 2))[0]
 
     def event(self, tense: str, *, is_inner: bool = False, is_question: bool = False) -> m.Clause:
         """Someone does something. An inner clause, in a noun or after because, is kept plainer.
@@ -218,7 +194,7 @@ class Composer:
         Verbs whose object could as well be their subject come more often: there, only word order or case tells.
         """
         pattern = self.random.choices(("alone", "object", "gift"), (3, 7, 1.5))[0]
-        verbs = [v for v in _BY_PATTERN[pattern] if tense != PERFECT or not v.is_stative]
+        verbs = [v for v in _BY_PATTERN[pattern] if tense != m.PERFECT or not v.is_stative]
         verb = self.random.choices(verbs, [3 if v.subjects & v.objects else 1 for v in verbs])[0]
         negation = None if is_question or not self.chance(0.2) else m.NEVER if self.chance(0.25) else m.NOT
         guarded = DEFINITE if negation or is_question else ANY
@@ -235,11 +211,11 @@ class Composer:
             where=self.where_of(verb, subject),
             is_question=is_question,
         )
-        clause = self.modified(clause, is_inner)
+        clause = self.modify(clause, is_inner)
         self.can_say_they = False
-        return clause if is_inner else self.with_relative(clause)
+        return clause if is_inner else self.add_relative(clause)
 
-    def goal(self, verb: Verb, negation: str | None, subject: m.Thing) -> m.Thing:
+    def goal(self, verb: m.Verb, negation: str | None, subject: m.Thing) -> m.Thing:
         """The object: no one but persons may be meant by a pronoun, and nobody does it to himself."""
         determiners = ANY
         if verb.is_stative:  # "likes dogs" means all of them, and French would say so
@@ -268,7 +244,7 @@ class Composer:
             if found.head.name not in taken:
                 return found
 
-    def modified(self, clause: m.Clause, is_inner: bool) -> m.Clause:
+    def modify(self, clause: m.Clause, is_inner: bool) -> m.Clause:
         """With adverbs of time, frequency and manner."""
         verb = clause.verb
         assert verb is not None
@@ -283,7 +259,7 @@ class Composer:
         is_when_first = when is not None and not clause.is_question and self.chance(0.4)
         return replace(clause, often=often, when=when, manner=manner, is_when_first=is_when_first)
 
-    def with_relative(self, clause: m.Clause) -> m.Clause:
+    def add_relative(self, clause: m.Clause) -> m.Clause:
         """Sometimes the subject or the object says more about itself."""
         if relative := self.maybe_relative(clause.subject, clause.tense):
             return replace(clause, subject=relative)
@@ -294,15 +270,19 @@ class Composer:
         return clause
 
     def maybe_relative(self, thing: m.Thing | None, tense: str) -> m.NounPhrase | None:
-        if not isinstance(thing, m.NounPhrase) or not isinstance(thing.head, Noun) or not self.maybe(0.12):
+        if not isinstance(thing, m.NounPhrase) or not isinstance(thing.head, m.Noun) or not self.maybe(0.12):
             return None
         return replace(thing, relative=self.relative(thing, tense))
 
     def relative(self, thing: m.NounPhrase, tense_outside: str) -> m.Relative | None:
         noun = thing.head
-        assert isinstance(noun, Noun)
-        tense = PAST if tense_outside in (PAST, PERFECT) else self.random.choice((PRESENT, PAST, PERFECT))
-        verbs = [v for v in ALL_VERBS if v.pattern in ("alone", "object") and (tense != PERFECT or not v.is_stative)]
+        assert isinstance(noun, m.Noun)
+        tense = m.PAST if tense_outside in (m.PAST, m.PERFECT) else self.random.choice((m.PRESENT, m.PAST, m.PERFECT))
+        verbs = [
+            v
+            for v in lexicon.ALL_VERBS
+            if v.pattern in ("alone", "object") and (tense != m.PERFECT or not v.is_stative)
+        ]
         mine = [v for v in verbs if v.subjects & noun.kinds]
         theirs = [
             v for v in verbs if v.objects & noun.kinds and not v.german.preposition and not v.french.preposition
@@ -322,23 +302,23 @@ class Composer:
         """What something is like."""
         verdicts = self.chance(0.8)
         adjective = self.random.choice(
-            [a for a in ADJECTIVES.values() if (a.polarity != 0) == verdicts and a.group != "colour"]
+            [a for a in lexicon.ADJECTIVES.values() if (a.polarity != 0) == verdicts and a.group != "colour"]
         )
         kinds = sorted(kind for kind in adjective.kinds if kind not in "+-!~")
         negation = m.NOT if not is_question and self.chance(0.3) else None
         guarded = DEFINITE if negation or is_question else DEFINITE | {m.SOME: 0.5, m.MANY: 0.5}
         first = self.thing(kinds, guarded, can_be_pronoun=True, adjective=0.2)
-        subject = _without_group(self.maybe_both(first, kinds, guarded), adjective.group)
+        subject = _drop_group(self.maybe_both(first, kinds, guarded), adjective.group)
         self.can_say_they = False
         degree = self.degree(adjective, negation) if self.maybe(0.35) else None
-        is_mood = "~" in adjective.kinds and tense != PRESENT
+        is_mood = "~" in adjective.kinds and tense != m.PRESENT
         when = self.random.choice(adverbs("time", tense)) if is_mood and self.maybe(0.5) else None
         return m.Clause(
             key=self.key(), subject=subject, verb=None, tense=tense, negation=negation, predicate=adjective,
             degree=degree, when=when, is_question=is_question,
         )  # fmt: skip
 
-    def degree(self, adjective: Adjective, negation: str | None) -> Adverb | None:
+    def degree(self, adjective: m.Adjective, negation: str | None) -> m.Adverb | None:
         """How much so: only what is good can be too little, "not very good"; only what is not, too much."""
         very, really, too = adverbs("degree")
         if negation:
@@ -351,4 +331,4 @@ class Composer:
         verb = self.random.choice(_BY_PATTERN["claim"])
         subject = self.thing(("person",), DEFINITE, adjective=0.2, can_be_pronoun=True)
         self.can_say_they = False
-        return m.Clause(self.key(), subject, verb, PRESENT)
+        return m.Clause(self.key(), subject, verb, m.PRESENT)

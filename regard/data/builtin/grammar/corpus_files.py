@@ -1,54 +1,138 @@
 """The grammar's sentences as files in the forms that other tools read, line i of each about the same sentence.
 
-A README.md among them says what each holds: corpus_readme.py has its words.
+A README.md among them shows every file with its form and its first line.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from regard.data.builtin.grammar.corpus_readme import Counts, readme
 from regard.data.builtin.grammar.diagnostics import TASKS
-from regard.data.builtin.grammar.forms import LANGUAGES
 from regard.data.builtin.grammar.grammar import PAIRS, Grammar, Sentence
+from regard.data.builtin.grammar.meaning import LANGUAGES
 from regard.data.builtin.grammar.sentences import KINDS, check_kind
-from regard.data.builtin.grammar.words import placed
+from regard.data.builtin.grammar.words import place_words
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
 
-Line = Callable[[Sentence], str]
+TAB = " ⇥ "  # what an example shows of a tab, which a reader would not see
+
+Line = Callable[[Sentence, str], str]
 Progress = Callable[[str, int, int | None], None]
 Captioned = tuple[str, str, tuple[str, ...]]
 """A picture's name, its split, and its caption in every language."""
+
+
+class Files(NamedTuple):
+    """Files of one form: a pattern of their names, what they are for, what is in them, and what a sentence adds.
+
+    The pattern has places for the split and for each of `of`, languages or pairs of them.
+    """
+
+    pattern: str
+    form: str
+    of: tuple[str, ...] = ("",)
+    line: Line | None = None
+
+    def names(self, split: str) -> list[str]:
+        return [self.pattern.format(split=split, of=of) for of in self.of]
+
+
+class Counts(NamedTuple):
+    """How much of everything one split has."""
+
+    n_sentences: int = 0
+    n_questions: int = 0
+    n_scenes: int = 0
+    n_pairs: int = 0
 
 
 def _columns(words: Collection[str], tags: Collection[str]) -> str:
     return "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
 
 
-def _of(write: Callable[[Sentence, str], str], language: str) -> Line:
-    return lambda sentence: write(sentence, language)
+def _links(sentence: Sentence, pair: str) -> str:
+    first, second = pair.split("-")
+    return " ".join(f"{i}-{j}" for i, j in sentence.alignments[first, second]) + "\n"
 
 
-def _links(pair: tuple[str, str]) -> Line:
-    return lambda sentence: " ".join(f"{i}-{j}" for i, j in sentence.alignments[pair]) + "\n"
-
-
-LINES: dict[str, dict[str, Line]] = {  # what -> ending of the file -> what it says of a sentence
-    "text": {a: _of(lambda s, a: s.text(a) + "\n", a) for a in LANGUAGES}
-    | {f"tok.{a}": _of(lambda s, a: " ".join(s.words(a)) + "\n", a) for a in LANGUAGES},
-    "align": {f"{a}-{b}.align": _links((a, b)) for a, b in PAIRS},
-    "pos": {f"{a}.pos": _of(lambda s, a: _columns(s.words(a), s.tags[a]), a) for a in LANGUAGES},
-    "ner": {f"{a}.ner": _of(lambda s, a: _columns(s.words(a), s.entities[a]), a) for a in LANGUAGES},
-    "trees": {f"{a}.mrg": _of(lambda s, a: s.trees[a] + "\n", a) for a in LANGUAGES},
-    "sentiment": {f"{a}.sentiment.tsv": _of(lambda s, a: f"{s.text(a)}\t{s.sentiment}\n", a) for a in LANGUAGES},
+FILES: dict[str, tuple[Files, ...]] = {
+    "text": (
+        Files("{split}.{of}", "a sentence a line, as people write it", LANGUAGES, lambda s, a: s.text(a) + "\n"),
+        Files(
+            "{split}.tok.{of}",
+            "the same, with a space between all words: what the files below count",
+            LANGUAGES,
+            lambda s, a: " ".join(s.words(a)) + "\n",
+        ),
+    ),
+    "align": (
+        Files(
+            "{split}.{of}.align",
+            "which words correspond (Pharaoh: `2-3` links word 2 of the first language to word 3 of the second, "
+            "counted from 0)",
+            tuple(f"{a}-{b}" for a, b in PAIRS),
+            _links,
+        ),
+    ),
+    "pos": (
+        Files(
+            "{split}.{of}.pos",
+            "a word and its universal part of speech a line, an empty line after a sentence (CoNLL)",
+            LANGUAGES,
+            lambda s, a: _columns(s.words(a), s.tags[a]),
+        ),
+    ),
+    "ner": (
+        Files(
+            "{split}.{of}.ner",
+            "the same with names: `B-PER`, `I-PER` (people), `B-LOC`, `I-LOC` (towns and countries), else `O`",
+            LANGUAGES,
+            lambda s, a: _columns(s.words(a), s.entities[a]),
+        ),
+    ),
+    "trees": (
+        Files(
+            "{split}.{of}.mrg",
+            "a constituency tree a line, its phrases named as in the Penn (English), TIGER (German) or French treebank",
+            LANGUAGES,
+            lambda s, a: s.trees[a] + "\n",
+        ),
+    ),
+    "sentiment": (
+        Files(
+            "{split}.{of}.sentiment.tsv",
+            "a sentence and `positive`, `negative` or `neutral`",
+            LANGUAGES,
+            lambda s, a: f"{s.text(a)}\t{s.sentiment}\n",
+        ),
+    ),
+    "questions": (Files("{split}.questions.json", "questions with the span that answers them (SQuAD 1.1)"),),
+    "scenes": (
+        Files("scenes/captions.tsv", "a header; then picture, split and caption in three languages"),
+        Files("scenes/captions.{of}.tsv", "picture and caption, as `regard train` reads them", LANGUAGES),
+        Files("scenes/{split}.txt", "the pictures of a split"),
+    ),
+    "dates": (Files("{split}.dates.tsv", "a date in one of seven ways of writing it, and year-month-day"),),
+    "numbers": (Files("{split}.numbers.tsv", "a number below ten million in words or figures, and its digits"),),
+    "reversal": (Files("{split}.reversal.tsv", "two to twelve words, and the same with the last first"),),
+    "copying": (Files("{split}.copying.tsv", "two to twelve words, and the same"),),
 }
-PARTS = (*LINES, "questions", "scenes", *TASKS)
+PARTS = tuple(FILES)
+NOTES = {
+    "sentiment": "**Sentiment** belongs to the meaning, so it is the same in three languages. Adjectives that praise "
+    "or blame make it, and love, like, admire, hate, well, badly, happily, sadly; not, never and rarely turn it round. "
+    "A sentence without these is neutral, and so is a question.",
+    "questions": "**Questions** are in English, one about every statement; sentences of the kind `question` have none. "
+    "The number in an `id` is that of the sentence, counted from 0.",
+    "scenes": "**Scenes** are of sentences of the kind `scene` alone: `scenes/train-000012.png` is a picture of "
+    "sentence 12, counted from 0.",
+}
 KINDS_WITH = {"questions": [kind for kind in KINDS if kind != "question"], "scenes": ["scene"]}  # others: every kind
 
 
@@ -124,7 +208,7 @@ def _fill(folder: Path, plan: CorpusPlan, progress: Progress) -> None:
         counts[split] = counted
     if "scenes" in plan.written:
         _write_captions(folder / "scenes", captions, plan.n_of)
-    (folder / "README.md").write_text(readme(folder, plan.command, plan.written, counts), encoding="utf-8")
+    (folder / "README.md").write_text(write_readme(folder, plan.command, plan.written, counts), encoding="utf-8")
 
 
 def _write_captions(folder: Path, captions: list[Captioned], splits: Collection[str]) -> None:
@@ -143,18 +227,20 @@ def _write_sentences(
     paragraphs: list[dict[str, Any]] = []
     captions: list[Captioned] = []
     with ExitStack() as stack:
-        files = [
-            (stack.enter_context(open(folder / f"{split}.{ending}", "w", encoding="utf-8")), line)
+        opened = [
+            (stack.enter_context(open(folder / name, "w", encoding="utf-8")), files.line, of)
             for part in plan.written
-            for ending, line in LINES.get(part, {}).items()
+            for files in FILES[part]
+            for name, of in zip(files.names(split), files.of, strict=True)
+            if files.line is not None
         ]
         for sentence in Grammar(plan.seed).sentences(split, n, plan.kind):
-            for file, line in files:
-                file.write(line(sentence))
+            for file, line, of in opened:
+                file.write(line(sentence, of))
             if "questions" in plan.written and sentence.question is not None:
                 paragraphs.append(_paragraph(sentence))
             if "scenes" in plan.written:
-                captions += _draw(folder / "scenes", sentence, plan.n_pixels)
+                captions += _draw_scene(folder / "scenes", sentence, plan.n_pixels)
             progress(f"{split} sentences", sentence.index + 1, n)
     if "questions" in plan.written:
         content = {"version": "1.1", "data": [{"title": f"grammar {split}", "paragraphs": paragraphs}]}
@@ -166,10 +252,10 @@ def _write_sentences(
 def _paragraph(sentence: Sentence) -> dict[str, Any]:
     assert sentence.question is not None
     assert sentence.answer is not None
-    text, starts = placed(sentence.en, "en")
+    text, starts = place_words(sentence.en, "en")
     first, last = sentence.answer[0], sentence.answer[1] - 1
     start, end = starts[first], starts[last] + len(sentence.en[last])
-    question = placed(sentence.question, "en")[0]
+    question = place_words(sentence.question, "en")[0]
     answer = {"text": text[start:end], "answer_start": start}
     return {
         "context": text,
@@ -177,10 +263,66 @@ def _paragraph(sentence: Sentence) -> dict[str, Any]:
     }
 
 
-def _draw(folder: Path, sentence: Sentence, n_pixels: int) -> list[Captioned]:
+def _draw_scene(folder: Path, sentence: Sentence, n_pixels: int) -> list[Captioned]:
     folder.mkdir(exist_ok=True)
     if sentence.scene is None:
         return []
     name = f"{sentence.split}-{sentence.index:06}.png"
     (folder / name).write_bytes(sentence.scene.png(n_pixels))
     return [(name, sentence.split, tuple(sentence.text(a) for a in LANGUAGES))]
+
+
+def write_readme(folder: Path, command: str, parts: Sequence[str], counts: Mapping[str, Counts]) -> str:
+    """What is in `folder`, whose files of `parts` are there already; `command` writes them again."""
+    first, *others = counts
+    has_sentences, has_tasks = bool(set(parts) - set(TASKS)), bool(set(parts) & set(TASKS))
+    lines = ["# English, German and French from Regard's built-in grammar", "", f"    {command}", ""]
+    if others:
+        named = " and ".join(f"`{split}.`" for split in others)
+        lines += [f"The files of `{first}.` are shown; those of {named} have the same form.", ""]
+    if set(parts) - set(TASKS) - {"questions", "scenes"}:
+        lines += ["Line i of the files of sentences, block i of the tagged ones, is about the same sentence.", ""]
+    lines += ["| files | what is in them | begins |", "|---|---|---|"]
+    lines += [_row(folder, files, first) for part in parts for files in FILES[part]]
+    lines += ["", *_table(counts, parts), ""]
+    if others:
+        lines += [
+            "Validation and test hold combinations that training never shows: verb and object, adjective and noun; in "
+            "the tasks day and month, a number, two words side by side.",
+            "",
+        ]
+    for part in parts:
+        lines += [NOTES[part], ""] if part in NOTES else []
+    if has_sentences and has_tasks:
+        lines += ["Dates, numbers, reversal and copying are tasks of their own: their lines are about no sentence.", ""]
+    return "\n".join(lines)
+
+
+def _row(folder: Path, files: Files, split: str) -> str:
+    names = files.names(split)
+    return f"| {', '.join(f'`{name}`' for name in names)} | {files.form} | {_read_beginning(folder / names[0])} |"
+
+
+def _read_beginning(path: Path) -> str:
+    """The first line; of JSON, the first that asks something."""
+    with open(path, encoding="utf-8") as file:
+        found = (line.strip() for line in file)
+        line = next((line for line in found if path.suffix != ".json" or line.startswith('"question"')), "")
+    return f"`{line.replace(chr(9), TAB)}`" if line else ""
+
+
+def _table(counts: Mapping[str, Counts], parts: Sequence[str]) -> Iterator[str]:
+    """How many there are of what was written."""
+    has_sentences, has_tasks = bool(set(parts) - set(TASKS)), bool(set(parts) & set(TASKS))
+    columns = {
+        "sentences": has_sentences,
+        "questions": "questions" in parts,
+        "scenes": "scenes" in parts,
+        "pairs of each task": has_tasks,
+    }
+    shown = [i for i, is_there in enumerate(columns.values()) if is_there]
+    names = list(columns)
+    yield f"| split | {' | '.join(names[i] for i in shown)} |"
+    yield "|---|" + "---|" * len(shown)
+    for split, counted in counts.items():
+        yield f"| {split} | {' | '.join(f'{counted[i]:,}' for i in shown)} |"

@@ -6,30 +6,18 @@ import re
 from collections.abc import Sequence
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    FUTURE,
-    PAST,
-    PERFECT,
-    PLURAL,
-    PRESENT,
-    SINGULAR,
-    Adverb,
-    Noun,
-    Person,
-    Pronoun,
-)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
     Word,
+    add_meaning,
     adverbial,
-    also_meaning,
     leaves,
     person_words,
     phrase,
-    spelled,
-    with_texts,
+    spell,
     word,
+    write_sentence,
 )
 
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -37,9 +25,9 @@ DETERMINERS = {
     m.THE: ("the", "the"), m.A: ("a", ""), m.THIS: ("this", "these"), m.MY: ("my", "my"), m.OUR: ("our", "our"),
     m.EVERY: ("every", ""), m.SOME: ("", "some"), m.MANY: ("", "many"), m.NO: ("no", "no"),
 }  # fmt: skip
-PRONOUNS = {("m", SINGULAR): ("he", "him"), ("f", SINGULAR): ("she", "her"), ("m", PLURAL): ("they", "them")}
-BE = {PRESENT: ("is", "are"), PAST: ("was", "were")}
-DO = {PRESENT: ("does", "do"), PAST: ("did", "did")}
+PRONOUNS = {("m", m.SINGULAR): ("he", "him"), ("f", m.SINGULAR): ("she", "her"), ("m", m.PLURAL): ("they", "them")}
+BE = {m.PRESENT: ("is", "are"), m.PAST: ("was", "were")}
+DO = {m.PRESENT: ("does", "do"), m.PAST: ("did", "did")}
 BESIDE_VERBS = {"dressed": ("ADJP", "ADJ"), "bored": ("ADJP", "ADJ"), "care": ("NP", "NOUN")}  # others are particles
 LINKS = {"and": "and", "but": "but", "because": "because", "while": "while", "if": "if"}
 _SOUNDS_CONSONANT = re.compile(r"(use|uni|one|eu)", re.IGNORECASE)
@@ -63,12 +51,12 @@ def sentence(meaning: m.Meaning) -> Phrase:
         elif meaning.is_second_first:
             children = [phrase("SBAR", [link, second]), comma, *main.children]
         else:
-            children = _with_last(main, phrase("SBAR", [link, second]))
+            children = _append_to_verb(main, phrase("SBAR", [link, second]))
     mark = "?" if meaning.main.is_question else "."
-    return finished(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
+    return finish(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
 
 
-def _with_last(main: Phrase, last: Phrase) -> list[Node | None]:
+def _append_to_verb(main: Phrase, last: Phrase) -> list[Node | None]:
     """The clause's children with `last` inside its verb phrase, which is what it modifies."""
     *before, verb_phrase = main.children
     assert isinstance(verb_phrase, Phrase)
@@ -107,11 +95,11 @@ def _verb_phrase(verbs: Sequence[Node], rest: Sequence[Node | None]) -> Phrase |
 def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]]:
     """The verbs with what stands between them, and all that follows."""
     number = c.subject.parts[0].number if c.is_existential else c.subject.number  # there is a dog and two cats
-    number = SINGULAR if without == "subject" else number
-    verbs = _verbs(c, PLURAL if number == PLURAL else SINGULAR, is_inverted=without not in ("", "subject"))
+    number = m.SINGULAR if without == "subject" else number
+    verbs = _verbs(c, m.PLURAL if number == m.PLURAL else m.SINGULAR, is_inverted=without not in ("", "subject"))
     where = [] if without == "where" else [somewhere(place, mark=f"{c.key}.where") for place in c.where]
     if c.predicate is not None and without != "predicate":
-        degree = spelled(c.degree.english, "ADV", f"{c.key}.degree") if c.degree else []
+        degree = spell(c.degree.english, "ADV", f"{c.key}.degree") if c.degree else []
         quality = phrase("ADJP", [*degree, word(c.predicate.name, "ADJ", f"{c.key}.quality")], f"{c.key}.predicate")
         return verbs, [quality, *where]
     goal = noun_phrase(c.object, is_object=True, mark=f"{c.key}.object") if c.object and without != "object" else None
@@ -123,15 +111,15 @@ def _predicate(c: m.Clause, without: str) -> tuple[list[Node], list[Node | None]
     if c.is_recipient_first and without != "object":
         # French à is in the article or the name, as German's dative is; a key of its own, lest names link crosswise.
         bearers = frozenset(
-            f"{c.recipient.key}.{part}" for part in ("d" if isinstance(c.recipient.head, Noun) else "nf")
+            f"{c.recipient.key}.{part}" for part in ("d" if isinstance(c.recipient.head, m.Noun) else "nf")
         )
-        return verbs, [also_meaning(receiver, bearers, f"{c.key}.given"), goal, manner, *where]
+        return verbs, [add_meaning(receiver, bearers, f"{c.key}.given"), goal, manner, *where]
     return verbs, [goal, phrase("PP", [word("to", "ADP", f"{c.key}.to"), receiver]), manner, *where]
 
 
 def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     """Auxiliary, negation or adverb, verb, particle: "does not wake up", "has often seen"."""
-    many = number == PLURAL
+    many = number == m.PLURAL
     v, t = f"{c.key}.v", f"{c.key}.t"
     between: list[Node] = []
     if c.negation == m.NOT:
@@ -139,23 +127,23 @@ def _verbs(c: m.Clause, number: str, is_inverted: bool) -> list[Node]:
     elif c.negation == m.NEVER:
         between = [word("never", "ADV", f"{c.key}.not")]
     elif c.often:
-        between = [*spelled(c.often.english, "ADV", f"{c.key}.often")]
+        between = [*spell(c.often.english, "ADV", f"{c.key}.often")]
     if c.verb is None:
-        if c.tense == FUTURE:
+        if c.tense == m.FUTURE:
             return [word("will", "AUX", t, f"{c.key}.ask"), *between, word("be", "AUX", v)]
         return [word(BE[c.tense][many], "AUX", v, t, f"{c.key}.ask"), *between]
     verb = c.verb.english
     particle = _particle(c)
     verb_keys = [v] if verb.particle or verb.preposition else [v, f"{c.key}.particle"]
-    if c.tense == FUTURE:
+    if c.tense == m.FUTURE:
         return [word("will", "AUX", t, f"{c.key}.ask"), *between, word(verb.base, "VERB", *verb_keys), *particle]
-    if c.tense == PERFECT:
+    if c.tense == m.PERFECT:
         has = word("have" if many else "has", "AUX", t, f"{c.key}.ask")
         return [has, *between, word(verb.participle, "VERB", *verb_keys), *particle]
     if c.negation == m.NOT or c.is_question or is_inverted:
         do = word(DO[c.tense][many], "AUX", t, f"{c.key}.ask")
         return [do, *between, word(verb.base, "VERB", *verb_keys), *particle]
-    form = verb.past if c.tense == PAST else verb.base if many else verb.third
+    form = verb.past if c.tense == m.PAST else verb.base if many else verb.third
     return [*between, word(form, "VERB", *verb_keys, t), *particle]
 
 
@@ -176,17 +164,17 @@ def _after_preposition(c: m.Clause, goal: Phrase | None) -> Phrase | None:
     return phrase("PP", [word(c.verb.english.preposition, "ADP", f"{c.key}.particle"), goal])
 
 
-def _adverb(adverb: Adverb | None, key: str) -> Phrase | None:
+def _adverb(adverb: m.Adverb | None, key: str) -> Phrase | None:
     return adverbial(adverb.english, key, "ADVP", mark=key) if adverb else None
 
 
 def somewhere(place: m.Somewhere, mark: str = "") -> Phrase:
     if place.place is not None:
-        name = phrase("NP", spelled(place.place.english, "PROPN", f"{place.key}.n", "LOC"))
+        name = phrase("NP", spell(place.place.english, "PROPN", f"{place.key}.n", "LOC"))
         return phrase("PP", [word("to" if place.is_direction else "in", "ADP", f"{place.key}.p"), name], mark)
     assert place.preposition is not None
     assert place.thing is not None
-    preposition = spelled(place.preposition.english, "ADP", f"{place.key}.p")
+    preposition = spell(place.preposition.english, "ADP", f"{place.key}.p")
     return phrase("PP", [*preposition, noun_phrase(place.thing, is_object=True)], mark)
 
 
@@ -201,14 +189,14 @@ def noun_phrase(thing: m.Thing, is_object: bool = False, mark: str = "") -> Phra
         there = mark if thing.lacks else ""  # what is not there answers no question
         return phrase("NP", [noun_phrase(thing.first, is_object, there), link, second], "" if thing.lacks else mark)
     head, key = thing.head, thing.key
-    if isinstance(head, Pronoun):
+    if isinstance(head, m.Pronoun):
         text = PRONOUNS[head.gender, head.number][is_object]
         return phrase("NP", [word(text, "PRON", f"{key}.n")], mark)
-    if isinstance(head, Person):
+    if isinstance(head, m.Person):
         return phrase("NP", person_words(head.given, head.family, key), mark)
     determiner = _determiner(thing)
     adjectives = [word(a.name, "ADJ", f"{key}.a{i}") for i, a in enumerate(thing.adjectives)]
-    noun = spelled(head.english[thing.number == PLURAL], "NOUN", f"{key}.n")
+    noun = spell(head.english[thing.number == m.PLURAL], "NOUN", f"{key}.n")
     if not determiner:  # what other languages say with an article is in the noun
         noun = [Word(w.text, w.tag, w.keys | {f"{key}.d"}) for w in noun]
     children: list[Node] = [*determiner, *adjectives, *noun]
@@ -232,11 +220,11 @@ def _determiner(thing: m.NounPhrase) -> list[Node]:
                 ],
             )
         ]
-    text = "" if thing.determiner == m.BARE else DETERMINERS[thing.determiner][thing.number == PLURAL]
+    text = "" if thing.determiner == m.BARE else DETERMINERS[thing.determiner][thing.number == m.PLURAL]
     return [word(text, "DET", key)] if text else []
 
 
-def _relative(relative: m.Relative, head: Noun) -> Phrase:
+def _relative(relative: m.Relative, head: m.Noun) -> Phrase:
     c, is_person = relative.clause, head.kind == "person"
     pronoun = word(("who" if relative.is_subject else "whom") if is_person else "that", "PRON", f"{c.key}.rel")
     if relative.is_subject:
@@ -247,7 +235,7 @@ def _relative(relative: m.Relative, head: Noun) -> Phrase:
     return phrase("SBAR", [pronoun, phrase("S", [noun_phrase(c.subject), _verb_phrase(verbs, rest)])])
 
 
-def finished(tree: Phrase) -> Phrase:
+def finish(tree: Phrase) -> Phrase:
     """an before a vowel, and a capital at the beginning."""
     words = list(leaves(tree))
     texts = [w.text for w in words]
@@ -255,7 +243,4 @@ def finished(tree: Phrase) -> Phrase:
         sounds_vowel = _SOUNDS_VOWEL.match(texts[i + 1]) and not _SOUNDS_CONSONANT.match(texts[i + 1])
         if text == "a" and words[i].tag == "DET" and sounds_vowel:
             texts[i] = "an"
-    texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = with_texts(tree, iter(texts))
-    assert isinstance(result, Phrase)
-    return result
+    return write_sentence(tree, texts)

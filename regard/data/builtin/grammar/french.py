@@ -7,17 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    FUTURE,
-    PAST,
-    PLURAL,
-    PRESENT,
-    Adjective,
-    FrenchVerb,
-    Noun,
-    Person,
-    Pronoun,
-)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -26,9 +15,9 @@ from regard.data.builtin.grammar.words import (
     leaves,
     person_words,
     phrase,
-    spelled,
-    with_texts,
+    spell,
     word,
+    write_sentence,
 )
 
 NUMBERS = ("un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix")
@@ -42,8 +31,8 @@ CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("
                 ("de", "des"): "de", ("de", "du"): "de", ("de", "de"): "de"}  # fmt: skip
 PRONOUNS = {"he": ("il", "le"), "she": ("elle", "la"), "they": ("ils", "les")}
 LINKS = {"and": "et", "but": "mais", "because": "parce que", "while": "pendant que", "if": "si"}
-BE = {PRESENT: ("est", "sont"), PAST: ("était", "étaient"), FUTURE: ("sera", "seront")}
-AUXILIARIES = {"avoir": ("a", "ont"), "être": BE[PRESENT]}
+BE = {m.PRESENT: ("est", "sont"), m.PAST: ("était", "étaient"), m.FUTURE: ("sera", "seront")}
+AUXILIARIES = {"avoir": ("a", "ont"), "être": BE[m.PRESENT]}
 MADE = {"thing", "clothes", "vehicle", "furniture"}
 NEUF = ("neuf", "neuve", "neufs", "neuves", "neuf")
 ELIDED = {"le", "la", "de", "ne", "que", "se"}
@@ -83,7 +72,7 @@ def sentence(meaning: m.Meaning) -> Phrase:
         asks = [word("est-ce", "AUX", f"{meaning.main.key}.ask"), word("que", "SCONJ", f"{meaning.main.key}.ask")]
         children = [*asks, *children]
     mark = "?" if meaning.main.is_question else "."
-    return finished(phrase("SENT", [*children, word(mark, "PUNCT", "end")]))
+    return finish(phrase("SENT", [*children, word(mark, "PUNCT", "end")]))
 
 
 def clause(c: m.Clause) -> list[Node]:
@@ -103,18 +92,18 @@ def _after(c: m.Clause) -> list[Node]:
     if c.manner and not _stands_within(c):
         nodes.append(adverbial(c.manner.french, f"{c.key}.manner", "AdP"))
     if c.predicate is not None:
-        degree = spelled(c.degree.french, "ADV", f"{c.key}.degree") if c.degree else []
-        form = agreeing(_as_predicate(c.predicate, c.subject), c.subject.french_gender, c.subject.number)
-        nodes.append(phrase("AP", [*degree, *spelled(form, "ADJ", f"{c.key}.quality")]))
+        degree = spell(c.degree.french, "ADV", f"{c.key}.degree") if c.degree else []
+        form = agree(_as_predicate(c.predicate, c.subject), c.subject.french_gender, c.subject.number)
+        nodes.append(phrase("AP", [*degree, *spell(form, "ADJ", f"{c.key}.quality")]))
     if c.object is not None and c.verb is not None and not c.object.is_pronoun:
         is_direct = not c.verb.french.preposition
         goal = noun_phrase(c.object, is_negated=c.negation is not None and is_direct and c.object.is_indefinite)
         if is_direct:
             nodes.append(goal)
         else:
-            nodes.append(_with_preposition([word(c.verb.french.preposition, "ADP", f"{c.key}.particle")], goal))
+            nodes.append(_put_preposition([word(c.verb.french.preposition, "ADP", f"{c.key}.particle")], goal))
     if c.recipient is not None:
-        nodes.append(_with_preposition([word("à", "ADP", f"{c.key}.to", f"{c.key}.given")], noun_phrase(c.recipient)))
+        nodes.append(_put_preposition([word("à", "ADP", f"{c.key}.to", f"{c.key}.given")], noun_phrase(c.recipient)))
     return [*nodes, *_where(c)]
 
 
@@ -133,16 +122,16 @@ def _verbs(c: m.Clause, agrees_with: m.NounPhrase | None = None) -> Phrase:
     ne = [word("ne", "ADV", no)] if c.negation else []
     after = [word("pas" if c.negation == m.NOT else "jamais", "ADV", no)] if c.negation else []
     if c.often:
-        after += spelled(c.often.french, "ADV", f"{c.key}.often")
+        after += spell(c.often.french, "ADV", f"{c.key}.often")
     if c.manner and _stands_within(c):
-        after += spelled(c.manner.french, "ADV", f"{c.key}.manner")
-    many = c.subject.number == PLURAL
+        after += spell(c.manner.french, "ADV", f"{c.key}.manner")
+    many = c.subject.number == m.PLURAL
     v, t, ask = f"{c.key}.v", f"{c.key}.t", f"{c.key}.ask"
     if c.verb is None:
         return phrase("VN", [*ne, word(BE[c.tense][many], "AUX", v, t, ask), *after])
     verb = c.verb.french
     clitics = [word("se", "PRON", v)] if verb.is_reflexive else []
-    if isinstance(c.object, m.NounPhrase) and isinstance(c.object.head, Pronoun):
+    if isinstance(c.object, m.NounPhrase) and isinstance(c.object.head, m.Pronoun):
         clitics.append(word(PRONOUNS[c.object.head.name][1], "PRON", f"{c.object.key}.n"))
         agrees_with = c.object
     whole = [v] if verb.preposition else [v, f"{c.key}.particle"]
@@ -155,15 +144,15 @@ def _verbs(c: m.Clause, agrees_with: m.NounPhrase | None = None) -> Phrase:
     participle = verb.participle
     if model is not None:
         participle += "e" if model.french_gender == "f" else ""
-        participle += "s" if model.number == PLURAL and participle[-1] not in "sx" else ""
+        participle += "s" if model.number == m.PLURAL and participle[-1] not in "sx" else ""
     return phrase("VN", [*ne, *clitics, auxiliary, *after, word(participle, "VERB", *whole), *companion])
 
 
-def _simple(verb: FrenchVerb, tense: str, many: bool, is_stative: bool) -> str:
+def _simple(verb: m.FrenchVerb, tense: str, many: bool, is_stative: bool) -> str:
     """The form of one word, or nothing where the past is composed."""
-    if tense == PRESENT:
+    if tense == m.PRESENT:
         return verb.plural if many else verb.singular
-    if tense == FUTURE:
+    if tense == m.FUTURE:
         return verb.future + ("ont" if many else "a")
     if is_stative:
         return verb.imperfect + ("aient" if many else "ait")
@@ -173,14 +162,14 @@ def _simple(verb: FrenchVerb, tense: str, many: bool, is_stative: bool) -> str:
 def somewhere(place: m.Somewhere) -> Phrase:
     key = f"{place.key}.p"
     if place.place is not None:
-        name = phrase("NP", spelled(place.place.french, "PROPN", f"{place.key}.n", "LOC"))
+        name = phrase("NP", spell(place.place.french, "PROPN", f"{place.key}.n", "LOC"))
         return phrase("PP", [word(place.place.french_preposition, "ADP", key), name])
     assert place.preposition is not None
     assert place.thing is not None
-    return _with_preposition(spelled(place.preposition.french, "ADP", key), noun_phrase(place.thing))
+    return _put_preposition(spell(place.preposition.french, "ADP", key), noun_phrase(place.thing))
 
 
-def _with_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
+def _put_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
     """Preposition and phrase, contracted where French contracts them: à le, au; but à l'ami."""
     *before, last = preposition
     first = things.children[0]
@@ -194,21 +183,21 @@ def _with_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
     return phrase("PP", [*before, merged, phrase("NP", things.children[1:])])
 
 
-def agreeing(adjective: Adjective, gender: str, number: str) -> str:
+def agree(adjective: m.Adjective, gender: str, number: str) -> str:
     """
     >>> from regard.data.builtin.grammar.lexicon import ADJECTIVES
-    >>> agreeing(ADJECTIVES["old"], "f", "plural")
+    >>> agree(ADJECTIVES["old"], "f", "plural")
     'vieilles'
     """
     masculine, feminine, masculines, feminines, _ = adjective.french
-    if number == PLURAL:
+    if number == m.PLURAL:
         return feminines if gender == "f" else masculines
     return feminine if gender == "f" else masculine
 
 
-def _as_predicate(adjective: Adjective, subject: m.Thing) -> Adjective:
+def _as_predicate(adjective: m.Adjective, subject: m.Thing) -> m.Adjective:
     """What was made and not yet used is neuf; nouveau, of a predicate, is what was not there before."""
-    is_made = all(isinstance(part.head, Noun) and part.head.kind in MADE for part in subject.parts)
+    is_made = all(isinstance(part.head, m.Noun) and part.head.kind in MADE for part in subject.parts)
     return replace(adjective, french=NEUF) if adjective.name == "new" and is_made else adjective
 
 
@@ -219,18 +208,18 @@ def noun_phrase(thing: m.Thing, is_negated: bool = False) -> Phrase:
         none = [word("pas", "ADV", f"{thing.key}.not")] if thing.lacks else []
         return phrase("NP", [noun_phrase(thing.first), link, *none, noun_phrase(thing.second, is_negated=thing.lacks)])
     head, key = thing.head, thing.key
-    if isinstance(head, Pronoun):
+    if isinstance(head, m.Pronoun):
         return phrase("NP", [word(PRONOUNS[head.name][0], "PRON", f"{key}.n")])
-    if isinstance(head, Person):
+    if isinstance(head, m.Person):
         return phrase("NP", person_words(head.given, head.family, key))
     before: list[Word] = []
     after: list[Word] = []
-    noun = spelled(head.french[thing.number == PLURAL], "NOUN", f"{key}.n")
+    noun = spell(head.french[thing.number == m.PLURAL], "NOUN", f"{key}.n")
     for i, a in enumerate(thing.adjectives):
-        form = agreeing(a, head.french_gender, thing.number)
-        if a.is_before_noun and form == a.french[0] and thing.number != PLURAL and sounds_vowel(noun[0].text):
+        form = agree(a, head.french_gender, thing.number)
+        if a.is_before_noun and form == a.french[0] and thing.number != m.PLURAL and sounds_vowel(noun[0].text):
             form = a.french[4]
-        (before if a.is_before_noun else after).extend(spelled(form, "ADJ", f"{key}.a{i}"))
+        (before if a.is_before_noun else after).extend(spell(form, "ADJ", f"{key}.a{i}"))
     follower = (before or noun)[0].text
     determiner = _determiner(thing, head.french_gender, follower, bool(before), is_negated)
     children: list[Node] = [*determiner, *before, *noun, *after]
@@ -243,7 +232,7 @@ def noun_phrase(thing: m.Thing, is_negated: bool = False) -> Phrase:
 
 
 def _determiner(thing: m.NounPhrase, gender: str, follower: str, has_before: bool, is_negated: bool) -> list[Word]:
-    key, many = f"{thing.key}.d", thing.number == PLURAL
+    key, many = f"{thing.key}.d", thing.number == m.PLURAL
     if is_negated:
         return [word("de", "DET", key)]
     if thing.determiner == m.COUNT:
@@ -273,7 +262,7 @@ def _relative(relative: m.Relative, head: m.NounPhrase) -> Phrase:
     return phrase("Srel", [pronoun, noun_phrase(c.subject), _verbs(inner, agrees_with=head), *_after(inner)])
 
 
-def finished(tree: Phrase) -> Phrase:
+def finish(tree: Phrase) -> Phrase:
     """Elision, and a capital at the beginning."""
     texts = [w.text for w in leaves(tree)]
     for i, text in enumerate(texts[:-1]):
@@ -281,7 +270,4 @@ def finished(tree: Phrase) -> Phrase:
             texts[i] = text[:-1] + "'"
         elif text == "si" and texts[i + 1] in ("il", "ils"):
             texts[i] = "s'"
-    texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = with_texts(tree, iter(texts))
-    assert isinstance(result, Phrase)
-    return result
+    return write_sentence(tree, texts)

@@ -12,19 +12,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from regard.data.builtin.grammar import meaning as m
-from regard.data.builtin.grammar.forms import (
-    ACCUSATIVE,
-    DATIVE,
-    FUTURE,
-    NOMINATIVE,
-    PAST,
-    PERFECT,
-    PLURAL,
-    GermanVerb,
-    Noun,
-    Person,
-    Pronoun,
-)
 from regard.data.builtin.grammar.words import (
     Node,
     Phrase,
@@ -33,14 +20,14 @@ from regard.data.builtin.grammar.words import (
     leaves,
     person_words,
     phrase,
-    spelled,
-    with_texts,
-    without,
+    remove_words,
+    spell,
     word,
+    write_sentence,
 )
 
 NUMBERS = ("ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn")
-_BY_CASE = (NOMINATIVE, ACCUSATIVE, DATIVE)
+_BY_CASE = (m.NOMINATIVE, m.ACCUSATIVE, m.DATIVE)
 
 
 def _table(**rows: str) -> dict[tuple[str, str], str]:
@@ -53,7 +40,7 @@ def _table(**rows: str) -> dict[tuple[str, str], str]:
 
 
 DEFINITE = _table(m="der den dem", f="die die der", n="das das dem", p="die die den")
-RELATIVE = DEFINITE | {("p", DATIVE): "denen"}
+RELATIVE = DEFINITE | {("p", m.DATIVE): "denen"}
 DER_ENDINGS = _table(m="er en em", f="e e er", n="es es em", p="e e en")  # dieser, jeder, einige, viele
 EIN_ENDINGS = _table(m="_ en em", f="e e er", n="_ _ em", p="e e en")  # ein, kein, mein, unser
 WEAK = _table(m="e en en", f="e e en", n="e e en", p="en en en")  # after der
@@ -94,16 +81,16 @@ def sentence(meaning: m.Meaning) -> Phrase:
             else:
                 children = [*clause(meaning.main), comma, reason]
     mark = "?" if meaning.main.is_question else "."
-    return finished(phrase("S", [*children, word(mark, "PUNCT", "end")]))
+    return finish(phrase("S", [*children, word(mark, "PUNCT", "end")]))
 
 
 def clause(c: m.Clause, is_subordinate: bool = False, is_first_taken: bool = False) -> list[Node]:
     """The children of a clause, in order."""
     finite, closing, joined = _verbs(c)
-    subject = noun_phrase(c.subject, NOMINATIVE)
+    subject = noun_phrase(c.subject, m.NOMINATIVE)
     if c.is_existential:  # what there is stands in the accusative
         there = word("es", "PRON", f"{c.key}.there")
-        things = noun_phrase(c.subject, ACCUSATIVE)
+        things = noun_phrase(c.subject, m.ACCUSATIVE)
         if is_subordinate:
             return [there, things, *_where(c), *finite]
         return [there, *finite, things, *_where(c)]
@@ -128,12 +115,12 @@ def _relative_last(c: m.Clause, is_closed: bool) -> tuple[m.Clause, list[Node]]:
         return c, []
     if not is_closed and c.negation is None:
         return c, []
-    assert isinstance(thing.head, Noun)
-    gender = "p" if thing.number == PLURAL else thing.head.german_gender
-    return replace(c, object=replace(thing, relative=None)), _in_commas(thing.relative, gender, thing.key)
+    assert isinstance(thing.head, m.Noun)
+    gender = "p" if thing.number == m.PLURAL else thing.head.german_gender
+    return replace(c, object=replace(thing, relative=None)), _set_in_commas(thing.relative, gender, thing.key)
 
 
-def _in_commas(relative: m.Relative, gender: str, key: str) -> list[Node]:
+def _set_in_commas(relative: m.Relative, gender: str, key: str) -> list[Node]:
     return [word(",", "PUNCT", f"{key}.open"), _relative(relative, gender), word(",", "PUNCT", f"{key}.shut")]
 
 
@@ -166,11 +153,11 @@ def _middle(c: m.Clause) -> list[Node]:
     """From "how often" on: objects, nicht, manner, place, and objects with a preposition."""
     nodes: list[Node] = []
     if c.often:
-        nodes += spelled(c.often.german, "ADV", f"{c.key}.often")
+        nodes += spell(c.often.german, "ADV", f"{c.key}.often")
     if c.negation == m.NEVER:
         nodes.append(word("nie", "ADV", f"{c.key}.not"))
     if c.recipient is not None:
-        nodes.append(noun_phrase(c.recipient, DATIVE, without_preposition=f"{c.key}.to"))
+        nodes.append(noun_phrase(c.recipient, m.DATIVE, without_preposition=f"{c.key}.to"))
     says_no = c.negation == m.NOT and c.object is not None and c.object.is_indefinite
     last: list[Node] = []
     manner: list[Node] = [adverbial(c.manner.german, f"{c.key}.manner", "AVP")] if c.manner else []
@@ -178,7 +165,7 @@ def _middle(c: m.Clause) -> list[Node]:
         verb = c.verb.german
         goal = noun_phrase(c.object, verb.case, negation=f"{c.key}.not" if says_no else "")
         if verb.preposition:
-            last = [_with_preposition([word(verb.preposition, "ADP", f"{c.key}.particle")], goal)]
+            last = [_put_preposition([word(verb.preposition, "ADP", f"{c.key}.particle")], goal)]
         elif not c.object.is_pronoun:
             late = manner if _is_new(c.object) else []  # er trägt die Kerze heimlich, aber heimlich eine Kerze
             nodes += [*late, goal]
@@ -187,7 +174,7 @@ def _middle(c: m.Clause) -> list[Node]:
         nodes.append(word("nicht", "PART", f"{c.key}.not"))
     nodes += manner
     if c.predicate is not None:
-        degree = spelled(c.degree.german, "ADV", f"{c.key}.degree") if c.degree else []
+        degree = spell(c.degree.german, "ADV", f"{c.key}.degree") if c.degree else []
         nodes.append(phrase("AP", [*degree, word(c.predicate.german[0], "ADJ", f"{c.key}.quality")]))
     return [*nodes, *_where(c), *last]
 
@@ -200,21 +187,21 @@ def _is_new(thing: m.Thing) -> bool:
 def _verbs(c: m.Clause) -> tuple[list[Node], list[Node], list[Node]]:
     """The finite verb; what closes a main clause; and all of it as it closes a subordinate one."""
     v, t, ask, particle = f"{c.key}.v", f"{c.key}.t", f"{c.key}.ask", f"{c.key}.particle"
-    many = c.subject.number == PLURAL
+    many = c.subject.number == m.PLURAL
     if c.verb is None:
-        if c.tense == FUTURE:
+        if c.tense == m.FUTURE:
             return _split(word("werden" if many else "wird", "AUX", t, ask), word("sein", "AUX", v))
         if c.is_existential:
             return _split(word("gibt", "VERB", v, t, ask))
-        forms = ("war", "waren") if c.tense == PAST else ("ist", "sind")
+        forms = ("war", "waren") if c.tense == m.PAST else ("ist", "sind")
         return _split(word(forms[many], "AUX", v, t, ask))
     verb = c.verb.german
     whole = [v] if verb.preposition else [v, particle]
-    if c.tense == FUTURE:
+    if c.tense == m.FUTURE:
         return _split(
             word("werden" if many else "wird", "AUX", t, ask), word(verb.prefix + verb.infinitive, "VERB", *whole)
         )
-    if c.tense == PERFECT:
+    if c.tense == m.PERFECT:
         return _split(word(AUXILIARIES[verb.auxiliary][many], "AUX", t, ask), word(verb.participle, "VERB", *whole))
     form = _finite(verb, c.tense, many)
     if not verb.prefix:
@@ -227,8 +214,8 @@ def _split(finite: Word, *closing: Word) -> tuple[list[Node], list[Node], list[N
     return [finite], [*closing], [*closing, finite]
 
 
-def _finite(verb: GermanVerb, tense: str, many: bool) -> str:
-    if tense == PAST:
+def _finite(verb: m.GermanVerb, tense: str, many: bool) -> str:
+    if tense == m.PAST:
         return verb.past_plural if many else verb.past
     return verb.infinitive if many else verb.present
 
@@ -236,15 +223,15 @@ def _finite(verb: GermanVerb, tense: str, many: bool) -> str:
 def somewhere(place: m.Somewhere) -> Phrase:
     key = f"{place.key}.p"
     if place.place is not None:
-        name = phrase("NP", spelled(place.place.german, "PROPN", f"{place.key}.n", "LOC"))
+        name = phrase("NP", spell(place.place.german, "PROPN", f"{place.key}.n", "LOC"))
         return phrase("PP", [word("nach" if place.is_direction else "in", "ADP", key), name])
     assert place.preposition is not None
     assert place.thing is not None
-    words = spelled(place.preposition.german, "ADP", key)
-    return _with_preposition(words, noun_phrase(place.thing, place.preposition.case))
+    words = spell(place.preposition.german, "ADP", key)
+    return _put_preposition(words, noun_phrase(place.thing, place.preposition.case))
 
 
-def _with_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
+def _put_preposition(preposition: Sequence[Word], things: Phrase) -> Phrase:
     """Preposition and phrase, melted where German melts them: in dem, im."""
     *before, last = preposition
     first = things.children[0]
@@ -263,26 +250,26 @@ def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_prepositi
         comma = [word(",", "PUNCT", f"{thing.key}.comma")] if thing.lacks else []
         return phrase("CNP", [noun_phrase(thing.first, case), *comma, link, second])
     head, key = thing.head, thing.key
-    if isinstance(head, Pronoun):
+    if isinstance(head, m.Pronoun):
         return phrase("NP", [word(PRONOUNS[head.name][_BY_CASE.index(case)], "PRON", f"{key}.n")])
-    if isinstance(head, Person):
-        return phrase("NP", _with_keys(person_words(head.given, head.family, key), without_preposition))
-    gender = "p" if thing.number == PLURAL else head.german_gender
+    if isinstance(head, m.Person):
+        return phrase("NP", _add_keys(person_words(head.given, head.family, key), without_preposition))
+    gender = "p" if thing.number == m.PLURAL else head.german_gender
     kind = m.NO if negation else thing.determiner
     determiner = _determiner(thing, kind, gender, case, negation)
     endings = DECLENSIONS.get(kind, STRONG)
     adjectives = [
         word(a.german[1] + endings[gender, case], "ADJ", f"{key}.a{i}") for i, a in enumerate(thing.adjectives)
     ]
-    noun = spelled(head.in_german(case, thing.number), "NOUN", f"{key}.n")
-    noun = _with_keys(noun, "" if determiner else f"{key}.d")
-    children: list[Node] = [*_with_keys(determiner, without_preposition), *adjectives, *noun]
+    noun = spell(head.in_german(case, thing.number), "NOUN", f"{key}.n")
+    noun = _add_keys(noun, "" if determiner else f"{key}.d")
+    children: list[Node] = [*_add_keys(determiner, without_preposition), *adjectives, *noun]
     if thing.relative is not None:
-        children += _in_commas(thing.relative, gender, key)
+        children += _set_in_commas(thing.relative, gender, key)
     return phrase("NP", children)
 
 
-def _with_keys(words: Sequence[Word], *more: str) -> list[Word]:
+def _add_keys(words: Sequence[Word], *more: str) -> list[Word]:
     return [Word(w.text, w.tag, w.keys | {key for key in more if key}, w.entity) for w in words]
 
 
@@ -306,22 +293,19 @@ def _determiner(thing: m.NounPhrase, kind: str, gender: str, case: str, negation
 
 def _relative(relative: m.Relative, gender: str) -> Phrase:
     c = relative.clause
-    case = NOMINATIVE if relative.is_subject else c.verb.german.case if c.verb else NOMINATIVE
+    case = m.NOMINATIVE if relative.is_subject else c.verb.german.case if c.verb else m.NOMINATIVE
     pronoun = word(RELATIVE[gender, case], "PRON", f"{c.key}.rel")
     joined = _verbs(c)[2]
     if relative.is_subject:
         return phrase("S", [pronoun, *_pronouns(c), *_when(c), *_middle(c), *joined])
     middle = _middle(replace(c, object=None))
-    return phrase("S", [pronoun, noun_phrase(c.subject, NOMINATIVE), *middle, *joined])
+    return phrase("S", [pronoun, noun_phrase(c.subject, m.NOMINATIVE), *middle, *joined])
 
 
-def finished(tree: Phrase) -> Phrase:
+def finish(tree: Phrase) -> Phrase:
     """No comma before another mark, and a capital at the beginning."""
     words = list(leaves(tree))
     doubled = {id(a) for a, b in pairwise(words) if a.text == "," and b.tag == "PUNCT"}
-    tree = without(tree, doubled)
+    tree = remove_words(tree, doubled)
     texts = [w.text for w in leaves(tree)]
-    texts[0] = texts[0][0].upper() + texts[0][1:]
-    result = with_texts(tree, iter(texts))
-    assert isinstance(result, Phrase)
-    return result
+    return write_sentence(tree, texts)

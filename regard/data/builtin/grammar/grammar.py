@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from regard.data.builtin.grammar import english, french, german
-from regard.data.builtin.grammar.forms import LANGUAGES
+from regard.data.builtin.grammar import meaning as m
 from regard.data.builtin.grammar.held_out import belongs, check_split, draw_until
-from regard.data.builtin.grammar.meaning import Meaning
-from regard.data.builtin.grammar.questions import ask
-from regard.data.builtin.grammar.scene import Scene, scene_of
+from regard.data.builtin.grammar.scene import Scene, draw_scene
 from regard.data.builtin.grammar.sentences import check_kind, draw_kind, draw_meaning, pairs
-from regard.data.builtin.grammar.words import Phrase, aligned, bracketed, joined, leaves
+from regard.data.builtin.grammar.words import Phrase, align, find_span, join_words, leaves, phrase, word, write_tree
 from regard.errors import RegardError
 
 SHORTEST, LONGEST = 3, 25  # words without punctuation, in every language
@@ -52,7 +50,7 @@ class Sentence:
 
     def text(self, language: str) -> str:
         """As people write it."""
-        return joined(self.words(language), language)
+        return join_words(self.words(language), language)
 
     @property
     def tree(self) -> str:
@@ -89,7 +87,7 @@ class Grammar:
             meaning = draw_meaning(random, of_kind, richness)
             if not belongs(pairs(meaning), split):
                 return None
-            return _written(index, split, of_kind, meaning, random)
+            return _write(index, split, of_kind, meaning, random)
 
         return draw_until(draw, *place)
 
@@ -101,11 +99,11 @@ class Grammar:
             index += 1
 
 
-def _written(index: int, split: str, kind: str, meaning: Meaning, random: Random) -> Sentence | None:
+def _write(index: int, split: str, kind: str, meaning: m.Meaning, random: Random) -> Sentence | None:
     """The sentence in every language, or None where one of them is too short or too long."""
     trees: dict[str, Phrase] = {language: write(meaning) for language, write in _WRITERS.items()}
     words = {language: list(leaves(tree)) for language, tree in trees.items()}
-    lengths = [sum(w.tag != "PUNCT" for w in words[language]) for language in LANGUAGES]
+    lengths = [sum(w.tag != "PUNCT" for w in words[language]) for language in m.LANGUAGES]
     if min(lengths) < SHORTEST or max(lengths) > LONGEST:
         return None
     question, answer = ask(meaning, trees["en"], random) or (None, None)
@@ -116,13 +114,62 @@ def _written(index: int, split: str, kind: str, meaning: Meaning, random: Random
         en=tuple(w.text for w in words["en"]),
         de=tuple(w.text for w in words["de"]),
         fr=tuple(w.text for w in words["fr"]),
-        tags={language: tuple(w.tag for w in words[language]) for language in LANGUAGES},
-        entities={language: tuple(w.entity for w in words[language]) for language in LANGUAGES},
-        trees={language: bracketed(trees[language]) for language in LANGUAGES},
-        alignments={(a, b): aligned(words[a], words[b]) for a, b in PAIRS},
+        tags={language: tuple(w.tag for w in words[language]) for language in m.LANGUAGES},
+        entities={language: tuple(w.entity for w in words[language]) for language in m.LANGUAGES},
+        trees={language: write_tree(trees[language]) for language in m.LANGUAGES},
+        alignments={(a, b): align(words[a], words[b]) for a, b in PAIRS},
         sentiment=SENTIMENTS[meaning.polarity],
         question=question,
         answer=answer,
-        scene=scene_of(meaning, random) if kind == "scene" else None,
+        scene=draw_scene(meaning, random) if kind == "scene" else None,
         combinations=frozenset(pairs(meaning)),
     )
+
+
+def ask(meaning: m.Meaning, tree: Phrase, random: Random) -> tuple[tuple[str, ...], tuple[int, int]] | None:
+    """The words of a question about the first clause, and where its answer begins and ends; None of a question.
+
+    The question is the clause again, with a question word for one of its parts.
+    """
+    if meaning.main.is_question:
+        return None
+    clause = meaning.main
+    part = random.choice(_parts(clause))
+    span = find_span(tree, f"{clause.key}.{part}")
+    assert span is not None
+    asked = phrase("SBARQ", [word(_question_word(clause, part), "PRON"), *_rest(clause, part), word("?", "PUNCT")])
+    return tuple(w.text for w in leaves(english.finish(asked))), span
+
+
+def _parts(c: m.Clause) -> list[str]:
+    """What can be asked for: a pronoun would be no answer."""
+    parts = [] if c.subject.is_pronoun else ["subject"]
+    if c.object is not None and not c.object.is_pronoun:
+        parts.append("object")
+    if c.predicate is not None and not c.negation:
+        parts.append("predicate")
+    if c.where and c.where[0].is_place and not c.is_existential:
+        parts.append("where")
+    if c.when is not None:
+        parts.append("when")
+    return parts or ["subject"]
+
+
+def _question_word(c: m.Clause, part: str) -> str:
+    if part == "subject":
+        return "who" if c.subject.is_person else "what"
+    if part == "object":
+        assert c.object is not None
+        return "whom" if c.object.is_person else "what"
+    return {"where": "where", "when": "when", "predicate": "how"}[part]
+
+
+def _rest(c: m.Clause, part: str) -> tuple[Phrase, ...]:
+    if part == "subject" and c.is_existential and not c.where:
+        return (phrase("SQ", [word("is", "AUX"), word("there", "PRON")]),)
+    return (english.clause(_move_time_last(c), without=part),)
+
+
+def _move_time_last(c: m.Clause) -> m.Clause:
+    """With the time at the end: a question begins with its question word."""
+    return replace(c, is_when_first=False)

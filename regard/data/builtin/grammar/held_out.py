@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 @lru_cache(maxsize=100_000)
-def split_of(combination: Hashable) -> str:
+def find_split(combination: Hashable) -> str:
     """The split a combination is kept for.
 
     >>> from collections import Counter
-    >>> Counter(split_of((a, b)) for a in range(100) for b in range(100))["train"] // 100
+    >>> Counter(find_split((a, b)) for a in range(100) for b in range(100))["train"] // 100
     80
     """
     number = int.from_bytes(hashlib.blake2b(repr(combination).encode(), digest_size=8).digest(), "big") % ONE_IN
@@ -36,7 +36,7 @@ def split_of(combination: Hashable) -> str:
 
 def belongs(combinations: Collection[Hashable], split: str) -> bool:
     """Whether a sentence with these combinations may stand in the split."""
-    found = {split_of(combination) for combination in combinations} - {"train"}
+    found = {find_split(combination) for combination in combinations} - {"train"}
     return found == ({split} - {"train"})
 
 

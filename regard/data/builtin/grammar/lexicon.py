@@ -11,35 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
-from regard.data.builtin.grammar import adjective_table, name_table, noun_table, verb_table
-from regard.data.builtin.grammar.forms import (
-    ACCUSATIVE,
-    DATIVE,
-    Adjective,
-    Adverb,
-    EnglishVerb,
-    FrenchVerb,
-    GermanVerb,
-    Noun,
-    Person,
-    Place,
-    Preposition,
-    Verb,
-)
+from regard.data.builtin.grammar import meaning as m
 
+# Names are the same in all three languages.
+WOMEN = "Anna Clara Emma Julia Laura Lea Maria Nina Nora Paula Sarah Sophie Alice Claire Jeanne Camille Eva"
+MEN = "Paul Martin David Daniel Leo Simon Tom Peter Felix Oscar Robert Victor Anton Julian Omar Ben"
+SURNAMES = "Keller Weber Schneider Meyer Bernard Dubois Moreau Lambert Smith Taylor Walker Cooper Rossi Novak Diallo"
 GENDERS = {"der": "m", "die": "f", "das": "n"}
-CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
+CASES = {"acc": m.ACCUSATIVE, "dat": m.DATIVE}
 _SIGNS = {"+": 1, "-": -1}
 
 
-def rows(table: str) -> Iterator[tuple[str, list[str]]]:
-    """The group and the cells of every row."""
+def rows(name: str) -> Iterator[tuple[str, list[str]]]:
+    """The group and the cells of every row of a table, a file beside this one; its first lines say how to read it."""
     group = ""
-    for line in table.strip().splitlines():
+    for line in Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("= "):
             group = line[2:]
-        else:
+        elif line and not line.startswith("#"):
             yield group, [cell.strip() for cell in re.split(r" \|(?: |$)", line)]
 
 
@@ -82,7 +73,7 @@ def french_plural(word: str) -> str:
     return word + ("x" if word.endswith(("eau", "eu")) else "s")
 
 
-def _noun(kind: str, cells: list[str]) -> Noun:
+def _noun(kind: str, cells: list[str]) -> m.Noun:
     english, german, french, *more = cells
     singular, _, plural = english.partition("/")
     is_mass = plural == "-"
@@ -94,7 +85,7 @@ def _noun(kind: str, cells: list[str]) -> Noun:
     name = plain(singular)
     kinds = {kind, name, name.replace(" ", "_"), *(more[0].split() if more else ())}
     in_en, in_de, in_fr = there.split() if there else ("in", "in", "dans")
-    return Noun(
+    return m.Noun(
         name=name,
         kind=kind,
         kinds=frozenset(kinds),
@@ -109,26 +100,26 @@ def _noun(kind: str, cells: list[str]) -> Noun:
     )
 
 
-def _english_verb(cell: str) -> EnglishVerb:
+def _english_verb(cell: str) -> m.EnglishVerb:
     forms, _, preposition = cell.partition(" ")
     base, *rest = forms.split("/")
     base, _, particle = base.partition("+")
     past, participle = rest or (english_ed(base), english_ed(base))
-    return EnglishVerb(base, english_s(base), past, participle, particle, preposition)
+    return m.EnglishVerb(base, english_s(base), past, participle, particle, preposition)
 
 
-def _german_verb(cell: str) -> GermanVerb:
+def _german_verb(cell: str) -> m.GermanVerb:
     forms, *governs = cell.removeprefix("~").removeprefix("sich ").split(" ")
     infinitive, present, past, participle = forms.split("/")
     prefix, _, base = infinitive.rpartition("|")
     preposition, _, case = (governs[0] if governs else "acc").rpartition(":")
     auxiliary = "sein" if cell.startswith("~") else "haben"
-    return GermanVerb(
+    return m.GermanVerb(
         base, present, past, participle, prefix, auxiliary, "sich " in cell, preposition, CASES[case]
     )  # fmt: skip
 
 
-def _french_verb(cell: str) -> FrenchVerb:
+def _french_verb(cell: str) -> m.FrenchVerb:
     is_reflexive = cell.removeprefix("~").startswith("se ")
     forms, *preposition = cell.removeprefix("~").removeprefix("se ").split(" ")
     infinitive, *rest = forms.split("/")
@@ -138,18 +129,18 @@ def _french_verb(cell: str) -> FrenchVerb:
     regular = "" if rest else stem + ("e" if stem.endswith("g") else "")
     imperfect_stem = imperfect[0] if imperfect else regular  # needed of stative verbs alone
     auxiliary = "être" if cell.startswith("~") else "avoir"
-    return FrenchVerb(
+    return m.FrenchVerb(
         infinitive, singular, plural, participle, future, imperfect_stem, companion, auxiliary, is_reflexive,
         preposition[0] if preposition else "",
     )  # fmt: skip
 
 
-def _verb(pattern: str, cells: list[str]) -> Verb:
+def _verb(pattern: str, cells: list[str]) -> m.Verb:
     english, german, french, who, *more = cells
     flags = more[0].split() if more else []
     subjects, _, objects = who.partition(">")
     forms = _english_verb(english)
-    return Verb(
+    return m.Verb(
         name=" ".join(part for part in (forms.base, forms.particle, forms.preposition) if part),
         pattern=pattern,
         english=forms,
@@ -162,14 +153,14 @@ def _verb(pattern: str, cells: list[str]) -> Verb:
     )
 
 
-def _adjective(group: str, cells: list[str]) -> Adjective:
+def _adjective(group: str, cells: list[str]) -> m.Adjective:
     english, german, french, of = cells
     bare, _, stem = german.partition("/")
     masculine, feminine, *more = french.removeprefix("<").split("/")
     many = more[0] if more else french_plural(masculine)
     is_invariable = masculine == feminine == many
     kinds = of.split()
-    return Adjective(
+    return m.Adjective(
         name=english,
         group=group,
         german=(bare, stem or bare),
@@ -186,38 +177,34 @@ def _adjective(group: str, cells: list[str]) -> Adjective:
     )
 
 
-def _adverb(cells: list[str]) -> Adverb:
+def _adverb(cells: list[str]) -> m.Adverb:
     english, german, french, of = cells
     flags = of.split()
-    return Adverb(english, german, french, frozenset(flags), sum(_SIGNS.get(flag, 0) for flag in flags))
+    return m.Adverb(english, german, french, frozenset(flags), sum(_SIGNS.get(flag, 0) for flag in flags))
 
 
-def _place(cells: list[str]) -> Place:
+def _place(cells: list[str]) -> m.Place:
     preposition, french = cells[2].split(" ", 1)
-    return Place(cells[0], cells[1], french, preposition)
+    return m.Place(cells[0], cells[1], french, preposition)
 
 
-def _preposition(cells: list[str]) -> Preposition:
+def _preposition(cells: list[str]) -> m.Preposition:
     german, case = cells[1].rsplit(" ", 1)
-    return Preposition(cells[0], german, CASES[case], cells[2])
+    return m.Preposition(cells[0], german, CASES[case], cells[2])
 
 
-NOUNS = {noun.name: noun for noun in (_noun(kind, cells) for kind, cells in rows(noun_table.NOUNS))}
-ALL_VERBS = [_verb(pattern, cells) for pattern, cells in rows(verb_table.VERBS)]
+NOUNS = {noun.name: noun for noun in (_noun(kind, cells) for kind, cells in rows("nouns"))}
+ALL_VERBS = [_verb(pattern, cells) for pattern, cells in rows("verbs")]
 VERBS = {verb.name: verb for verb in reversed(ALL_VERBS)}
-ADJECTIVES = {a.name: a for a in (_adjective(group, cells) for group, cells in rows(adjective_table.ADJECTIVES))}
-ADVERBS = [(group, _adverb(cells)) for group, cells in rows(adjective_table.ADVERBS)]
-PLACES = [_place(cells) for _, cells in rows(name_table.PLACES)]
-PREPOSITIONS = {plain(p.english): p for p in (_preposition(cells) for _, cells in rows(name_table.PREPOSITIONS))}
-GIVEN = [
-    Person(name, None, gender)
-    for gender, names in (("f", name_table.WOMEN), ("m", name_table.MEN))
-    for name in names.split()
-]
-FAMILIES = name_table.FAMILIES.split()
+ADJECTIVES = {a.name: a for a in (_adjective(group, cells) for group, cells in rows("adjectives"))}
+ADVERBS = [(group, _adverb(cells)) for group, cells in rows("adverbs")]
+PLACES = [_place(cells) for _, cells in rows("places")]
+PREPOSITIONS = {plain(p.english): p for p in (_preposition(cells) for _, cells in rows("prepositions"))}
+GIVEN = [m.Person(name, None, gender) for gender, names in (("f", WOMEN), ("m", MEN)) for name in names.split()]
+FAMILIES = SURNAMES.split()
 
 
 @cache
-def nouns_of(kinds: frozenset[str]) -> list[Noun]:
+def find_nouns(kinds: frozenset[str]) -> list[m.Noun]:
     """Every noun of one of these kinds, in the order of the table."""
     return [noun for noun in NOUNS.values() if noun.kinds & kinds]

@@ -6,7 +6,9 @@ it leaves open is drawn at random (a colour) or in between (a size). Two clauses
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -15,8 +17,6 @@ from numpy.typing import NDArray
 
 from regard.data.builtin.grammar import meaning as m
 from regard.data.builtin.grammar.lexicon import plain
-from regard.data.builtin.grammar.png import encode_png
-from regard.data.builtin.grammar.shapes import SHAPES
 
 COLOURS = {
     "red": (214, 39, 40), "blue": (31, 90, 200), "green": (44, 150, 60), "yellow": (240, 200, 30),
@@ -29,6 +29,11 @@ MIDDLE_RADIUS = 0.68
 SIDES = {"to the left of": (-1, 0), "to the right of": (1, 0), "above": (0, 1), "below": (0, -1)}
 OVERSAMPLED = 3  # points a pixel, each way, for smooth edges
 
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_EIGHT_BIT_RGB = bytes([8, 2, 0, 0, 0])  # depth, colour type, and the only compression, filter and order of rows
+
+Points = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Box = tuple[float, float, float, float]  # left, right, low, high
 
 
@@ -58,8 +63,8 @@ class Scene:
         picture[:] = BACKGROUND
         for item in self.items:
             # Only the square that the shape lies in is looked at: of ten thousand scenes, a minute is saved.
-            columns = _within(places, item.x, item.radius)
-            rows = _within(places[::-1], item.y, item.radius)
+            columns = _find_within(places, item.x, item.radius)
+            rows = _find_within(places[::-1], item.y, item.radius)
             x, y = np.meshgrid(places[columns], places[::-1][rows])
             mask = SHAPES[item.shape]((x - item.x) / item.radius, (y - item.y) / item.radius)
             picture[rows, columns][mask] = COLOURS[item.colour]
@@ -70,20 +75,20 @@ class Scene:
         return encode_png(self.pixels(n_pixels))
 
 
-def _within(places: NDArray[np.float64], middle: float, radius: float) -> slice:
+def _find_within(places: NDArray[np.float64], middle: float, radius: float) -> slice:
     """Which of places in order are no further than `radius` from `middle`."""
     (near,) = np.nonzero(np.abs(places - middle) <= radius)
     return slice(int(near[0]), int(near[-1]) + 1) if len(near) else slice(0)
 
 
-def scene_of(meaning: m.Meaning, random: Random) -> Scene:
+def draw_scene(meaning: m.Meaning, random: Random) -> Scene:
     """The picture of a scene sentence; `random` decides what the sentence leaves open."""
     clauses = [meaning.main, *([meaning.second] if meaning.second else [])]
     boxes: list[Box] = [(0, 1, 0, 1)] if len(clauses) == 1 else [(0, 0.5, 0, 1), (0.5, 1, 0, 1)]
     items: list[Item] = []
     for clause, box in zip(clauses, boxes, strict=True):
         for thing, room in _rooms(clause, box):
-            items += _drawn(thing, room, random)
+            items += _place_items(thing, room, random)
     return Scene(tuple(items))
 
 
@@ -112,7 +117,7 @@ def _half(box: Box, x: int, y: int) -> Box:
     return (left, right, middle_y, high) if y > 0 else (left, right, low, middle_y)
 
 
-def _drawn(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
+def _place_items(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
     """`count` equal shapes, each in a cell of its own, a little off its centre."""
     words = {a.name for a in thing.adjectives}
     colour = next((c for c in COLOURS if c in words), None) or random.choice(list(COLOURS))
@@ -137,3 +142,86 @@ def _drawn(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
             )
         )
     return items
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Pixels (height, width, 3) as a PNG: signature, header, the rows compressed by zlib, end (ISO 15948)."""
+    height, width, _ = pixels.shape
+    unfiltered = np.zeros((height, 1), np.uint8)  # each row begins with the number of its filter: 0, none
+    rows = np.concatenate([unfiltered, pixels.reshape(height, width * 3)], axis=1)
+    header = struct.pack(">II", width, height) + _EIGHT_BIT_RGB
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")
+    return SIGNATURE + b"".join(_chunk(name, data) for name, data in chunks)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+# Each shape is a set of points of the square -1 ≤ x, y ≤ 1, with y upwards.
+
+
+def _disc(x: Points, y: Points, centre: tuple[float, float] = (0.0, 0.0), radius: float = 1.0) -> Mask:
+    return (x - centre[0]) ** 2 + (y - centre[1]) ** 2 <= radius**2
+
+
+def _polygon(x: Points, y: Points, corners: Sequence[tuple[float, float]]) -> Mask:
+    """Inside, where a ray to the right crosses the outline an odd number of times."""
+    inside = np.zeros(x.shape, bool)
+    for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True):
+        if y0 != y1:
+            crosses = (y0 > y) != (y1 > y)
+            inside ^= crosses & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
+    return inside
+
+
+def _box(x: Points, y: Points, left: float, right: float, low: float, high: float) -> Mask:
+    return (x >= left) & (x <= right) & (y >= low) & (y <= high)
+
+
+def _star(x: Points, y: Points) -> Mask:
+    turns = np.pi / 2 + np.arange(10) * np.pi / 5
+    radii = np.where(np.arange(10) % 2 == 0, 1.0, 0.42)
+    return _polygon(x, y, list(zip(radii * np.cos(turns), radii * np.sin(turns), strict=True)))
+
+
+def _cross(x: Points, y: Points) -> Mask:
+    return _box(x, y, -0.3, 0.3, -1, 1) | _box(x, y, -1, 1, -0.3, 0.3)
+
+
+def _arrow(x: Points, y: Points) -> Mask:
+    return _box(x, y, -1, 0.2, -0.22, 0.22) | _polygon(x, y, [(0.1, -0.75), (0.1, 0.75), (1.0, 0.0)])
+
+
+def _cloud(x: Points, y: Points) -> Mask:
+    puffs = [((-0.5, -0.2), 0.48), ((0.0, 0.1), 0.6), ((0.55, -0.2), 0.44)]
+    base = _box(x, y, -0.6, 0.6, -0.65, -0.2)
+    for centre, radius in puffs:
+        base |= _disc(x, y, centre, radius)
+    return base
+
+
+def _fish(x: Points, y: Points) -> Mask:
+    body = ((x - 0.2) / 0.8) ** 2 + (y / 0.5) ** 2 <= 1
+    tail = _polygon(x, y, [(-0.4, 0.0), (-1.0, 0.55), (-1.0, -0.55)])
+    return (body | tail) & ~_disc(x, y, (0.6, 0.15), 0.1)
+
+
+def _flag(x: Points, y: Points) -> Mask:
+    return _box(x, y, -0.8, -0.62, -1, 1) | _box(x, y, -0.62, 0.9, 0.0, 0.95)
+
+
+SHAPES: dict[str, Callable[[Points, Points], Mask]] = {
+    "circle": _disc,
+    "square": lambda x, y: _box(x, y, -0.9, 0.9, -0.9, 0.9),
+    "triangle": lambda x, y: _polygon(x, y, [(-1.0, -0.85), (1.0, -0.85), (0.0, 0.95)]),
+    "star": _star,
+    "cross": _cross,
+    "ring": lambda x, y: _disc(x, y) & ~_disc(x, y, radius=0.55),
+    "arrow": _arrow,
+    "diamond": lambda x, y: np.abs(x) / 0.75 + np.abs(y) <= 1,
+    "moon": lambda x, y: _disc(x, y) & ~_disc(x, y, (0.5, 0.15), 0.85),
+    "cloud": _cloud,
+    "fish": _fish,
+    "flag": _flag,
+}

@@ -14,7 +14,6 @@ from random import Random
 
 from regard.data.builtin.grammar import meaning as m
 from regard.data.builtin.grammar.composer import Composer
-from regard.data.builtin.grammar.forms import FUTURE, PAST, PLURAL, PRESENT, SINGULAR, Adjective
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, NOUNS, PREPOSITIONS
 from regard.errors import RegardError, nearest
 
@@ -30,7 +29,7 @@ def event(draw: Composer) -> m.Meaning:
 
 
 def _copular_tense(draw: Composer) -> str:
-    return draw.random.choices((PRESENT, PAST, FUTURE), (5, 4, 1))[0]
+    return draw.random.choices((m.PRESENT, m.PAST, m.FUTURE), (5, 4, 1))[0]
 
 
 def opinion(draw: Composer) -> m.Meaning:
@@ -53,12 +52,12 @@ def complex_sentence(draw: Composer) -> m.Meaning:
         claim = draw.claim()
         is_hope = claim.verb is not None and claim.verb.name == "hope"  # what is hoped for is to come
         if draw.chance(0.3):
-            return m.Meaning(draw.opinion(FUTURE if is_hope else _copular_tense(draw)), claim=claim)
-        return m.Meaning(draw.event(FUTURE if is_hope else draw.tense(), is_inner=True), claim=claim)
-    tense = draw.random.choice((PRESENT, PAST))
+            return m.Meaning(draw.opinion(m.FUTURE if is_hope else _copular_tense(draw)), claim=claim)
+        return m.Meaning(draw.event(m.FUTURE if is_hope else draw.tense(), is_inner=True), claim=claim)
+    tense = draw.random.choice((m.PRESENT, m.PAST))
     if link == "while":  # French would need another past for what went on meanwhile
-        tense = PRESENT
-    first, second = (FUTURE, PRESENT) if link == "if" else (tense, tense)
+        tense = m.PRESENT
+    first, second = (m.FUTURE, m.PRESENT) if link == "if" else (tense, tense)
     main = draw.event(first)
     is_mood = link == "because" and draw.chance(0.5)
     other = draw.opinion(second) if is_mood else draw.event(second, is_inner=True)
@@ -71,7 +70,7 @@ def _shapes(draw: Composer, other_than: m.NounPhrase | None = None) -> m.NounPhr
     noun, colour = draw.random.choice(SHAPES), draw.random.choice(COLOURS)
     if other_than is not None and noun is other_than.head:
         noun = draw.random.choice([shape for shape in SHAPES if shape is not noun])
-    adjectives: list[Adjective] = [draw.random.choice(SIZES)] if draw.chance(0.5) else []
+    adjectives: list[m.Adjective] = [draw.random.choice(SIZES)] if draw.chance(0.5) else []
     if not adjectives or draw.chance(0.8):
         adjectives.append(colour)
     count = draw.random.choices((1, 2, 3, 4), (5, 2, 2, 1))[0]
@@ -79,7 +78,7 @@ def _shapes(draw: Composer, other_than: m.NounPhrase | None = None) -> m.NounPhr
         key=draw.key(),
         head=noun,
         determiner=m.A if count == 1 else m.COUNT,
-        number=SINGULAR if count == 1 else PLURAL,
+        number=m.SINGULAR if count == 1 else m.PLURAL,
         count=count,
         adjectives=tuple(adjectives),
     )
@@ -90,7 +89,7 @@ def _placed(draw: Composer) -> m.Clause:
     first = _shapes(draw)
     preposition = PREPOSITIONS[draw.random.choice(RELATIONS)]
     where = m.Somewhere(draw.key(), preposition, _shapes(draw, first))
-    return m.Clause(draw.key(), first, None, PRESENT, where=(where,), is_existential=draw.chance(0.5))
+    return m.Clause(draw.key(), first, None, m.PRESENT, where=(where,), is_existential=draw.chance(0.5))
 
 
 def scene(draw: Composer) -> m.Meaning:
@@ -98,7 +97,7 @@ def scene(draw: Composer) -> m.Meaning:
         first = _shapes(draw)
         both = m.Both(draw.key(), first, _shapes(draw, first), lacks=draw.chance(0.4))
         subject: m.Thing = first if draw.chance(0.3) else both
-        return m.Meaning(m.Clause(draw.key(), subject, None, PRESENT, is_existential=True))
+        return m.Meaning(m.Clause(draw.key(), subject, None, m.PRESENT, is_existential=True))
     if draw.maybe(0.3):
         return m.Meaning(_placed(draw), "and", _placed(draw))
     return m.Meaning(_placed(draw))

@@ -56,10 +56,10 @@ def phrase(label: str, children: Sequence[Node | None], mark: str = "") -> Phras
     return Phrase(label, tuple(child for child in children if child is not None), mark)
 
 
-def spelled(form: str, tag: str, key: str, entity: str = "") -> list[Word]:
+def spell(form: str, tag: str, key: str, entity: str = "") -> list[Word]:
     """The words of an expression. One that is marked `:2` means its second part; an unmarked one means all of it.
 
-    >>> [(w.text, w.tag, sorted(w.keys)) for w in spelled("jus:2 d':1 orange:1", "NOUN", "n")]
+    >>> [(w.text, w.tag, sorted(w.keys)) for w in spell("jus:2 d':1 orange:1", "NOUN", "n")]
     [('jus', 'NOUN', ['n2']), ("d'", 'ADP', ['n1']), ('orange', 'NOUN', ['n1'])]
     """
     words = []
@@ -86,11 +86,11 @@ _NOMINAL = {"DET", "NUM", "ADJ", "NOUN"}
 def adverbial(form: str, key: str, label: str, mark: str = "") -> Phrase:
     """An expression of time or manner, named by what it is: a noun phrase, one with a preposition, else `label`.
 
-    >>> bracketed(adverbial("every:1 day:2", "when", "ADVP")), bracketed(adverbial("soon", "when", "ADVP"))
+    >>> write_tree(adverbial("every:1 day:2", "when", "ADVP")), write_tree(adverbial("soon", "when", "ADVP"))
     ('(NP (DET every) (NOUN day))', '(ADVP (ADV soon))')
     """
     parts: list[Node] = []
-    for is_nominal, group in groupby(spelled(form, "ADV", key), lambda word: word.tag in _NOMINAL):
+    for is_nominal, group in groupby(spell(form, "ADV", key), lambda word: word.tag in _NOMINAL):
         words = list(group)
         parts += [phrase("NP", words)] if is_nominal else words
     first = parts[0]
@@ -113,65 +113,72 @@ def leaves(node: Node) -> Iterator[Word]:
             yield from leaves(child)
 
 
-def with_texts(node: Node, texts: Iterator[str]) -> Node:
+def replace_texts(node: Node, texts: Iterator[str]) -> Node:
     """The same tree over other spellings, taken in order."""
     if isinstance(node, Word):
         text = next(texts)
         return node if text == node.text else replace(node, text=text)
-    return Phrase(node.label, tuple(with_texts(child, texts) for child in node.children), node.mark)
+    return Phrase(node.label, tuple(replace_texts(child, texts) for child in node.children), node.mark)
 
 
-def also_meaning(node: Phrase, keys: frozenset[str], more: str) -> Phrase:
+def write_sentence(tree: Phrase, texts: list[str]) -> Phrase:
+    """The same tree over other spellings, with a capital at the beginning."""
+    result = replace_texts(tree, iter([texts[0][0].upper() + texts[0][1:], *texts[1:]]))
+    assert isinstance(result, Phrase)
+    return result
+
+
+def add_meaning(node: Phrase, keys: frozenset[str], more: str) -> Phrase:
     """The same tree, where every word that has one of `keys` has `more` too."""
     children: list[Node] = []
     for child in node.children:
         if isinstance(child, Phrase):
-            children.append(also_meaning(child, keys, more))
+            children.append(add_meaning(child, keys, more))
         else:
             children.append(replace(child, keys=child.keys | {more}) if child.keys & keys else child)
     return replace(node, children=tuple(children))
 
 
-def without(node: Phrase, dropped: set[int]) -> Phrase:
+def remove_words(node: Phrase, dropped: set[int]) -> Phrase:
     """The tree less these words, given by their `id`."""
     kept = [child for child in node.children if id(child) not in dropped]
-    return replace(node, children=tuple(without(c, dropped) if isinstance(c, Phrase) else c for c in kept))
+    return replace(node, children=tuple(remove_words(c, dropped) if isinstance(c, Phrase) else c for c in kept))
 
 
-def bracketed(node: Node) -> str:
+def write_tree(node: Node) -> str:
     """
-    >>> bracketed(phrase("S", [phrase("NP", [word("it", "PRON")]), word("rains", "VERB")]))
+    >>> write_tree(phrase("S", [phrase("NP", [word("it", "PRON")]), word("rains", "VERB")]))
     '(S (NP (PRON it)) (VERB rains))'
     """
     if isinstance(node, Word):
         return f"({node.tag} {node.text})"
-    return f"({node.label} {' '.join(bracketed(child) for child in node.children)})"
+    return f"({node.label} {' '.join(write_tree(child) for child in node.children)})"
 
 
-def span_of(node: Node, mark: str, start: int = 0) -> tuple[int, int] | None:
+def find_span(node: Node, mark: str, start: int = 0) -> tuple[int, int] | None:
     """Where the words of the phrase with this mark begin and end, or None."""
     if isinstance(node, Word):
         return None
     if node.mark == mark:
         return start, start + sum(1 for _ in leaves(node))
     for child in node.children:
-        found = span_of(child, mark, start)
+        found = find_span(child, mark, start)
         if found is not None:
             return found
         start += sum(1 for _ in leaves(child))
     return None
 
 
-def joined(words: Sequence[str], language: str) -> str:
+def join_words(words: Sequence[str], language: str) -> str:
     """As people write it: marks cling to the word before them, elided words to the next.
 
-    >>> joined(["L'", "ami", "de", "Paul", "dort", "."], "fr"), joined(["Tu", "dors", "?"], "fr")
+    >>> join_words(["L'", "ami", "de", "Paul", "dort", "."], "fr"), join_words(["Tu", "dors", "?"], "fr")
     ("L'ami de Paul dort.", 'Tu dors ?')
     """
-    return placed(words, language)[0]
+    return place_words(words, language)[0]
 
 
-def placed(words: Sequence[str], language: str) -> tuple[str, list[int]]:
+def place_words(words: Sequence[str], language: str) -> tuple[str, list[int]]:
     """The joined text, and the character at which each word begins."""
     text, starts = "", []
     for i, token in enumerate(words):
@@ -183,6 +190,6 @@ def placed(words: Sequence[str], language: str) -> tuple[str, list[int]]:
     return text, starts
 
 
-def aligned(first: Sequence[Word], second: Sequence[Word]) -> tuple[tuple[int, int], ...]:
+def align(first: Sequence[Word], second: Sequence[Word]) -> tuple[tuple[int, int], ...]:
     """The pairs of positions whose words share a key."""
     return tuple((i, j) for i, a in enumerate(first) for j, b in enumerate(second) if a.keys & b.keys)

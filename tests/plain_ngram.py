@@ -1,4 +1,4 @@
-"""The same models written with dictionaries, one n-gram at a time: what the arrays are held equal to.
+"""N-gram models written with dictionaries, one n-gram at a time: what the arrays of regard.count are held equal to.
 
 Slow, and short enough to be checked against the equations by eye. An n-gram is a tuple of tokens; `<s>` is a string.
 """

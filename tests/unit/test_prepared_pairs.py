@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.data.pair_tags import tag_ids, with_tags
-from regard.data.pairs import Pairs
+from regard.data.pairs import Pairs, add_tags, find_tags
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
 from regard.errors import RegardError
@@ -170,7 +169,7 @@ def test_a_second_call_finds_the_cache(given: str, cache: Path, monkeypatch: pyt
     first = prepare_pairs(data, tokenizer_config(), tokenizer_config("word"), cache=cache)
     monkeypatch.setattr("regard.data.pair_texts.PairReader", None)
     monkeypatch.setattr("regard.data.prepared_pairs.train_tokenizer", None)
-    monkeypatch.setattr("regard.data.prepared_pairs.encoded_rows", None)
+    monkeypatch.setattr("regard.data.prepared_pairs.encode_rows", None)
     second = prepare_pairs(data, tokenizer_config(), tokenizer_config("word"), cache=cache)
     by_name = open_pairs(first.fingerprint, cache)
     assert by_name is not None
@@ -281,7 +280,7 @@ def test_a_tag_is_one_token_before_the_source_and_in_no_text(kind: str, tmp_path
     tokenizer = found.source_tokenizer
     plain = prepare_pairs(data.replace(train=((german,), (french,), (french,))), tokenizer_config(kind), cache=cache)
     assert tokenizer.vocab_size == plain.source_tokenizer.vocab_size + 2
-    de, fr = tag_ids(tokenizer, ["<2de>", "<2fr>"])
+    de, fr = find_tags(tokenizer, ["<2de>", "<2fr>"])
     assert sorted((de, fr)) == [plain.source_tokenizer.vocab_size, plain.source_tokenizer.vocab_size + 1]
     for i, (first, tag) in enumerate([([de], "<2de>")] * 30 + [([fr], "<2fr>")] * 2 + [([], None)] * 2):
         assert found.train.source_ids(i).tolist() == first + plain.train.source_ids(i).tolist()
@@ -304,7 +303,7 @@ def test_the_same_source_in_two_languages_stays_in_one_split(tmp_path: Path, cac
 
 
 def test_an_unknown_tag_is_refused_with_those_there_are(tmp_path: Path, given: str, cache: Path) -> None:
-    learned = with_tags(train_tokenizer(tokenizer_config("byte"), []), ["<2de>", "<2fr>"])
+    learned = add_tags(train_tokenizer(tokenizer_config("byte"), []), ["<2de>", "<2fr>"])
     learned.save(tmp_path / "tokenizer.json")
     config = TokenizerConfig(path=str(tmp_path))
     data = PairsConfig(train=given, tag="<2dd>")
@@ -317,7 +316,7 @@ def test_an_unknown_tag_is_refused_with_those_there_are(tmp_path: Path, given: s
         encode_pairs(learned, learned, data, cache=cache)
     found = prepare_pairs(data.replace(tag="<2de>"), config, cache=cache)
     assert found.train.source_ids(0)[0] == 257
-    assert with_tags(learned, ["<2fr>", "<2de>"]) is learned
+    assert add_tags(learned, ["<2fr>", "<2de>"]) is learned
 
 
 def test_other_pairs_can_be_encoded_with_what_was_learned(tmp_path: Path, given: str, cache: Path) -> None:
@@ -355,7 +354,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("regard.data.pair_rows.np.save", full)
+    monkeypatch.setattr("regard.data.rows.np.save", full)
     with pytest.raises(RegardError, match="No space left"):
         prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)
     assert list((cache / "pair-texts").iterdir()) == []
@@ -383,7 +382,7 @@ def test_batches_and_processes_change_nothing_but_time(
 ) -> None:
     data = PairsConfig(train=given)
     whole = prepare_pairs(data, tokenizer_config(kind), cache=tmp_path / "a")
-    monkeypatch.setattr("regard.data.pair_encoding.BATCH_BYTES", 700)
+    monkeypatch.setattr("regard.data.rows.BATCH_BYTES", 700)
     monkeypatch.setattr("regard.data.pair_texts.BATCH", 7)
     small = prepare_pairs(data, tokenizer_config(kind), cache=tmp_path / "b", n_processes=2)
     assert (small.fingerprint, ids(small)) == (whole.fingerprint, ids(whole))

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from regard.data.caption_config import CaptionConfig
-from regard.data.caption_pairs import CaptionData, load_captions
+from regard.data.prepared_captions import CaptionData, load_captions
 from regard.errors import RegardError
 
 DATA = os.environ.get("REGARD_DATA")
@@ -154,7 +154,7 @@ def test_skipping_counts_what_is_left_out_by_kind(folder: Folder) -> None:
 
 def test_nothing_left_for_training_says_what_was_left_out(folder: Folder) -> None:
     folder.add("a.png").captions("b.png\tx")
-    why = r"No picture is left for training: caption without its picture 1, picture without captions 1\. Check"
+    why = r"No picture is left for training: 2 left out \(caption without its picture: 1, picture without captions: 1\)"
     with pytest.raises(RegardError, match=why):
         folder.load(skips_bad=True)
 

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import dropout_pool
-from regard.data.dropout_pool import Growing, KeptTexts, SamplePool
-from regard.data.pair_dropout import Flat, PairDropout
-from regard.data.pair_rows import Rows
-from regard.data.pair_tags import with_tags
-from regard.data.pairs import MaxLengths, Pairs, Side
+from regard.data import pair_dropout
+from regard.data.pair_dropout import Flat, Growing, KeptTexts, PairDropout, SamplePool
+from regard.data.pairs import MaxLengths, Pairs, Side, add_tags
+from regard.data.rows import Rows
 from regard.text.bpe_dropout import BpeDropout
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
@@ -41,7 +39,7 @@ def listed(sides: tuple[Flat, Flat]) -> list[list[int]]:
 def tagged(pairs: Pairs, numbers: list[int]) -> Pairs:
     """Pairs whose tags are `numbers`: 0 for none, 1 for <2de>, 2 for <2fr>."""
     tags = ("<2de>", "<2fr>")
-    tokenizer = with_tags(pairs.source.tokenizer, list(tags))
+    tokenizer = add_tags(pairs.source.tokenizer, list(tags))
     rows = [
         [*([tokenizer.id_of(tags[number - 1])] if number else []), *pairs.source_ids(i)]
         for i, number in enumerate(numbers)
@@ -78,7 +76,7 @@ def test_a_tag_and_a_side_that_is_too_long_by_hand() -> None:
 
 @pytest.mark.parametrize("limit", ["MAX_POOL", "MAX_WORDS", "MAX_UNITS", "MAX_KEPT"])
 def test_what_is_forgotten_is_made_again_alike(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout_pool, limit, 3)
+    monkeypatch.setattr(pair_dropout, limit, 3)
     dropout, order = PairDropout(Pairs.of(SENTENCES, BPE, OTHER), 0.4, 3, MaxLengths()), np.arange(len(SENTENCES))
     for epoch in (0, 1, 0):
         assert listed(dropout.cut(order[::-1], epoch)) == listed(dropout.cut_each(order[::-1], epoch))
@@ -92,13 +90,13 @@ def test_samples_and_texts_beyond_the_limits_are_forgotten(monkeypatch: pytest.M
         kept.cut(np.array([0, 5]), epoch, 0)
     n_made = len(pool._starts)
     assert not kept.is_full()
-    monkeypatch.setattr(dropout_pool, "MAX_POOL", 10)
+    monkeypatch.setattr(pair_dropout, "MAX_POOL", 10)
     kept.cut(np.array([0]), 0, 0)
     assert len(pool._starts) < 10 < n_made
-    monkeypatch.setattr(dropout_pool, "MAX_KEPT", 10)
+    monkeypatch.setattr(pair_dropout, "MAX_KEPT", 10)
     assert kept.is_full()  # 2 texts of 7 words
     monkeypatch.undo()
-    monkeypatch.setattr(dropout_pool, "MAX_WORDS", 5)
+    monkeypatch.setattr(pair_dropout, "MAX_WORDS", 5)
     assert kept.is_full()
 
 
@@ -106,9 +104,9 @@ def test_a_sample_is_made_once() -> None:
     pool = SamplePool(BpeDropout(BPE, 0.4))
     the, cat = (number >> 1 for number in pool.numbers("the cat"))
     words, choices = np.array([the, cat, the, the], dtype=np.int32), np.array([3, 3, 3, 5], dtype=np.uint8)
-    first = pool.gathered(words, choices)
+    first = pool.gather(words, choices)
     assert len(pool._starts) - 1 == 3
-    assert [part.tolist() for part in pool.gathered(words, choices)] == [part.tolist() for part in first]
+    assert [part.tolist() for part in pool.gather(words, choices)] == [part.tolist() for part in first]
     assert len(pool._starts) - 1 == 3
 
 
