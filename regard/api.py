@@ -220,6 +220,7 @@ def compare(
         regard.compare(["ngram", "lstm"], data="my.txt", budget="2min", out="compare/mine").ranking
         regard.compare(["runs/lstm", "runs/transformer"], out="compare/runs").to_frame()
     """
+    # Here, since most verbs need none of it and start the sooner.
     from regard.compare.comparing import Options, run_comparison
     from regard.report.comparison import draw_comparison
 
@@ -242,6 +243,7 @@ compare_runs = compare
 
 def report(folder: str | Path) -> Path:
     """Draw a comparison's report.html and overview.png again from its compare.json."""
+    # Here, since most verbs need none of it and start the sooner.
     from regard.compare.result import Comparison
     from regard.report.comparison import draw_comparison
 
@@ -257,7 +259,7 @@ def study(
     progress: Progress | None = None,
 ) -> Study:
     """Run the study called `name` (see `regard study`), write its page into `out` and return what it found."""
-    from regard.studies.runner import run_study
+    from regard.studies.runner import run_study  # here, since most verbs need no study and start the sooner
 
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     folder = study_folder(name) if out is None else Path(out)

@@ -78,6 +78,7 @@ def align(
 
       regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
     """
+    # Here, with numpy, which takes long to start.
     from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
 
     sources, targets = lines.read_aligned([source, target])

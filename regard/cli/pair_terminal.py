@@ -46,7 +46,7 @@ def print_scored_pairs(
 
 def perplexity(nats: float, n_tokens: int) -> float:
     """e to the mean nats of a token; 1 where there is none."""
-    from regard.score.evaluate import finite_perplexity
+    from regard.score.evaluate import finite_perplexity  # with torch, which takes long to start
 
     return finite_perplexity(nats / max(n_tokens, 1))
 

@@ -121,7 +121,7 @@ def _legend() -> str:
 
 def print_comparison(comparison: Comparison) -> None:
     """The ranking, and where the pictures are; on standard error where nothing finished."""
-    from regard.report.comparison_table import ComparisonTable
+    from regard.report.comparison_table import ComparisonTable  # with numpy, which takes long to start
 
     if not comparison.ranking:
         errors.print(ComparisonTable(comparison))
@@ -135,7 +135,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 def print_studies() -> None:
     """The table of studies, and everything that can be set for each."""
-    from regard.studies.table import STUDIES
+    from regard.studies.table import STUDIES  # with torch, which takes long to start
 
     table = plain_table("study", "what it shows", "your runs")
     for key, entry in STUDIES.items():
@@ -151,7 +151,7 @@ def print_studies() -> None:
 
 def print_study(study: Study, folder: Path) -> None:
     """The short table, the sentence, and where the page is."""
-    from regard.report.study import cell_text
+    from regard.report.study import cell_text  # with torch, which takes long to start
 
     summary = study.finding.summary
     table = plain_table(*summary.columns, right=summary.columns[1:])

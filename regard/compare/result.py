@@ -18,12 +18,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self, TypeVar
 
+from regard.compare.old_results import SCHEMA, upgrade
 from regard.errors import RegardError, nearest
 from regard.lens.views import Views
 from regard.score.figures import Measure, count_text, duration_text, flops_text
 from regard.score.frames import import_pandas
 
-SCHEMA = 3
 FILE = "compare.json"
 T = TypeVar("T")
 
@@ -260,15 +260,13 @@ class Comparison:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Of what a compare.json holds, written by this version or an earlier one."""
-        from regard.compare.old_results import upgrade  # which imports this file
-
         given = upgrade(given)
         if given.get("schema") != SCHEMA:
             raise RegardError(
                 f"This {FILE} has schema {given.get('schema')!r}; this version of Regard reads 1 to {SCHEMA}. "
                 "Run the comparison again, or use the version that wrote it."
             )
-        return typing.cast(Self, decode(cls, given))
+        return decode(cls, given)
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -131,7 +131,7 @@ def _on_gpu(
 
     Logits of the added rows are zero and no part of the softmax; their gradients meet zeros, or are cut off.
     """
-    from regard.kernels.cross_entropy_cuda import nats_and_gradient
+    from regard.kernels.cross_entropy_cuda import nats_and_gradient  # with Triton, which only a GPU has
 
     (V, D), N = weight.shape, len(hidden)
     W = torch.zeros(-(-V // ROWS_MULTIPLE) * ROWS_MULTIPLE, D, dtype=low, device=weight.device)

@@ -47,25 +47,25 @@ class ModelEntry:
 
 
 def _assemblies() -> ModuleType:
-    from regard.models import assemblies
+    from regard.models import assemblies  # with torch, which takes long to start
 
     return assemblies
 
 
 def _gpt2() -> ModuleType:
-    from regard.models import gpt2
+    from regard.models import gpt2  # with torch, which takes long to start
 
     return gpt2
 
 
 def _seq2seq() -> ModuleType:
-    from regard.models import seq2seq_assemblies
+    from regard.models import seq2seq_assemblies  # with torch, which takes long to start
 
     return seq2seq_assemblies
 
 
 def _captioner() -> ModuleType:
-    from regard.models import captioner
+    from regard.models import captioner  # with torch, which takes long to start
 
     return captioner
 

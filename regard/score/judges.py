@@ -82,7 +82,9 @@ class Bleu:
         first = [given[0] for given in self.references]
         self._metric.corpus_score(first, streams(first, self.references))
         self.signature = str(self._metric.get_signature())
-        self.other_signatures = {"chrF": chrf(first, self.references, is_lowercase=self.is_lowercase).signature}
+        self.other_signatures: Mapping[str, str] = {
+            "chrF": chrf(first, self.references, is_lowercase=self.is_lowercase).signature
+        }
 
     def counts(self, answers: Sequence[Any]) -> Counts:
         return statistics_of(self._metric, answers, self.references)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
+from regard.files import write_atomically
 from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
@@ -117,8 +118,6 @@ class Tokenizer:
 
     def save(self, path: Path | str) -> None:
         """Write tokenizer.json, whole or not at all; `path` is the file or the folder it goes into."""
-        from regard.files import write_atomically
-
         path = Path(path)
         path = path / "tokenizer.json" if path.is_dir() else path
         write_atomically(path, self.hf.to_str(pretty=True).encode())

@@ -6,14 +6,14 @@ import os
 import platform
 from pathlib import Path
 
+import numpy
+import torch
+
+from regard import __version__
+
 
 def versions() -> dict[str, str]:
     """The versions that decide numbers and speed."""
-    import numpy
-    import torch
-
-    from regard import __version__
-
     return {
         "regard": __version__,
         "python": platform.python_version(),

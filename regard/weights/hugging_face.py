@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors.torch import save_file
+
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
 from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
+from regard.training.weights import check_finite, named_weights, read_tensors
 from regard.weights.gpt2_form import note_dropouts, read_config_json, to_our_tensors, to_their_tensors, write_config
 
 if TYPE_CHECKING:
@@ -109,8 +112,6 @@ def list_weight_files(path: Path) -> tuple[Path, ...]:
 
 def read_weights(path: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Read the weights of a folder, by our names and in float32; `own` are those of a model of its config."""
-    from regard.training.weights import check_finite, read_tensors
-
     tensors: dict[str, Tensor] = {}
     files = list_weight_files(path)
     for file in files:
@@ -146,10 +147,6 @@ def _refuse_pickle(file: Path, folder: Path) -> str:
 
 def write_hugging_face(model: nn.Module, config: GPT2Config, tokenizer: Tokenizer, folder: Path) -> None:
     """Write a model as a folder that transformers' `GPT2LMHeadModel` and `AutoTokenizer` load."""
-    from safetensors.torch import save_file
-
-    from regard.training.weights import named_weights
-
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
     weights = {name: tensor.cpu() for name, tensor in named_weights(model).items()}
