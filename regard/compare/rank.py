@@ -15,8 +15,8 @@ import numpy as np
 from regard.compare.contenders import Entry, FinishedRun, mean_curve
 from regard.compare.cost_to_score import cost_to_score
 from regard.compare.headline import write_headline
+from regard.compare.old_results import SCHEMA
 from regard.compare.result import (
-    SCHEMA,
     Comparison,
     Contender,
     Example,
