@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from regard.comparison.plan import comparison_plan
 from tiny_captions import write_pictures
 from tiny_gpt2 import write_hf_folder
 
 from regard import api
+from regard.compare.plan import read_plan
 from regard.config import read_yaml
 from regard.models.table import models_for
 from regard.run.folder import load_config
@@ -98,5 +98,5 @@ def test_the_fine_tuning_recipe_says_what_the_one_command_does(text: Path, tmp_p
 
 @pytest.mark.parametrize("recipe", COMPARISONS, ids=lambda p: p.stem)
 def test_a_comparison_is_read(recipe: Path) -> None:
-    plan = comparison_plan([str(recipe)])
+    plan = read_plan([str(recipe)])
     assert len(plan.contenders) >= 2

@@ -161,7 +161,5 @@ def test_what_pairs_are_not_read_by_is_noted(data: dict[str, Any], notes: list[s
 
 def test_a_model_of_pairs_is_not_built_as_a_language_model() -> None:
     given = {"task": "language-model", "data": {"train": "my.txt"}, "model": {"name": "vaswani"}}
-    with pytest.raises(
-        RegardError, match="vaswani is not for the task language-model, but for parsing and tr"
-    ):
+    with pytest.raises(RegardError, match="vaswani is not for the task language-model, but for parsing and tr"):
         build_config(given)
