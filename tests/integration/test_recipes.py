@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from regard.comparison.plan import comparison_plan
 from tiny_captions import write_pictures
 from tiny_gpt2 import write_hf_folder
 
 from regard import api
+from regard.compare.plan import read_plan
 from regard.config import read_yaml
 from regard.models.table import models_for
 from regard.run.folder import load_config
@@ -39,13 +39,13 @@ def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
     small = [f"model.{key}={value}" for key, value in SMALL.items() if key in keys]
     settings = [*QUICK, *small, "train.n_context=16"]
     run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
-    assert run.test_result().bits_per_byte > 0
+    assert run.test_result()["bits_per_byte"] > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
 
 
 @pytest.mark.parametrize("recipe", PAIRS, ids=lambda p: p.stem)
 def test_a_recipe_for_pairs_trains(recipe: Path, tmp_path: Path) -> None:
-    has_trees = load_config(recipe).pairs.has_trees
+    has_trees = load_config(recipe).task == "parsing"
     words = [(a, b, c) for a in "abcde" for b in "fghij" for c in "klmno"]
     lines = [
         f"(S (NP (DT {a}) (NN {b})) (VP (VB {c})))" if has_trees else f"{a} {b} {c}\t{c} {a} {b}" for a, b, c in words
@@ -68,8 +68,8 @@ def test_a_recipe_for_pairs_trains(recipe: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("recipe", PICTURES, ids=lambda p: p.stem)
 def test_a_recipe_for_pictures_trains(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random numbers stand in for the weights that a package carries."""
-    monkeypatch.setattr("regard.caption_training.find_published", lambda: None)
-    monkeypatch.setattr("regard.caption_training.load_published", lambda network: None)
+    monkeypatch.setattr("regard.tasks.captions.find_published", lambda: None)
+    monkeypatch.setattr("regard.tasks.captions.load_published", lambda network: None)
     pictures, captions = write_pictures(tmp_path)
     small = ["model.d_model=8", "model.n_layers=1", "data.size=64", "data.p_valid=0.2", "data.p_test=0.2"]
     quick = [*small, "tokenizer.min_count=1", "train.n_batch=4", "train.max_steps=2", "train.eval_every=1"]
@@ -83,10 +83,10 @@ def test_a_recipe_for_pictures_trains(recipe: Path, tmp_path: Path, monkeypatch:
 def test_a_recipe_that_starts_from_weights_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     write_hf_folder(tmp_path / "gpt2")
-    assert load_config(recipe).start_from == "gpt2"
+    assert load_config(recipe).folders == {"start_from": "gpt2"}
     quick = [setting for setting in QUICK if "vocab_size" not in setting]
     run = api.train(recipe, data=str(text), start_from=tmp_path / "gpt2", settings=quick, out=tmp_path / "run")
-    assert run.test_result().bits_per_byte > 0
+    assert run.test_result()["bits_per_byte"] > 0
 
 
 def test_the_fine_tuning_recipe_says_what_the_one_command_does(text: Path, tmp_path: Path) -> None:
@@ -98,5 +98,5 @@ def test_the_fine_tuning_recipe_says_what_the_one_command_does(text: Path, tmp_p
 
 @pytest.mark.parametrize("recipe", COMPARISONS, ids=lambda p: p.stem)
 def test_a_comparison_is_read(recipe: Path) -> None:
-    plan = comparison_plan([str(recipe)])
+    plan = read_plan([str(recipe)])
     assert len(plan.contenders) >= 2

@@ -63,7 +63,7 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], mes
 
 def test_a_run_refuses_what_is_not_for_pictures() -> None:
     with pytest.raises(
-        RegardError, match=r"'target_tokenizer' is for models that read pairs, and captioner reads pict"
+        RegardError, match=r"'target_tokenizer' is only for translation and parsing, and the model capt"
     ):
         build_config(RUN | {"target_tokenizer": {"kind": "word"}})
     with pytest.raises(RegardError, match=r"Unknown key 'data.p_vlaid'. Did you mean 'p_valid'"):
@@ -72,8 +72,8 @@ def test_a_run_refuses_what_is_not_for_pictures() -> None:
         build_config(RUN | {"data": {"pictures": "photos"}})
     with pytest.raises(RegardError, match=r"size 100 is no multiple of patch 16. Make size 96"):
         build_config({"model": {"name": "captioner", "encoder": "patches"}, "data": RUN["data"] | {"size": 100}})
-    with pytest.raises(RegardError, match="reads pictures and is no language model"):
-        build_model("captioner", CaptionerConfig(), 10)
+    with pytest.raises(RegardError, match="captioner is not for the task language-model, but for captions"):
+        build_config(RUN | {"task": "language-model"})
 
 
 def test_what_changes_nothing_is_said() -> None:
@@ -87,9 +87,11 @@ def test_what_changes_nothing_is_said() -> None:
     assert config.notes() == [
         "model.patch changes nothing: the encoder is efficientnet-lite0, the decoder lstm.",
         "model.n_heads changes nothing: the encoder is efficientnet-lite0, the decoder lstm.",
-        "data.size is 160; efficientnet-lite0 has learned from pictures of 224 pixels.",
         "teaching.max_tokens changes nothing: a batch has train.n_batch whole captions.",
     ]
+    assert isinstance(config.model, CaptionerConfig)
+    (size,) = config.model.notes_for(160)
+    assert size == "data.size is 160; efficientnet-lite0 has learned from pictures of 224 pixels."
 
 
 @VARIANTS

@@ -27,7 +27,7 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
     [
         (
             {"modle": {}},
-            r"Unknown key 'modle'. Did you mean 'model'\? Allowed here: seed, start_from, decoder_from, data",
+            r"Unknown key 'modle'. Did you mean 'model'\? Allowed here: task, seed, start_from, data",
         ),
         ({"model": {}}, r"'model.name' is required: one of ngram, bag"),
         ({"model": {"name": "lsmt"}}, r"There is no model 'lsmt'. Did you mean 'lstm'\?"),

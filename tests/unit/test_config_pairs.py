@@ -11,7 +11,7 @@ from tiny_pairs import GRID
 from regard.config import with_settings
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
-from regard.models.table import MODELS, build_model, model_config
+from regard.models.table import MODELS
 from regard.run.folder import load_config
 from regard.tasks.table import TASKS, build_config, sections_of
 from regard.training.teaching_config import TeachingConfig
@@ -76,7 +76,9 @@ def test_a_wrong_config_is_refused_in_one_sentence(changes: dict[str, Any], mess
 @pytest.mark.parametrize("key", ["teaching", "target_tokenizer"])
 def test_what_is_for_pairs_is_refused_where_text_is_read(key: str) -> None:
     text = {"data": {"train": "my.txt"}, "model": {"name": "lstm"}}
-    with pytest.raises(RegardError, match=f"'{key}' is for models that read pairs, and lstm reads text: leave it out"):
+    with pytest.raises(
+        RegardError, match=f"'{key}' is only for translation.*, and the model lstm is for language-model"
+    ):
         build_config(text | {key: {}})
     config = build_config(text | {key: None})
     assert config.task == "language-model"
@@ -158,5 +160,6 @@ def test_what_pairs_are_not_read_by_is_noted(data: dict[str, Any], notes: list[s
 
 
 def test_a_model_of_pairs_is_not_built_as_a_language_model() -> None:
-    with pytest.raises(RegardError, match="The model 'vaswani' reads pairs and is no language model"):
-        build_model("vaswani", model_config("vaswani"), 11)
+    given = {"task": "language-model", "data": {"train": "my.txt"}, "model": {"name": "vaswani"}}
+    with pytest.raises(RegardError, match="vaswani is not for the task language-model, but for parsing and tr"):
+        build_config(given)

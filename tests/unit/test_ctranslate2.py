@@ -124,7 +124,7 @@ def written_by_the_note(run: TranslationRun, folder: Path, sources: list[str]) -
 
 def test_the_command_writes_a_folder_for_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ctranslate2")
-    monkeypatch.setattr("regard.api.load", lambda folder, device: tiny_pair_run())
+    monkeypatch.setattr("regard.run.engine.load", lambda folder, device: tiny_pair_run())
     done = CliRunner().invoke(app, ["export", "runs/tiny", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out" / "model.bin").exists()

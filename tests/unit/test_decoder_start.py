@@ -164,7 +164,7 @@ def test_what_is_on_the_command_line_is_enough(files: list[str], lm: Path) -> No
     target = config.section("target_tokenizer", TokenizerConfig)
     assert (target.kind, target.path) == ("word", str(lm))
     assert build_config(config.to_dict()) == config
-    assert list(config.to_dict())[:3] == ["seed", "start_from", "decoder_from"]
+    assert list(config.to_dict())[:3] == ["task", "seed", "decoder_from"]
 
 
 def test_a_dry_run_tells_what_the_decoder_begins_as(files: list[str], lm: Path) -> None:
@@ -191,7 +191,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"model": {"name": "vaswani", "n_heads": 2, **SHAPE}},
         "model.tying is all, and source and target have vocabularies of their own.* Set tokenizer.path to .*lm, or",
     ),
-    ({"model": {"name": "lstm"}, "teaching": None}, "'decoder_from' is for models that read pairs"),
+    ({"model": {"name": "lstm"}, "teaching": None}, "'decoder_from' is only for translation, parsing and captions"),
 ]  # fmt: skip
 
 
@@ -226,11 +226,11 @@ def test_models_that_no_decoder_can_begin_as_are_refused(
 
 def test_a_run_of_pairs_is_no_language_model(files: list[str], lm: Path, tmp_path: Path) -> None:
     pairs = pair_run(files, tmp_path / "pairs", None)
-    with pytest.raises(RegardError, match="is a run of seq2seq, which reads pairs and is no language model"):
+    with pytest.raises(RegardError, match="is a run of seq2seq for translation, and no language model"):
         pair_run(files, tmp_path / "run", pairs.folder)
     with pytest.raises(RegardError, match=r"'start_from' is for language models, and seq2seq is none. .*decoder_from"):
         api.train(PAIRS, data=files, start_from=lm, out=tmp_path / "run")
-    with pytest.raises(RegardError, match="is a run of seq2seq, which reads pairs and is no language model"):
+    with pytest.raises(RegardError, match="is a run of seq2seq for translation, and no language model"):
         api.train(start_from=pairs.folder, data=files, out=tmp_path / "run")
 
 

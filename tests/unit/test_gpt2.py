@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from regard.comparison.width import matched
 from text_nats import text_nats
 
+from regard.compare.width import match_width
 from regard.errors import RegardError
 from regard.models.gpt2_config import GPT2Config
 from regard.models.gradient_next_token import as_next_token
@@ -35,7 +35,9 @@ def test_a_width_that_is_given_wins_over_the_size() -> None:
 
 @pytest.mark.parametrize("size", ["small", "medium"])
 def test_widths_are_solved_for_at_the_depth_of_the_size(size: str) -> None:
-    found = matched("gpt2", {"size": size}, 1000, 2_000_000)
+    found = match_width(
+        "gpt2", {"size": size}, 2_000_000, lambda config: outline_model("gpt2", config, 1000).n_parameters
+    )
     assert abs((found.n_parameters or 0) / 2_000_000 - 1) <= 0.02
     shape = found.config.filled().to_dict()
     assert shape["n_layers"] == {"small": 12, "medium": 24}[size]

@@ -22,6 +22,7 @@ from regard.score.bracket_f1 import bracket_f1
 from regard.tasks.table import build_config
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
+from regard.training.teaching_config import TeachingConfig
 
 WANTED = """
 ( (S
@@ -159,8 +160,8 @@ def config(**sections: Any) -> RunConfig:
 
 def test_brackets_have_a_vocabulary_of_whole_words_of_their_own() -> None:
     whole = TokenizerConfig(kind="word", vocab_size=None)
-    assert config().target_tokenizer == whole
-    assert config(target_tokenizer={"kind": "word", "vocab_size": None}).target_tokenizer == whole
+    assert config().sections["target_tokenizer"] == whole
+    assert config(target_tokenizer={"kind": "word", "vocab_size": None}).sections["target_tokenizer"] == whole
     assert build_config(config().to_dict()) == config()
     for wrong in (
         {"kind": "bpe"},
@@ -172,10 +173,8 @@ def test_brackets_have_a_vocabulary_of_whole_words_of_their_own() -> None:
 
 
 def test_f1_judges_trees_and_nothing_else() -> None:
-    teaching = config(teaching={"select_by": "f1"}).teaching
-    assert teaching is not None
-    assert teaching.select_by == "f1"
-    with pytest.raises(RegardError, match=r"select_by is f1, which is for trees .* Take loss or bleu"):
+    assert config(teaching={"select_by": "f1"}).section("teaching", TeachingConfig).select_by == "f1"
+    with pytest.raises(RegardError, match=r"select_by is f1, which is not for translation. Take loss or bleu"):
         config(data={"train": "a.tsv"}, teaching={"select_by": "f1"})
 
 
