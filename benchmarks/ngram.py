@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sentences import UNK, find_words, number_words
 from timing import Figures, options
 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
-from regard.count.sentences import UNK, find_words, number_words
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ Ngram = tuple[Token, ...]
 
 
 class PlainNgram:
-    """P(w | h) for a stream of ids, by the equations of `kneser_ney.py` and `relative_frequency.py`."""
+    """P(w | h) for a stream of ids, by the equations of `kneser_ney.py` and `estimate.py`."""
 
     def __init__(self, config: NgramConfig, ids: Iterable[int], vocab_size: int) -> None:
         self.N, self.V, self.k, self.smoothing = config.order, vocab_size, config.k, config.smoothing

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sentences import UNK, find_words, number_words
 
 from regard.count.arpa import token_names
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
-from regard.count.sentences import UNK, find_words, number_words
 
 kenlm = pytest.importorskip("kenlm")
 

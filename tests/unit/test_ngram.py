@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
+from sentences import find_words, number_words
 
 import regard.count.ngram
 from regard.count.config import NgramConfig
 from regard.count.counts import count_ngrams, sentence_starts
 from regard.count.ngram import NgramModel
-from regard.count.sentences import find_words, number_words
 from regard.count.trie import Trie
 from regard.errors import RegardError
 
