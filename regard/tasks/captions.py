@@ -109,7 +109,7 @@ class CaptionEvaluation(TargetLoss):
             is_higher_better=True,
             counts={"pictures": self.n_pictures, "captions": self.n_captions, "tokens": self.n_tokens},
             signature=f"sacreBLEU {self.bleu.signature}",
-            notes=(*self.notes, *((f"Left out: {describe_skipped(self.skipped)}.",) if self.skipped else ())),
+            notes=(*self.notes, *((f"{describe_skipped(self.skipped, '')}.",) if self.skipped else ())),
         )
 
 
