@@ -12,7 +12,9 @@ Importing is fast and runs nothing: torch is loaded when a model is.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -77,3 +79,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """`regard.compare` is the function; Python would put the package of that name in its place once it is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "compare" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import signal
@@ -11,16 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from regard.comparison.plan import Plan, comparison_plan
-from regard.comparison.result import Comparison
-from regard.comparison.runner import draw_again, run_comparison
 
 import regard
+from regard import api
+from regard.compare.result import Comparison
+from regard.compare.result_cache import OUTPUTS
 from regard.errors import InterruptedRunError, RegardError
 from regard.training.progress import Silent
 
@@ -37,11 +35,6 @@ WORDS = (
     "again.\n",
     "why?\n",
 )
-
-
-@contextmanager
-def nothing() -> Iterator[None]:
-    yield None
 
 
 class Notes(Silent):
@@ -90,14 +83,14 @@ def given(text: Path, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def plan(text: Path, out: Path, **changes: Any) -> Plan:
-    return comparison_plan(given(text, **changes), out=out)
+def compare(text: Path, out: Path, reporter: Notes | None = None, **changes: Any) -> Comparison:
+    return api.compare(given(text, **changes), out=out, reporter=reporter or Notes())
 
 
 @pytest.fixture(scope="module")
 def done(text: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Comparison]:
     out = tmp_path_factory.mktemp("done") / "out"
-    return out, run_comparison(plan(text, out), progress=nothing, reporter=Notes())
+    return out, compare(text, out)
 
 
 def test_everything_is_written(done: tuple[Path, Comparison]) -> None:
@@ -125,8 +118,8 @@ def test_a_contender_that_fails_is_reported_and_the_others_finish(done: tuple[Pa
 def test_sizes_are_matched_and_counting_is_marked(done: tuple[Path, Comparison]) -> None:
     comparison = done[1]
     assert abs((comparison.contender("lstm").n_parameters or 0) / 6000 - 1) <= 0.02
-    assert comparison.contender("lstm").parameters_note == ""
-    assert comparison.contender("ngram").parameters_note.startswith("as many n-grams")
+    assert comparison.contender("lstm").size_note == ""
+    assert comparison.contender("ngram").size_note.startswith("as many n-grams")
 
 
 def test_the_lossy_tokenizer_comes_last_and_is_flagged(done: tuple[Path, Comparison]) -> None:
@@ -137,56 +130,56 @@ def test_the_lossy_tokenizer_comes_last_and_is_flagged(done: tuple[Path, Compari
 
 def test_every_contender_was_given_the_same_budget(done: tuple[Path, Comparison]) -> None:
     for contender in done[1].contenders:
-        for seed in contender.seeds:
-            assert 4000 <= seed.train_tokens <= 4000 + 4 * 32 or contender.name == "ngram"
+        for run in contender.runs:
+            assert 4000 <= run.tokens <= 4000 + 4 * 32 or contender.name == "ngram"
 
 
 def test_the_score_is_that_of_evaluating_the_run(done: tuple[Path, Comparison]) -> None:
     out, comparison = done
-    seed = comparison.contender("lstm").seeds[0]
-    evaluation = regard.load(out / seed.run).evaluate()  # the test split is smaller than what a comparison reads of it
-    assert sum(seed.block_nats) == pytest.approx(evaluation.nats, rel=1e-5)
-    assert seed.n_test_tokens == evaluation.n_tokens
-    n_bytes = sum(comparison.setup.block_bytes)
-    assert n_bytes == evaluation.n_bytes == comparison.setup.n_test_bytes
-    assert sum(seed.block_nats) / n_bytes / math.log(2) == pytest.approx(evaluation.bits_per_byte, rel=1e-5)
+    result = comparison.contender("lstm").runs[0]
+    run = regard.load(out / result.run, kind=regard.LanguageModelRun)
+    evaluation = run.evaluate()  # the test split is smaller than what a comparison reads of it
+    blocks = [json.loads(line) for line in (out / OUTPUTS / "lstm-seed0.txt").read_text().splitlines()]
+    assert sum(block["nats"] for block in blocks) == pytest.approx(evaluation.nats, rel=1e-5)
+    assert sum(block["tokens"] for block in blocks) == pytest.approx(evaluation.n_tokens)
+    assert result.score == pytest.approx(evaluation.bits_per_byte, rel=1e-5)
 
 
 def test_the_views_show_what_each_model_has(done: tuple[Path, Comparison]) -> None:
     comparison = done[1]
     passage = comparison.setup.passage
     for contender in comparison.ranked:
-        assert contender.sample
-        assert contender.positions
-        assert contender.surprise[-1].end >= len(passage) - 1
-        assert len(contender.seeds[0].curve) >= 3
-    cells = comparison.contender("lstm").cells
+        assert contender.views.sample
+        assert contender.views.positions
+        assert contender.views.surprise[-1].end >= len(passage) - 1
+        assert len(contender.curve) >= 3
+    cells = comparison.contender("lstm").views.cells
     assert cells is not None
     assert "".join(cells.tokens) == passage
     assert all(len(t.values) == len(cells.tokens) and max(map(abs, t.values)) <= 1 for t in cells.traces)
-    attention = comparison.contender("attention-words").attention
+    attention = comparison.contender("attention-words").views.attention
     assert attention is not None
     assert len(attention.weights) == 2
     for row in attention.weights[1][0]:
         assert sum(row) == pytest.approx(1, abs=0.02)
-    assert comparison.contender("ngram").attention is None
-    assert comparison.contender("lstm").attention is None
+    assert comparison.contender("ngram").views.attention is None
+    assert comparison.contender("lstm").views.attention is None
 
 
 def test_a_finished_comparison_is_not_run_again(done: tuple[Path, Comparison], text: Path) -> None:
     out, comparison = done
     before = {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("*") if "broken" not in str(p)}
     notes = Notes()
-    again = run_comparison(plan(text, out), progress=nothing, reporter=notes)
+    again = compare(text, out, notes)
     assert [line for line in notes.told if ", seed " in line and not line.startswith("broken")] == []
     assert before == {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("*") if "broken" not in str(p)}
-    assert (again.ranking, again.neighbours) == (comparison.ranking, comparison.neighbours)
+    assert (again.ranking, again.pairs) == (comparison.ranking, comparison.pairs)
     assert [c.score for c in again.contenders] == [c.score for c in comparison.contenders]
 
 
 def test_the_report_is_drawn_again_from_the_file_alone(done: tuple[Path, Comparison], tmp_path: Path) -> None:
     (tmp_path / "compare.json").write_bytes((done[0] / "compare.json").read_bytes())
-    assert draw_again(tmp_path) == tmp_path / "report.html"
+    assert api.report(tmp_path) == tmp_path / "report.html"
     assert (tmp_path / "overview.png").exists()
 
 
@@ -198,16 +191,15 @@ def test_an_interrupted_comparison_goes_on_where_it_was(
     with pytest.raises(
         InterruptedRunError, match=r"Stopped with 2 of 7 trainings finished; all is saved\. Go on with: "
     ):
-        run_comparison(plan(text, out), progress=nothing, reporter=Notes(stop_at="lstm, seed 1"))
+        compare(text, out, Notes(stop_at="lstm, seed 1"))
     notes = Notes()
-    resumed = run_comparison(plan(text, out), progress=nothing, reporter=notes)
+    resumed = compare(text, out, notes)
     assert not any(line.startswith(("ngram, seed 0", "lstm, seed 0")) for line in notes.told)
     assert any(line.startswith("lstm, seed 1") for line in notes.told)
     straight = done[1]
     for contender in ("ngram", "lstm", "attention-words"):
-        blocks = [[s.block_nats for s in c.contender(contender).seeds] for c in (resumed, straight)]
-        for mine, theirs in zip(*blocks, strict=True):
-            assert mine == pytest.approx(theirs, rel=1e-6)
+        mine, theirs = ([run.score for run in c.contender(contender).runs] for c in (resumed, straight))
+        assert mine == pytest.approx(theirs, rel=1e-6)
 
 
 def test_a_folder_with_another_comparison_is_refused(done: tuple[Path, Comparison], text: Path) -> None:
@@ -215,33 +207,33 @@ def test_a_folder_with_another_comparison_is_refused(done: tuple[Path, Compariso
     with pytest.raises(
         RegardError, match=r"holds another comparison: its budget was {tokens: 4000}, and now is {tokens: 9000}"
     ):
-        run_comparison(plan(text, out, budget="9ktokens"), progress=nothing, reporter=Notes())
+        compare(text, out, budget="9ktokens")
     assert Comparison.load(out) is not None
 
 
 def test_a_folder_that_holds_something_else_is_refused(text: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(RegardError, match=r"is there already and holds no comparison; choose another --out"):
-        run_comparison(plan(text, tmp_path), progress=nothing, reporter=Notes())
+        compare(text, tmp_path)
 
 
 def test_a_damaged_plan_is_told_in_a_sentence(text: Path, tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text("contenders: {lstm: [")
     with pytest.raises(RegardError, match=r"is not valid YAML at line 1.* choose another --out"):
-        run_comparison(plan(text, tmp_path), progress=nothing, reporter=Notes())
+        compare(text, tmp_path)
 
 
 def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path) -> None:
     changing = tmp_path / "changing.txt"
     changing.write_bytes(text.read_bytes())
-    chosen = plan(changing, tmp_path / "out", contenders=["ngram"], seeds=1)
-    first = run_comparison(chosen, progress=nothing, reporter=Notes())
+    out, how = tmp_path / "out", {"contenders": ["ngram"], "seeds": 1}
+    first = compare(changing, out, **how)
     changing.write_text(text.read_text().upper())
-    with pytest.raises(RegardError, match=r"out' was begun on other text.*; choose another --out"):
-        run_comparison(chosen, progress=nothing, reporter=Notes())
-    assert Comparison.load(tmp_path / "out").setup.data_hash == first.setup.data_hash
+    with pytest.raises(RegardError, match=r"out' was begun on other data.*; choose another --out"):
+        compare(changing, out, **how)
+    assert Comparison.load(out).setup.data_hash == first.setup.data_hash
     changing.write_bytes(text.read_bytes())
-    assert run_comparison(chosen, progress=nothing, reporter=Notes()).ranking == ("ngram",)
+    assert compare(changing, out, **how).ranking == ("ngram",)
 
 
 def test_where_every_contender_failed_the_command_says_why_and_fails(text: Path, tmp_path: Path) -> None:
@@ -261,20 +253,18 @@ def test_where_every_contender_failed_the_command_says_why_and_fails(text: Path,
 @pytest.mark.slow
 def test_a_flops_budget_gives_dearer_models_fewer_tokens(text: Path, tmp_path: Path) -> None:
     contenders = {"ngram": None, "rnn": {"model": {"name": "rnn", "n_layers": 1}}, "window": None}
-    chosen = plan(text, tmp_path / "out", contenders=contenders, budget="2e8flops", seeds=1)
-    comparison = run_comparison(chosen, progress=nothing, reporter=Notes())
+    comparison = compare(text, tmp_path / "out", contenders=contenders, budget="2e8flops", seeds=1)
     for name in ("rnn", "window"):
-        seed = comparison.contender(name).seeds[0]
-        per_step = seed.flops / seed.train_tokens * 4 * 32
-        assert 2e8 - per_step <= seed.flops <= 2e8 + per_step
-    counted = comparison.contender("ngram").seeds[0]
-    assert counted.flops == 0
+        run = comparison.contender(name).runs[0]
+        per_step = run.flops / run.tokens * 4 * 32
+        assert 2e8 - per_step <= run.flops <= 2e8 + per_step
+    assert comparison.contender("ngram").flops == 0
 
 
 def test_only_lossy_contenders_are_still_measured_on_the_text_itself(text: Path, tmp_path: Path) -> None:
-    chosen = plan(text, tmp_path / "out", contenders=["ngram"], tokenizer="word", seeds=1)
-    comparison = run_comparison(chosen, progress=nothing, reporter=Notes())
-    assert sum(comparison.setup.block_bytes) == comparison.setup.n_test_bytes
+    comparison = compare(text, tmp_path / "out", contenders=["ngram"], tokenizer="word", seeds=1)
+    assert comparison.setup.n_tested == 10
+    assert not comparison.contender("ngram").is_comparable
     assert comparison.ranking == ("ngram",)
 
 
@@ -297,4 +287,35 @@ def test_ctrl_c_on_the_command_line_says_how_to_go_on(text: Path, tmp_path: Path
     assert process.returncode == 130, errors
     assert "Stopped with 1 of 2 trainings finished; all is saved. Go on with: regard compare" in errors
     assert "Traceback" not in errors
-    assert json.loads((tmp_path / "out/results/ngram-seed0.json").read_text())["seed"] == 0
+    assert (tmp_path / "out/runs/ngram-seed0/README.md").exists()
+
+
+def test_finished_language_models_are_compared_with_intervals(
+    done: tuple[Path, Comparison], text: Path, tmp_path: Path
+) -> None:
+    runs = sorted((done[0] / "runs").glob("[ln]*"))
+    found = api.compare(runs, out=tmp_path / "out")
+    assert found.ranking == ("ngram-seed0", "lstm ×2")
+    same = done[1].contender("lstm").score
+    assert found.contender("lstm ×2").score == same
+    assert found.pairs[0].p == done[1].pairs[0].p
+    assert found.setup.training is None
+    assert found.contender("lstm ×2").views.cells is not None
+    other = tmp_path / "other.txt"
+    other.write_text(text.read_text()[:3000])
+    again = api.compare(runs, data=str(other), out=tmp_path / "other")
+    assert again.setup.data.startswith(str(other))
+    assert again.contender("ngram-seed0").score != found.contender("ngram-seed0").score
+    with pytest.raises(RegardError, match="--beam is for models that search for their answers, and a language-model"):
+        api.compare(runs, beam=2, out=tmp_path / "beam")
+    words = regard.train({"model": {"name": "ngram", "order": 2}}, data=str(other), out=tmp_path / "words").folder
+    with pytest.raises(RegardError, match=r"These runs are not tested on the same data: test document 1 is "):
+        api.compare([runs[0], words], out=tmp_path / "differ")
+
+
+def test_a_comparison_without_test_data_is_refused_before_training(text: Path, tmp_path: Path) -> None:
+    data = {"train": str(text), "p_test": 0.0}
+    found = compare(text, tmp_path / "out", contenders=["ngram", "rnn"], data=data)
+    assert found.ranking == ()
+    assert "the test split is empty" in found.contender("rnn").failures[0].reason
+    assert not (tmp_path / "out" / "runs").exists()

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from regard.systems.comparing import compare_runs
-from regard.systems.result import SystemsComparison
+from made_up_comparison import made_up_comparison
 from tiny_captions import write_pictures
 from tiny_pairs import TEXTS as SHORT
 from tiny_pairs import write_pairs
@@ -19,6 +18,8 @@ from tiny_parsing import LINES
 
 import regard as package
 from regard import api
+from regard.api import compare_runs
+from regard.compare.result import Comparison, to_json
 from regard.errors import RegardError
 from regard.score.translation import bleu, chrf
 from regard.training.weights import read_tensors, write_weights
@@ -105,43 +106,46 @@ def with_other_weights(run: Path, copy: Path) -> Path:
 @pytest.fixture(autouse=True)
 def no_picture(monkeypatch: pytest.MonkeyPatch, compared: Any) -> None:
     """One picture is drawn, by `compared`; more of them take more time than all else here."""
-    monkeypatch.setattr("regard.systems.picture.write_overview", lambda _, path: path.write_bytes(b""))
+    monkeypatch.setattr("regard.report.comparison.write_overview", lambda _, path: path.write_bytes(b""))
 
 
 @pytest.fixture(scope="module")
-def compared(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[SystemsComparison, Path]:
+def compared(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
     out = tmp_path_factory.mktemp("compare") / "out"
     return compare_runs(runs[:2], beam=2, device="cpu", levels=[50.0], out=out), out
 
 
 def test_the_run_that_learned_is_best_and_it_is_told_at_what_cost(
-    compared: tuple[SystemsComparison, Path], runs: list[Path]
+    compared: tuple[Comparison, Path], runs: list[Path]
 ) -> None:
     found, out = compared
     assert found.ranking == ("attentive", "plain")
     best, plain = found.ranked
-    assert best.score > 70 > 40 > plain.score
-    assert best.low <= best.score <= best.high
-    assert [(duel.better, duel.worse, duel.is_clear) for duel in found.duels] == [("attentive", "plain", True)]
-    assert found.duels[0].difference == best.score - plain.score
+    assert best.score is not None
+    assert plain.score is not None
+    assert best.score.value > 70 > 40 > plain.score.value
+    assert best.score.low <= best.score.value <= best.score.high
+    assert [(pair.better, pair.worse, pair.is_clear) for pair in found.pairs] == [("attentive", "plain", True)]
+    assert found.pairs[0].difference == best.score.value - plain.score.value
     last = json.loads((runs[1] / "metrics.jsonl").read_text().splitlines()[-1])
     assert (best.flops, best.seconds, best.tokens) == (last["flops"], last["seconds"], last["tokens"])
     assert found.setup.watched == "BLEU"
     assert [point.step for point in best.curve] == [10, 20, 30, 40]
     first = next(point for point in best.curve if point.score >= 50)
-    assert [(row.level, row.flops) for row in found.reached] == [(50.0, (None, first.flops))]
-    assert SystemsComparison.load(out) == found
+    assert [(row.level, row.flops) for row in found.costs] == [(50.0, (None, first.flops))]
+    assert Comparison.load(out) == found
     for name in ("report.html", "overview.png"):
         assert (out / name).stat().st_size > 10_000
 
 
-def test_scores_are_those_of_the_lines_that_are_kept(compared: tuple[SystemsComparison, Path]) -> None:
+def test_scores_are_those_of_the_lines_that_are_kept(compared: tuple[Comparison, Path]) -> None:
     found, out = compared
     references = [target for _, target in [*TEXTS, LONG]]
-    for system in found.systems:
-        lines = (out / "outputs" / f"{system.name}.txt").read_text().splitlines()
-        assert abs(system.score - bleu(lines, [text.strip() for text in references]).score) < 1e-9
-        assert system.chrf == chrf(lines, [text.strip() for text in references]).score
+    for contender in found.contenders:
+        assert contender.score is not None
+        lines = (out / "outputs" / f"{contender.name}.txt").read_text().splitlines()
+        assert abs(contender.score.value - bleu(lines, [text.strip() for text in references]).score) < 1e-9
+        assert contender.score.others == {"chrF": chrf(lines, [text.strip() for text in references]).score}
     assert found.setup.n_tested == len(references)
     for example in found.examples:
         assert (example.source, example.references) == (
@@ -151,13 +155,13 @@ def test_scores_are_those_of_the_lines_that_are_kept(compared: tuple[SystemsComp
 
 
 def test_what_is_kept_is_not_translated_again(
-    compared: tuple[SystemsComparison, Path], runs: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    compared: tuple[Comparison, Path], runs: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found, out = compared[0], tmp_path / "out"
     shutil.copytree(compared[1], out)
-    monkeypatch.setattr("regard.systems.comparing.outputs_of", lambda *_: pytest.fail("it translates again"))
+    monkeypatch.setattr("regard.tasks.pairs.answer_in_batches", lambda *_: pytest.fail("it translates again"))
     again = compare_runs(runs[:2], beam=2, device="cpu", out=out)
-    assert again.systems == found.systems
+    assert again.contenders == found.contenders
     with pytest.raises(pytest.fail.Exception, match="it translates again"):
         compare_runs(runs[:2], beam=1, device="cpu", out=out)
 
@@ -171,9 +175,9 @@ def test_the_command_line_prints_the_table_and_where_the_report_is(
     for part in ("attentive is best at BLEU", "vs next better", "to reach", "nrefs:1|case:mixed", "report.html"):
         assert part in done.out, part
     assert "Test items left out, since they are longer than one of the models reads: 1." in done.out
-    found = SystemsComparison.load(out)
+    found = Comparison.load(out)
     assert (found.setup.n_tested, found.setup.n_left_out) == (len(TEXTS), 1)
-    assert len(found.duels) == 3  # second and third against the best, third against the second
+    assert len(found.pairs) == 3  # second and third against the best, third against the second
     assert found.setup.command.endswith(f"--beam 1 --out {out}")
     page = (out / "report.html").read_text()
     again = regard("report", out)
@@ -203,7 +207,7 @@ def test_runs_that_were_not_all_judged_by_bleu_are_shown_by_their_loss(
     assert found.setup.watched == "bits per byte"
     assert any("by-loss was not watched by BLEU (teaching.select_by: bleu)" in note for note in found.setup.notes)
     lines = [json.loads(line) for line in (by_loss / "metrics.jsonl").read_text().splitlines()]
-    assert found.system("by-loss").valid == min(line["bits_per_byte"] for line in lines if line["kind"] == "valid")
+    assert found.contender("by-loss").valid == min(line["bits_per_byte"] for line in lines if line["kind"] == "valid")
 
 
 def test_parsers_are_compared_by_f1(parsers: list[Path], tmp_path: Path) -> None:
@@ -211,8 +215,10 @@ def test_parsers_are_compared_by_f1(parsers: list[Path], tmp_path: Path) -> None
     assert (found.setup.metric, found.setup.watched, found.setup.task) == ("F1", "F1", "parsing")
     assert found.ranking == ("good", "poor")
     told = json.loads((parsers[1] / "test.json").read_text())["parses"]  # by the same beam, on the same trees
-    assert abs(found.system("good").score - 100 * told["f1"]) < 1e-9
-    assert found.system("good").chrf is None
+    good = found.contender("good").score
+    assert good is not None
+    assert abs(good.value - 100 * told["f1"]) < 1e-9
+    assert good.others == {}
 
 
 def test_captioners_are_compared_by_bleu_with_their_pictures(tmp_path: Path, own_cache: Path) -> None:
@@ -249,21 +255,27 @@ def test_runs_that_cannot_be_compared_are_told_why(
     shutil.copytree(runs[0], without)
     (without / "metrics.jsonl").unlink()
     first, parser = runs[0], parsers[0]
+    comparison = tmp_path / "comparison"
+    comparison.mkdir()
+    (comparison / "compare.json").write_text("{}")
     for words, told in (
         ([first], f"needs at least two runs, and '{first}' is one. Its own scores: regard eval"),
         ([first, first], f"The run '{first}' is given twice"),
-        ([first, lstm_run], f"'{lstm_run}' is a language model (lstm): finished runs are compared where"),
-        ([lstm_run, lstm_run.parent], f"'{lstm_run}' is a language model (lstm)"),
+        ([first, lstm_run], f"'{first}' translates and '{lstm_run}' predicts the next token of a text: only runs of"),
+        ([lstm_run, lstm_run.parent], f"'{lstm_run.parent}' is not a run folder"),
+        ([comparison], f"'{comparison}' holds a comparison, not a run. Its runs are in"),
+        ([first, comparison], f"'{comparison}' holds a comparison, not a run. Its runs are in"),
         ([first, unfinished], f"'{unfinished}' is not finished"),
         ([first, without], f"'{without}' holds no metrics.jsonl"),
-        ([first, parser], f"'{first}' translates and '{parser}' parses: only runs that do the same"),
+        ([first, parser], f"'{first}' translates and '{parser}' parses: only runs of one task can be compared"),
         ([first, by_loss], f"'{first}' has 25 test targets and '{by_loss}' 23"),
         ([first, by_loss, "--split", "valid"],
          f"test target 1 is 'vogel blau fällt hier heute' for '{first}' and 'haus rot fällt"),
         ([first, "lstm"], f"'{first}' is a run folder and 'lstm' is none: give run folders"),
         ([first, runs[0].parent / "attentiv"], "There is no run folder '", ),
         ([first, runs[1], "--budget", "2min"], "--budget is for models that are trained to be compared"),
-        (["lstm", "rnn", "--data", "x", "--beam", "2"], "--beam is for finished runs, and these are to be trained"),
+        (["lstm", "rnn", "--data", "x", "--beam", "2"], "--beam is for models that search for their answers"),
+        (["lstm", "rnn", "--data", "x", "--split", "valid"], "--split is for finished runs, and these are to be"),
         ([first, runs[1], "--device", "cuda:99"], "The device 'cuda:99' was asked for"),
         ([first, runs[1], "--split", "tset"], "split must be train, valid or test, not 'tset'"),
         ([first, runs[1], "--out", runs[0]], f"'{runs[0]}' is not empty (it holds README.md); choose another --out"),
@@ -274,9 +286,9 @@ def test_runs_that_cannot_be_compared_are_told_why(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_comparison_of_language_models_is_not_written_over(runs: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "compare.json").write_text(json.dumps({"schema": 1}))
-    with pytest.raises(RegardError, match=r"it holds the comparison of language models\); choose another --out"):
+def test_a_comparison_that_was_trained_is_not_written_over(runs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_bytes(to_json(made_up_comparison()))
+    with pytest.raises(RegardError, match=r"holds a comparison of models that were trained for it; choose another"):
         compare_runs(runs[:2], out=tmp_path)
 
 
@@ -288,15 +300,85 @@ def test_seeds_of_one_system_are_compared_together(
         trained(folder, pairs, 4, model={"attention": "dot"}, seed=seed)
     done = regard("compare", runs[1], *seeds, "--beam", 1, "--out", tmp_path / "out")
     assert done.code == 0, done
-    found = SystemsComparison.load(tmp_path / "out")
-    alone, together = found.systems
+    found = Comparison.load(tmp_path / "out")
+    alone, together = found.contenders
+    assert together.score is not None
     assert (alone.name, together.name) == ("attentive", "again ×2")
-    assert together.runs == tuple(map(str, seeds))
-    assert together.score == pytest.approx(sum(together.scores) / 2, abs=1e-9)
-    assert f"again ×2: {together.scores[0]:.2f}, {together.scores[1]:.2f}" in done.out
+    assert tuple(run.run for run in together.runs) == tuple(map(str, seeds))
+    scores = [run.score for run in together.runs]
+    assert together.score.value == pytest.approx(sum(scores) / 2, abs=1e-9)
+    assert f"again ×2: {scores[0]:.2f}, {scores[1]:.2f}" in done.out
     assert "Of a single run they do not." in done.out
     each = compare_runs([runs[1], *seeds], beam=1, is_each=True, out=tmp_path / "out")
-    assert [system.score for system in each.systems[1:]] == pytest.approx(together.scores, abs=1e-9)
+    assert [c.score.value for c in each.contenders[1:] if c.score] == pytest.approx(scores, abs=1e-9)
     assert "--each" in each.setup.command
     same = compare_runs(seeds, beam=1, out=tmp_path / "same")  # nothing else is there to compare
-    assert [system.name for system in same.systems] == ["again-s1", "again-s2"]
+    assert [contender.name for contender in same.contenders] == ["again-s1", "again-s2"]
+
+
+def budgeted(pairs: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Two translators that are to be trained under one budget."""
+    gru = {"name": "seq2seq", "encoder": "gru", "decoder": "gru", "n_layers": 1}
+    return {
+        "contenders": {
+            "plain": {"model": gru | {"attention": "none"}},
+            "attentive": {"model": gru | {"attention": "mlp"}, "optimizer": {"lr": 0.02}},
+        },
+        "data": pairs,
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "teaching": {"max_tokens": 400, "smoothing": 0.0},
+        "budget": "3e7flops",
+        "params": "9k",
+        "seeds": 2,
+        "runtime": {"device": "cpu", "n_threads": 1},
+    } | changes
+
+
+def test_translators_are_trained_under_one_budget(pairs: dict[str, Any], tmp_path: Path, own_cache: Path) -> None:
+    found = package.compare(budgeted(pairs), beam=1, out=tmp_path / "out")
+    assert (found.setup.task, found.setup.metric, found.setup.decoding) == ("translation", "BLEU", "greedy")
+    assert sorted(found.ranking) == ["attentive", "plain"]
+    for contender in found.contenders:
+        assert len(contender.runs) == 2
+        assert abs((contender.n_parameters or 0) / 9000 - 1) <= 0.1 or contender.size_note
+        for run in contender.runs:
+            per_step = run.flops / run.tokens * 250
+            assert 3e7 - per_step <= run.flops <= 3e7 + per_step
+        assert len(contender.curve) >= 3
+    assert found.setup.training is not None
+    assert found.setup.training.budget == "3e+07 FLOPs"
+    assert found.examples
+    assert "one budget: 3e+07 FLOPs each" in (tmp_path / "out" / "report.html").read_text()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")}
+    again = package.compare(budgeted(pairs), beam=1, out=tmp_path / "out")  # all of it is there already
+    assert [c.score for c in again.contenders] == [c.score for c in found.contenders]
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")}
+
+
+def test_parsers_are_trained_under_one_budget(tmp_path: Path, own_cache: Path) -> None:
+    data = {name: str(tmp_path / f"{name}.mrg") for name in ("train", "valid", "test")}
+    for i, path in enumerate(data.values()):
+        Path(path).write_text("\n".join(LINES[i:] + LINES[:i]) + "\n")
+    given = budgeted(data | {"tree_words": "tag"}, seeds=1, budget="600tokens", params=None)
+    found = package.compare(given, beam=1, levels=[10.0], out=tmp_path / "out")
+    assert (found.setup.task, found.setup.metric) == ("parsing", "F1")
+    assert len(found.ranking) == 2
+    assert [row.level for row in found.costs] == [10.0]
+
+
+def test_captioners_are_trained_under_one_budget(tmp_path: Path, own_cache: Path) -> None:
+    pictures, captions = write_pictures(tmp_path / "drawn")
+    small = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8}
+    given = {
+        "contenders": {"lstm": {"model": small}, "gru": {"model": small | {"decoder": "gru"}}},
+        "data": {"pictures": str(pictures), "captions": str(captions), "size": 32, "p_valid": 0.2, "p_test": 0.2},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "train": {"n_batch": 4},
+        "budget": "100tokens",
+        "seeds": 1,
+        "runtime": {"device": "cpu", "n_threads": 1},
+    }
+    found = package.compare(given, beam=1, out=tmp_path / "out")
+    assert (found.setup.task, found.setup.metric) == ("captions", "BLEU-4")
+    assert len(found.ranking) == 2
+    assert found.examples[0].picture is not None

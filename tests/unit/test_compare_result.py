@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from made_up_comparison import made_up_comparison
 
+import regard
 from regard.compare.result import Comparison, to_json
 from regard.errors import RegardError
 
@@ -55,3 +57,9 @@ def test_a_file_that_is_no_comparison_says_what_is_wrong(tmp_path: Path, content
 def test_a_folder_without_a_comparison_says_so(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match=r"There is no comparison at .*compare\.json is missing"):
         Comparison.load(tmp_path)
+
+
+def test_the_function_keeps_its_name_though_a_package_has_it_too() -> None:
+    import_module("regard.compare.result")
+    assert regard.compare is regard.api.compare
+    assert regard.compare_runs is regard.compare
