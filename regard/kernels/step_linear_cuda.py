@@ -22,6 +22,17 @@ ACTIVATION_CODES = {None: 0, "gelu": 1, "gelu_erf": 2, "relu": 3}
 
 
 @triton.jit
+def _activate(y, ACTIVATION: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
+    if ACTIVATION == 1:
+        y = y * tl.sigmoid(y * (A + C * y * y))
+    if ACTIVATION == 2:
+        y = y * 0.5 * (1 + tl.erf(y * 0.7071067811865476))
+    if ACTIVATION == 3:
+        y = tl.maximum(y, 0.0)
+    return y
+
+
+@triton.jit
 def _linear(
     x_ptr, w_ptr, b_ptr, gain_ptr, shift_ptr, residual_ptr, y_ptr, n_in, n_out, epsilon,
     HAS_BIAS: tl.constexpr, HAS_NORM: tl.constexpr, HAS_RESIDUAL: tl.constexpr, ACTIVATION: tl.constexpr,
@@ -77,12 +88,7 @@ def _linear(
     if HAS_BIAS:
         y += bias
     y = y.to(dtype).to(tl.float32)
-    if ACTIVATION == 1:
-        y = y * tl.sigmoid(y * (A + C * y * y))
-    if ACTIVATION == 2:
-        y = y * 0.5 * (1 + tl.erf(y * 0.7071067811865476))
-    if ACTIVATION == 3:
-        y = tl.maximum(y, 0.0)
+    y = _activate(y, ACTIVATION, A, C)
     if HAS_RESIDUAL:
         y = y.to(dtype).to(tl.float32) + residual
     tl.store(y_ptr + row * n_out + o, y.to(dtype), mask=o < n_out)

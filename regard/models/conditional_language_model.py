@@ -122,13 +122,6 @@ class ConditionalLanguageModel(nn.Module):
         keep(taps, "logits", log_probs)
         return log_probs
 
-    def nats_of(
-        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Nats summed over the real tokens (mask True), and how many these are."""
-        _, nats = self.goal_of(h, targets, mask)
-        return nats, mask.sum()
-
     def goal_of(
         self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.layers.patches import GridPositions, cut_patches
 from regard.layers.picture_convolution import N_GROUPS, PictureConvolution, ResidualBlock
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, keep
 from regard.mixers.config import TransformerConfig
 from regard.mixers.transformer_encoder import TransformerEncoder, initialise_xavier
 from regard.models.captioner_config import ConvolutionPictureConfig, EfficientNetPictureConfig, PatchPictureConfig
@@ -90,7 +90,7 @@ class ConvolutionPictures(nn.Module):
         x = self.stem(2 * pictures - 1)
         for block in self.blocks:
             x = block(x)
-        return kept(self.projection(self.norm(x).relu()), taps)
+        return keep(taps, "states", self.projection(self.norm(x).relu()))
 
     @property
     def n_parameters(self) -> int:
@@ -138,7 +138,7 @@ class PatchPictures(nn.Module):
         check_size(pictures, self.size)
         x = self.positions(self.embed(cut_patches(2 * pictures - 1, self.patch)))  # (B, S, D)
         states, _ = self.transformer(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device), taps)
-        return kept(states, taps)
+        return keep(taps, "states", states)
 
     @property
     def n_parameters(self) -> int:
@@ -175,7 +175,7 @@ class EfficientNetPictures(nn.Module):
             return self.network.trunk(pictures)
 
     def states(self, features: Float[Tensor, "B 320 h w"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
-        return kept(self.projection(functional.relu6(self.network.head(features))), taps)
+        return keep(taps, "states", self.projection(functional.relu6(self.network.head(features))))
 
     @property
     def n_parameters(self) -> int:
@@ -211,7 +211,3 @@ def check_size(pictures: Tensor, size: int) -> None:
             f"The encoder takes pictures of {size} x {size} pixels and was given {pictures.shape[-2]} x "
             f"{pictures.shape[-1]}. Make the size of the encoder and that of the data the same."
         )
-
-
-def kept(states: Tensor, taps: Taps | None) -> Tensor:
-    return states if taps is None else taps.keep("states", states)

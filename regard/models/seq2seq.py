@@ -81,14 +81,8 @@ class Seq2Seq(nn.Module):
         """log P of every word at every position, with the true words before it."""
         return self.target(inputs, self.encode(source, source_mask, words, taps), taps)  # type: ignore[no-any-return]
 
-    def nats_of(
-        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """Nats summed over the real tokens, and how many these are."""
-        return self.target.nats_of(h, targets, mask)
-
     def goal_of(
-        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float
+        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """The nats with labels smoothed, which training makes small; and without."""
         return self.target.goal_of(h, targets, mask, smoothing)

@@ -40,10 +40,10 @@ def test_padding_and_batch_mates_change_nothing(
         n = min(W, alone.shape[-1])
         torch.testing.assert_close(together[one, :T, :n], alone[..., :n], **EXACT)
         own = batch.targets[one, :T], batch.target_mask[one, :T]
-        nats, count = nats + model.goal_of(h, *own, 0.1)[0].item(), count + int(model.nats_of(h, *own)[1])
+        nats, count = nats + model.goal_of(h, *own, 0.1)[0].item(), count + int(own[1].sum())
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
     total, _ = model.goal_of(h, batch.targets, batch.target_mask, 0.1)
-    _, n_real = model.nats_of(h, batch.targets, batch.target_mask)
+    n_real = batch.target_mask.sum()
     assert total.item() == pytest.approx(nats, abs=1e-10)
     assert int(n_real) == count == sum(lengths)
 
@@ -130,7 +130,7 @@ def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
         model.zero_grad()
         source = model.encode(batch.source, batch.mask, batch.words, record)
         h, _ = model.hidden(batch.inputs, source, None, record)
-        nats, _ = model.nats_of(h, batch.targets, batch.target_mask)
+        _, nats = model.goal_of(h, batch.targets, batch.target_mask)
         nats.backward()
         gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         found.append([nats.detach(), *gradients])
@@ -157,7 +157,7 @@ def test_probabilities_sum_to_one_and_nats_are_theirs(
             y = int(batch.targets[b, t])
             expected = -log_probs[b, t, y if y in known else UNK]
             torch.testing.assert_close(nats[b, t], expected, **EXACT)
-    total, _ = model.nats_of(h, batch.targets, batch.target_mask)
+    _, total = model.goal_of(h, batch.targets, batch.target_mask)
     torch.testing.assert_close(total, nats[batch.target_mask].sum(), **EXACT)
 
 
@@ -200,12 +200,12 @@ def test_a_mixture_of_own_and_given_words_equals_steps_with_gradient(
         source = model.encode(batch.source, batch.mask, batch.words)
         if not by_steps:
             h = roll_out(model, source, batch.inputs, is_own)
-            nats, _ = model.nats_of(h, batch.targets, everything)
+            _, nats = model.goal_of(h, batch.targets, everything)
         else:
             state, nats, token = model.start(source, T), torch.zeros((), dtype=torch.float64), batch.inputs[:, :1]
             for t in range(T):
                 h, state = model.hidden(token, source, state)
-                nats = nats + model.nats_of(h, batch.targets[:, t : t + 1], everything[:, t : t + 1])[0]
+                nats = nats + model.goal_of(h, batch.targets[:, t : t + 1], everything[:, t : t + 1])[1]
                 if t + 1 < T:
                     own = model.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
                     token = own.where(is_own[:, t + 1, None], batch.inputs[:, t + 1, None])

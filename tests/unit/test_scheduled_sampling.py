@@ -122,7 +122,7 @@ def test_at_share_zero_it_is_free_running(variant: str) -> None:
     state, token, nats = model.start(encoded, inputs.shape[1]), inputs[:, :1], torch.zeros((), dtype=torch.float64)
     for t in range(inputs.shape[1]):
         h, state = model.hidden(token, encoded, state)
-        nats = nats + model.nats_of(h, targets[:, t : t + 1], mask[:, t : t + 1])[0]
+        nats = nats + model.goal_of(h, targets[:, t : t + 1], mask[:, t : t + 1])[1]
         token = model.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
     plain = nats.detach(), gradients(model, nats)
     check_same(taught(model, prepared, mode="free", smoothing=0.0), plain)

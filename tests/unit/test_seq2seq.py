@@ -52,7 +52,7 @@ def test_eight_pairs_can_be_memorised(changes: dict[str, object]) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(100):
         h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
-        nats, count = model.nats_of(h, batch.targets, batch.target_mask)
+        nats, count = model.goal_of(h, batch.targets, batch.target_mask)[1], batch.target_mask.sum()
         optimizer.zero_grad()
         (nats / count).backward()
         optimizer.step()
@@ -84,7 +84,7 @@ def test_smoothed_nats_are_those_of_a_smoothed_target(smoothing: float, copies: 
     log_p = torch.nn.functional.linear(rows, model.target.output_weight, model.target.bias).log_softmax(dim=-1)
     expected = (1 - smoothing) * model.nats_each(h, batch.targets) - smoothing * log_p.mean(dim=-1)
     torch.testing.assert_close(goal, expected[batch.target_mask].sum(), **EXACT)
-    plain, count = model.nats_of(h, batch.targets, batch.target_mask)
+    plain, count = model.goal_of(h, batch.targets, batch.target_mask)[1], batch.target_mask.sum()
     assert int(count) == 6
     for each in (nats, plain):
         torch.testing.assert_close(each, model.nats_each(h, batch.targets)[batch.target_mask].sum(), **EXACT)
@@ -229,7 +229,7 @@ def test_post_norm_starts_near_even_odds() -> None:
     model = seq2seq(Seq2SeqConfig.from_dict(TINY | {"d_model": 32, "norm": "post", "n_layers": 6}), 100, 100)
     batch = pairs(0, [5] * 4)
     h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask))
-    nats, count = model.nats_of(h, batch.targets, batch.target_mask)
+    nats, count = model.goal_of(h, batch.targets, batch.target_mask)[1], batch.target_mask.sum()
     assert nats.item() / int(count) == pytest.approx(math.log(100), rel=0.25)
     nats.backward()
     norms = [layer.attention.qkv.weight.grad.norm().item() for layer in model.encoder.layers]

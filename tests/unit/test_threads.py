@@ -1,91 +1,94 @@
-"""How many CPU threads a run takes, and that a resumed run takes as many."""
+"""A loaded model and what is kept for it can be used from several threads."""
 
-from __future__ import annotations
+import gc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
-from pathlib import Path
-
-import pytest
 import torch
-from tiny_training import run_tiny, same_runs, stop_at
+from tiny_seq2seq import pairs, tiny_seq2seq
 
-from regard.training import device
-from regard.training.checkpoint import latest_checkpoint, load_state
-from regard.training.state import TrainState
+from regard.decode.beam import beam_search
+from regard.decode.config import BeamConfig
+from regard.kernels.cuda_graph import Pool
+from regard.kernels.device import sdpa_backend_for_any_shape
+from regard.models.gradient_next_token import GradientNextToken
+from regard.models.language_model import LanguageModel
+from regard.models.seq2seq_next_token import Translating
 
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Eight CPUs, all usable and idle, of which torch would take eight."""
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    monkeypatch.setattr(device, "_usable_cpus", lambda: 8)
-    monkeypatch.setattr(device, "_busy_cpus", lambda: 0.3)
-    return monkeypatch
+N_THREADS = 4
+Tiny = Callable[..., LanguageModel]
 
 
-def test_an_idle_machine_is_left_to_torch(machine: pytest.MonkeyPatch) -> None:
-    assert device.choose_threads() == (8, None)
+def at_once(call: Callable[[int], object]) -> list[object]:
+    """What `call` gives in each of several threads that begin together."""
+    barrier = Barrier(N_THREADS)
+
+    def run(index: int) -> object:
+        barrier.wait()
+        return call(index)
+
+    with ThreadPoolExecutor(N_THREADS) as threads:
+        return list(threads.map(run, range(N_THREADS)))
 
 
-@pytest.mark.parametrize(("busy", "expected"), [(3.2, 5), (7.6, 1), (40.0, 1)])
-def test_a_busy_machine_gets_as_many_threads_as_cpus_are_idle(
-    machine: pytest.MonkeyPatch, busy: float, expected: int
-) -> None:
-    machine.setattr(device, "_busy_cpus", lambda: busy)
-    chosen, note = device.choose_threads()
-    assert chosen == expected
-    assert note is not None
-    assert note.startswith(f"Taking {expected} of 8 CPU threads: other programs keep this machine busy.")
+def test_blocks_that_overlap_leave_the_attention_backend_as_it_was() -> None:
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    outer, inner = sdpa_backend_for_any_shape(), sdpa_backend_for_any_shape()
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)  # the first to begin is the first to end
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    inner.__exit__(None, None, None)
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before
 
 
-def test_a_quota_limits_the_threads(machine: pytest.MonkeyPatch) -> None:
-    machine.setattr(device, "_usable_cpus", lambda: 2)
-    chosen, note = device.choose_threads()
-    assert (chosen, note) == (2, "Taking 2 of 8 CPU threads: this process may use no more CPUs. Set runtime.n_threads "
-                                 "to choose another number.")  # fmt: skip
+def test_nothing_out_of_a_pool_is_in_two_hands() -> None:
+    pool: Pool[list[int]] = Pool(lambda: N_THREADS)
+
+    def borrow_often(index: int) -> bool:
+        was_alone = True
+        for _ in range(200):
+            borrowed = pool.borrow("key", list)
+            borrowed.thing.append(index)
+            was_alone &= borrowed.thing == [index]
+            borrowed.thing.clear()
+            del borrowed
+        return was_alone
+
+    assert all(at_once(borrow_often))
+    assert 1 <= len(pool.idle) <= N_THREADS
 
 
-def test_a_number_that_the_user_has_set_is_taken(machine: pytest.MonkeyPatch) -> None:
-    machine.setenv("OMP_NUM_THREADS", "8")
-    machine.setattr(device, "_busy_cpus", lambda: 40.0)
-    assert device.choose_threads() == (8, None)
+def test_a_pool_forgets_what_was_used_longest_ago() -> None:
+    pool: Pool[list[int]] = Pool(lambda: 2)
+    held = [pool.borrow(key, lambda key=key: [key]) for key in range(3)]  # type: ignore[misc]
+    while held:
+        held.pop(0)
+    gc.collect()
+    assert [thing for _, thing in pool.idle] == [[1], [2]]
+    assert pool.borrow(1, lambda: [9]).thing == [1]
+    assert pool.borrow(0, lambda: [9]).thing == [9]
 
 
-def test_a_program_that_has_just_ended_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {"/proc/loadavg": "6.00 3.00 1.00 5/345 678"}
-    monkeypatch.setattr("os.getloadavg", lambda: (6.0, 3.0, 1.0))
-    monkeypatch.setattr(Path, "iterdir", lambda self: iter([self / "1", self / "2", self / "3"]))
-    monkeypatch.setattr(Path, "read_text", lambda self: files.get(str(self), f"{self.parent.name} (a b) R 1 1"))
-    assert device._busy_cpus() == 2  # five threads run now, and three of them are this program's
+def test_threads_read_with_one_language_model_as_if_alone(tiny_model: Tiny) -> None:
+    for name in ("transformer", "lstm"):
+        reader = GradientNextToken(tiny_model(name))
+
+        def write(index: int, reader: GradientNextToken = reader) -> list[list[int]]:
+            return list(reader.greedy(*reader.start(torch.tensor([[index + 1, 2]]), capacity=30), 20))
+
+        assert at_once(write) == [write(index) for index in range(N_THREADS)]
 
 
-def test_a_resumed_run_takes_the_threads_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+def test_threads_write_with_one_translator_as_if_alone() -> None:
+    writer = Translating(tiny_seq2seq(max_context=24), is_static=True)
+    batches = [pairs(index, [5, 2, 4]) for index in range(N_THREADS)]
 
-    def look(state: TrainState) -> bool:
-        seen.append(torch.get_num_threads())
-        return state.step == 4
+    def search(index: int) -> list[list[list[int]]]:
+        batch = batches[index]
+        begun = writer.begin(batch.source, batch.mask, None, 20)
+        found = beam_search(writer, *begun, BeamConfig(beam=3), max_lengths=[20, 18, 16], stop=0)
+        return [[hypothesis.tokens for hypothesis in each] for each in found]
 
-    before = torch.get_num_threads()
-    null = {"runtime": {"n_threads": None}}
-    monkeypatch.setattr("regard.training.loop.choose_threads", lambda: (2, None))
-    run_tiny(tmp_path / "parts", on_step=look, **null)
-    monkeypatch.setattr("regard.training.loop.choose_threads", lambda: (3, None))
-    run_tiny(tmp_path / "parts", on_step=look, resume=True, **null)
-    assert set(seen) == {2}
-    assert torch.get_num_threads() == before
-    latest = latest_checkpoint(tmp_path / "parts")
-    assert latest is not None
-    assert load_state(latest).n_threads == 2
-    monkeypatch.setattr("regard.training.loop.choose_threads", lambda: (2, None))
-    run_tiny(tmp_path / "whole", **null)
-    assert same_runs(tmp_path / "parts", tmp_path / "whole")
-
-
-def test_a_number_in_the_config_goes_before_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.training.loop.choose_threads", lambda: (2, None))
-    run_tiny(tmp_path, on_step=stop_at(4), runtime={"n_threads": None})
-    seen: list[int] = []
-    run_tiny(tmp_path, on_step=lambda state: bool(seen.append(torch.get_num_threads())), resume=True)
-    assert set(seen) == {1}
+    assert at_once(search) == [search(index) for index in range(N_THREADS)]
