@@ -154,7 +154,7 @@ def choose_examples(test_set: TestSet, chosen: Sequence[int], outputs: Sequence[
             number=i + 1,
             source=test_set.sources[i],
             references=test_set.references[i],
-            outputs=tuple(lines[k] for lines in outputs),
+            outputs=tuple(str(lines[k]) for lines in outputs),
             picture=None if test_set.picture is None else _encode_picture(test_set.picture(i)),
         )
         found.append(example)

@@ -177,10 +177,8 @@ def _refuse_other_folders(folder: Path) -> None:
     if (folder / "config.yaml").exists():
         return
     if (folder / "compare.json").exists() or (folder / "plan.yaml").exists():
-        raise RegardError(
-            f"'{folder}' holds a comparison, not a run. Its runs are in {folder / 'runs'}; draw it again with: "
-            f"regard report {folder}"
-        )
+        runs = f" Its runs are in {folder / 'runs'}." if (folder / "runs").is_dir() else ""
+        raise RegardError(f"'{folder}' holds a comparison, not a run.{runs} Draw it again with: regard report {folder}")
     if (folder / "config.json").exists():
         raise RegardError(
             f"'{folder}' is a Hugging Face folder, not a run. Make a run of it with: regard import {folder} --out RUN"

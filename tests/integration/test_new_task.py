@@ -1,14 +1,15 @@
-"""A new kind of job is one file: here, counting the vowels of a line. It trains, resumes, is measured and predicted."""
+"""A new kind of job is one file: counting vowels is trained, resumed, measured, predicted and compared by it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tiny_training import stop_at
@@ -24,6 +25,7 @@ from regard.settings import Settings, setting
 from regard.tasks import gradient
 from regard.tasks.table import TASKS
 from regard.tasks.task import Ending, Evaluation, Fitting, InitialWeights, OpenRun, Rehearsal, RunFacts, Usage
+from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -247,6 +249,43 @@ class CountTask:
     def export(self, run: CountRun, to: Path) -> None:
         raise NotImplementedError
 
+    comparing = Comparing(items="lines", searches=False)
+
+    def load_test_set(self, run: CountRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        lines = self.prepare(run.config).test
+        counts = tuple((str(count_vowels(line)),) for line in lines)
+        fits = np.ones(len(lines), dtype=bool)
+        return TestSet(about="lines", sources=tuple(lines), references=counts, fits=fits, fingerprint=key_of(lines))
+
+    def answer(
+        self, run: CountRun, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
+    ) -> list[Any]:
+        return list(run.predict([test_set.sources[i] for i in chosen]))
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Accuracy:
+        return Accuracy([int(test_set.references[i][0]) for i in chosen])
+
+
+@dataclass
+class Accuracy:
+    """The share of lines whose number is right, in per cent."""
+
+    wanted: Sequence[int]
+    name: str = "accuracy"
+    is_higher_better: bool = True
+    are_blocks: bool = False
+    signature: str = ""
+    other_signatures: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self, answers: Sequence[Any]) -> Any:
+        return np.array([(guess == number, 1) for guess, number in zip(answers, self.wanted, strict=True)])
+
+    def score(self, summed: Any, /) -> float:
+        return float(100 * summed[0] / summed[1])
+
+    def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
+        return {}
+
 
 COUNTING = CountTask()
 
@@ -304,6 +343,20 @@ def test_it_resumes_to_the_same_bits(lines: Path, tmp_path: Path, monkeypatch: p
     regard.train(out=tmp_path / "parts", resume=True)
     whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
+
+
+def test_its_runs_are_compared_finished_or_trained_under_one_budget(lines: Path, tmp_path: Path) -> None:
+    good, bad = recipe(lines), recipe(lines)
+    bad["train"] = {**bad["train"], "max_steps": 1}
+    for name, given in (("good", good), ("bad", bad)):
+        regard.train(given, out=tmp_path / name)
+    finished = regard.compare([str(tmp_path / "good"), str(tmp_path / "bad")], out=tmp_path / "finished")
+    assert finished.ranking == ("good", "bad")
+    contenders = {"wide": {"model": {"name": "counter"}}, "narrow": {"model": {"name": "counter", "d_model": 1}}}
+    plan = {"contenders": contenders, "data": {"train": str(lines)}, "budget": "2000tokens", "seeds": 2}
+    trained = regard.compare(plan, out=tmp_path / "trained")
+    assert set(trained.ranking) == {"wide", "narrow"}
+    assert (tmp_path / "trained" / "report.html").exists()
 
 
 def test_its_settings_are_its_own(lines: Path) -> None:
