@@ -182,7 +182,8 @@ def choose_size(contender: Planned, data: Any, plan: Plan) -> Matched:
     def count(config: Settings) -> int:
         # Only what has a gradient is counted this way.
         task = cast(gradient.GradientTask, plan.task)
-        return int(gradient.outline(task, replace(contender.config, model=config), data).n_parameters)
+        outline = gradient.outline(task, replace(contender.config, model=config), data)
+        return sum(p.numel() for p in outline.parameters())
 
     if plan.n_parameters is not None:
         return match_width(name, model, plan.n_parameters, count)

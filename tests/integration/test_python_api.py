@@ -1,5 +1,6 @@
 """The same few functions for every model: train, generate, score, trace, evaluate, save and load."""
 
+import typing
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 
 import regard
 from regard.lens.trace import trace_text
+from regard.tasks.table import TASKS
 
 RUNS = ("lstm_run", "transformer_run", "ngram_run")
 
@@ -183,3 +185,14 @@ def test_threads_share_a_loaded_run(novel_run: Path) -> None:
     run = regard.load(novel_run)
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(lambda prompt: run.generate(prompt, max_tokens=3, seed=1), prompts)) == expected
+
+
+def test_train_and_load_say_which_runs_they_return(lstm_run: Path) -> None:
+    """So that an editor completes `run.translate(...)`; with `kind`, a type checker knows which run it is."""
+    assert typing.get_type_hints(regard.train)["return"] == regard.Run
+    assert set(typing.get_args(regard.Run)) == {task.run_type for task in TASKS.values()}
+    assert isinstance(regard.load(lstm_run, kind=regard.LanguageModelRun), regard.LanguageModelRun)
+    with pytest.raises(
+        regard.RegardError, match=r"is a run of lstm that predicts the next token of a text, and one that"
+    ):
+        regard.load(lstm_run, kind=regard.TranslationRun)
