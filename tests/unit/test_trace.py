@@ -35,7 +35,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 def recorded(model: torch.nn.Module, *inputs: Any) -> dict[str, torch.Tensor]:
     """What the model keeps where it is handed a record."""
     record = Taps()
-    model(*inputs, record=record)
+    model(*inputs, taps=record)
     return {name: record[name] for name in record}
 
 
