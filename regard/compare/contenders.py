@@ -111,6 +111,12 @@ def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
         if places[i] in places[:i]:
             raise RegardError(f"The run '{folder}' is given twice; leave it out once.")
     runs = [open_run(folder, name) for folder, name in zip(folders, names_of(places), strict=True)]
+    for folder in folders:
+        if not is_finished(folder):
+            raise RegardError(
+                f"'{folder}' is not finished: its training was interrupted, or is still going on. End it with: "
+                f"regard train --resume --out {folder}"
+            )
     first = runs[0]
     for run in runs[1:]:
         if run.config.task != first.config.task:
@@ -122,13 +128,7 @@ def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 
 def open_run(folder: Path, name: str) -> FinishedRun:
-    opened = open_folder(folder)
-    if not is_finished(folder):
-        raise RegardError(
-            f"'{folder}' is not finished: its training was interrupted, or is still going on. End it with: "
-            f"regard train --resume --out {folder}"
-        )
-    lines = read_metrics(folder)
+    opened, lines = open_folder(folder), read_metrics(folder)
     if not lines:
         raise RegardError(
             f"'{folder}' holds no {METRICS}, so that nothing is known of what its training cost. Bring that file too."

@@ -252,7 +252,8 @@ def _train(contender: Planned, sized: Sized | Failure, plan: Plan, reporter: Rep
 def _train_seed(sized: Sized, seed: int, plan: Plan, reporter: Reporter) -> FinishedRun | Failure:
     """Train, or go on training, the run in `OUT/runs/NAME-seedK`."""
     contender, folder = sized.contender, _folder_of(plan, sized.contender, seed)
-    if is_finished(folder):
+    measured = plan.out / "results" / f"{folder.name}.json"  # which version 0.1.0 wrote of a run that was finished
+    if is_finished(folder) or (measured.exists() and (folder / "model.safetensors").exists()):
         return open_run(folder, folder.name)
     size = "" if sized.model.n_parameters is None else f", {count_text(sized.model.n_parameters)} parameters"
     reporter.note(f"{contender.name}, seed {seed}{size}")

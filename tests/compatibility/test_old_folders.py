@@ -103,15 +103,27 @@ def test_an_old_comparison_is_drawn_again(name: str, contenders: tuple[str, ...]
     assert (place / name / "overview.png").stat().st_size > 1000
 
 
+def test_an_old_comparison_has_its_scores_in_the_new_form(place: Path) -> None:
+    found = regard.Comparison.load(place / "comparison")
+    assert {c.name: c.score.value for c in found.ranked if c.score} == EXPECTED["comparison"]
+    old = json.loads((place / "systems" / "compare.json").read_text(encoding="utf-8"))
+    systems = regard.Comparison.load(place / "systems")
+    assert [c.score.value for c in systems.contenders if c.score] == [s["score"] for s in old["systems"]]
+    assert [pair.p for pair in systems.pairs] == [duel["p"] for duel in old["duels"]]
+
+
 def test_an_old_comparison_that_was_stopped_goes_on(place: Path, tmp_path: Path) -> None:
-    """The last training is made, the others are not made again."""
+    """Trainings whose folders are there are not made again; the others give the same bits as before."""
     shutil.copytree(place / "comparison", tmp_path / "comparison")
+    weights = tmp_path / "comparison" / "runs" / "lstm-seed0" / "model.safetensors"
+    written = weights.stat().st_mtime_ns
     (tmp_path / "comparison" / "compare.json").unlink()
     (tmp_path / "comparison" / "results" / "transformer-seed1.json").unlink()
     given: dict[str, Any] = COMPARISON | {"out": str(tmp_path / "comparison")}
-    found = {contender.name: contender.score.bits_per_byte for contender in regard.compare(given).ranked}
+    found = {contender.name: contender.score.value for contender in regard.compare(given).ranked}
     assert list(found) == list(EXPECTED["comparison"])
     for name, score in EXPECTED["comparison"].items():
         check_close(found[name], score, name)
     trained = sorted(path.name for path in (tmp_path / "comparison" / "runs").iterdir())
-    assert trained == ["lstm-seed0", "transformer-seed0", "transformer-seed1"]
+    assert trained == ["lstm-seed0", "lstm-seed1", "transformer-seed0", "transformer-seed1"]
+    assert weights.stat().st_mtime_ns == written
