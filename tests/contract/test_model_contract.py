@@ -1,177 +1,373 @@
-"""Every entry of the model table through one harness: adding a model to the table is what tests it."""
+"""Every model of the table through every task it is for, in one harness: a line in the table is what tests a model.
 
-from collections.abc import Callable
+A task brings tiny data in files (`BENCHES`). A model whose parts can be put together in several ways brings these
+(`VARIANTS`); one that brings nothing is tested as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
+import tiny_captions
+import tiny_pairs
 import torch
 import yaml
-from text_nats import text_nats
-from tiny_training import tiny_text
+from tiny_parsing import LINES
+from tiny_training import same_runs, stop_at
 
+from regard import api
+from regard.config import RunConfig
 from regard.count.ngram import NgramModel
-from regard.decode.config import SamplingConfig
-from regard.decode.generate import generate_all
-from regard.layers.taps import Taps
-from regard.lens.trace import trace_text
-from regard.models.gradient_next_token import as_next_token
-from regard.models.language_model import LanguageModel
-from regard.models.next_token import NextToken
+from regard.data.prepared_text import PreparedText
+from regard.data.tree_lines import to_brackets
+from regard.data.trees import parse_trees
+from regard.errors import InterruptedRunError
 from regard.models.table import MODELS, build_model, model_config, models_for
-from regard.settings import Settings
-from regard.tasks.ngram_counts import count_ngrams
-from regard.text.config import TokenizerConfig
-from regard.text.learning import train_tokenizer
-from regard.training.config import TrainConfig
-from regard.training.weights import load_weights, named_weights, read_tensors, write_weights
+from regard.run.folder import state_facts
+from regard.tasks import gradient
+from regard.tasks.table import TASKS, build_config, example_config, list_settings, task_of
+from regard.tasks.task import Fitting, OpenRun
+from regard.training.loop import train_by_gradient
+from regard.training.objective import HostBatch
+from regard.training.progress import Silent
+from regard.training.weights import named_weights, read_tensors, write_weights
 
-TinyConfig = Callable[..., Settings]
-Tiny = Callable[..., LanguageModel]
-NAMES = models_for("language-model")
-GRADIENT = [name for name in NAMES if not MODELS[name].is_counted]
-COUNT = [name for name in NAMES if MODELS[name].is_counted]
-VARIANTS = pytest.mark.parametrize(
-    ("name", "changes"), [*((name, {}) for name in GRADIENT), ("attention", {"heads": "averaged"})]
-)
-V = 11
-STREAM = np.random.default_rng(0).integers(0, V, 300)
+CPU = torch.device("cpu")
+STATE = ("model", "average", "optimizer", "random", "best")
+Sections = Mapping[str, Mapping[str, Any]]
 
 
-def any_model(name: str, tiny_model: Tiny, tiny_config: TinyConfig) -> NextToken:
-    if name in COUNT:
-        return as_next_token(NgramModel.fit(tiny_config(name), STREAM, V, None))  # type: ignore[arg-type]
-    return as_next_token(tiny_model(name))
+@dataclass(frozen=True)
+class Bench:
+    """What a task needs to be tested: eight items in files, and the settings of a model that is small."""
+
+    write: Callable[[Path], tuple[dict[str, Any], list[str]]]
+    """Writes the files; the plain `data` section, and the items that predictions are made of."""
+    tiny: Mapping[str, Any]
+    """Settings of the model, where it has them."""
+    wide: Mapping[str, Any]
+    """Those with which it can memorise."""
+    sections: Sections
+    answer: Callable[[Any], str] | None = None
+    """The text in a prediction, which is the item's own once that is memorised; None: what is predicted is no text."""
+    truth: tuple[str, ...] = ()
+    rows: Callable[[Any], HostBatch] | None = None
+    """The eight items as one batch; None: the first batch holds them."""
+    lr: float = 1e-2
+    n_steps: int = 300
+    nats: float = 0.05
+    """A token costs less than this after so many steps."""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_config_round_trips_through_yaml(tiny_config: TinyConfig, name: str) -> None:
-    for config in (MODELS[name].config(), tiny_config(name)):
-        assert model_config(name, yaml.safe_load(yaml.safe_dump(config.to_dict()))) == config
+@dataclass(frozen=True)
+class Case:
+    """A model, its variant and the task it is trained for."""
+
+    task: str
+    name: str
+    model: Mapping[str, Any] = field(default_factory=dict)
+    sections: Sections = field(default_factory=dict)
+    can_memorise: bool = True
+
+    def given(self, files: Files, model: Mapping[str, Any], sections: Sections) -> dict[str, Any]:
+        """The plain config."""
+        bench, known = BENCHES[self.task], {line.name for line in MODELS[self.name].config.help()}
+        settings = {key: value for key, value in {**bench.tiny, **self.model, **model}.items() if key in known}
+        whole: dict[str, Any] = {"task": self.task, "model": {"name": self.name, **settings}}
+        for part in ({"data": files[self.task][0]}, COMMON, bench.sections, self.sections, sections):
+            for name, section in part.items():
+                if name in COMMON or name in TASKS[self.task].sections:
+                    whole[name] = {**whole.get(name, {}), **section}
+        return whole
+
+    def config(self, files: Files, model: Mapping[str, Any] | None = None, sections: Sections | None = None) -> Any:
+        return build_config(self.given(files, model or {}, sections or {}))
 
 
-@pytest.mark.parametrize("name", NAMES)
+Files = Mapping[str, tuple[dict[str, Any], list[str]]]
+COMMON: Sections = {
+    "tokenizer": {"kind": "word", "vocab_size": None},
+    "optimizer": {"lr": 0.01},
+    "schedule": {"n_warmup": 2},
+    "train": {"max_steps": 6, "eval_every": 3},
+    "runtime": {"device": "cpu", "n_threads": 1},
+    "checkpoint": {"every_seconds": None, "log_every": 2, "has_tensorboard": False},
+}
+EVERYTHING: Sections = {
+    "train": {"average": "ema", "average_decay": 0.9, "n_accumulate": 2},
+    "teaching": {"mode": "scheduled", "decay": "linear", "n_half": 4},
+    "checkpoint": {"every_steps": 3},
+}
+"""All that draws random numbers or remembers something."""
+
+
+def write_text(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Each line starts with a word of its own, so even a bag can tell them apart; the rest is random."""
+    draws = torch.Generator().manual_seed(0)
+    rest = torch.randint(0, 24, (8, 7), generator=draws).tolist()
+    lines = [" ".join([f"first{i}", *(f"word{n}" for n in row)]) for i, row in enumerate(rest)]
+    for name, some in (("train", lines), ("valid", lines[:3][::-1])):
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in some))
+    return {"train": str(folder / "train.txt"), "valid": str(folder / "valid.txt"), "p_test": 0}, lines
+
+
+def text_rows(data: PreparedText) -> HostBatch:
+    """A line a row, of its eight words."""
+    ids = torch.from_numpy(data.train[:]).long().reshape(8, 9)[:, :8]  # and the end of the line, which stays out
+    return HostBatch((ids[:, :-1], ids[:, 1:], torch.ones(8, 7, dtype=torch.bool)), 8 * 7, is_fresh=True)
+
+
+CHOSEN = tiny_pairs.TEXTS[1::3]
+
+
+def write_texts(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    some = {"train": CHOSEN, "valid": tiny_pairs.TEXTS[:4]}
+    files = {name: [str(path) for path in tiny_pairs.write_pairs(folder, some[name], name)] for name in some}
+    return {**files, "p_test": 0}, [source for source, _ in CHOSEN]
+
+
+TREES = [*LINES, *(line.replace("dog", "town") for line in LINES[:2])]
+
+
+def write_trees(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    for name, lines in (("train", TREES), ("valid", LINES[:2])):
+        (folder / f"{name}.mrg").write_text("\n".join(lines) + "\n")
+    files = {name: str(folder / f"{name}.mrg") for name in ("train", "valid")}
+    words = [" ".join(tree.words) for tree in parse_trees(TREES)]
+    return {**files, "p_test": 0, "tree_words": "tag"}, words
+
+
+def write_pictures(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    pictures, captions = tiny_captions.write_pictures(folder)
+    lines = captions.read_text().splitlines(keepends=True)[::2]  # one of what is said of each
+    captions.write_text("".join(lines))
+    names = [line.partition("#")[0] for line in lines]
+    splits = {"train": names[:8], "valid": names[8:10], "test": names[10:]}
+    for split, some in splits.items():
+        (folder / f"{split}.txt").write_text("".join(f"{name}\n" for name in some))
+    named = {split: str(folder / f"{split}.txt") for split in splits}
+    data = {"pictures": str(pictures), "captions": str(captions), **named, "size": tiny_captions.SIZE}
+    return data, [str(pictures / name) for name in splits["train"]]
+
+
+BENCHES: dict[str, Bench] = {
+    "language-model": Bench(
+        write=write_text,
+        tiny={
+            "d_model": 8, "d_hidden": 12, "d_ff": 12, "n_layers": 2, "n_heads": 2, "max_context": 7, "n_window": 3,
+            "p_dropout": 0.0, "max_memory": 4,
+        },
+        wide={"d_model": 64, "d_hidden": 64, "n_window": 7},
+        sections={"train": {"n_batch": 4, "n_context": 7}},
+        rows=text_rows,
+    ),
+    "translation": Bench(
+        write=write_texts,
+        tiny=tiny_pairs.TINY,
+        wide={"d_model": 32},
+        sections={"teaching": {"max_tokens": 1000}},
+        answer=lambda best: str(best[0].text),
+        truth=tuple(target for _, target in CHOSEN),
+    ),
+    "parsing": Bench(
+        write=write_trees,
+        tiny=tiny_pairs.TINY | {"max_context": 60, "tying": "target"},  # words and brackets are two vocabularies
+        wide={"d_model": 32},
+        sections={"teaching": {"max_tokens": 1000}},
+        answer=lambda parse: to_brackets(parse.tree),
+        truth=tuple(TREES),
+    ),
+    "captions": Bench(
+        write=write_pictures,
+        tiny=tiny_captions.TINY,
+        wide={"d_model": 32},
+        sections={"train": {"n_batch": 8}},
+        answer=lambda best: str(best[0].text),
+        truth=tuple(tiny_captions.said(*thing)[0] for thing in tiny_captions.THINGS[:8]),
+        lr=5e-3,
+        n_steps=200,
+        nats=0.03,
+    ),
+}  # fmt: skip
+
+VARIANTS: dict[str, dict[str, Mapping[str, Any]]] = {
+    "attention": {"": {}, "averaged heads": {"heads": "averaged"}},
+    "seq2seq": {variant: model for variant, (name, model) in tiny_pairs.GRID.items() if name == "seq2seq"},
+    "captioner": tiny_captions.GRID,
+}
+
+
+TWO_VOCABULARIES: Sections = {"target_tokenizer": {"kind": "word", "vocab_size": None}}
+
+
+def list_cases() -> dict[str, Case]:
+    """Every name in every task it is for; its variants in one of them."""
+    cases: dict[str, Case] = {}
+    for name, entry in MODELS.items():
+        variants = VARIANTS.get(name, {"": {}})
+        for task in entry.tasks:
+            chosen = variants if task == entry.tasks[-1] else dict([next(iter(variants.items()))])
+            cases |= {f"{task}: {name} {variant}".strip(): Case(task, name, chosen[variant]) for variant in chosen}
+    plain = {"encoder": "transformer", "decoder": "lstm", "attention": "bilinear", "tying": "none"}
+    cases["translation: seq2seq with two vocabularies"] = Case("translation", "seq2seq", plain, TWO_VOCABULARIES)
+    # A frozen network of random numbers stands in for the published one, and needs room to see two places.
+    key = "captions: captioner frozen efficientnet to lstm"
+    cases[key] = replace(cases[key], sections={"data": {"size": 64}}, can_memorise=False)
+    key = "captions: captioner patches to rnn, no attention"
+    cases[key] = replace(cases[key], can_memorise=False)  # all it knows of a picture is a mean
+    return cases
+
+
+CASES = list_cases()
+EACH = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+GRADIENT = {key: case for key, case in CASES.items() if not MODELS[case.name].is_counted}
+EACH_WITH_GRADIENTS = pytest.mark.parametrize("case", GRADIENT.values(), ids=GRADIENT)
+MEMORISED = {key: case for key, case in GRADIENT.items() if case.can_memorise}
+# One variant of every model in every task: how its parts are chosen, resuming does not ask.
+RESUMED = list({(case.task, case.name): key for key, case in reversed(GRADIENT.items())}.values())
+RESUMED.append("captions: captioner patches to transformer")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
+    """The data of every task, and a cache of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr("regard.tasks.captions.find_published", lambda: None)
+        patch.setattr("regard.tasks.captions.load_published", lambda network: None)
+        yield {task: bench.write(tmp_path_factory.mktemp(task)) for task, bench in BENCHES.items()}
+
+
+def build(config: RunConfig, data: Any, seed: int = 7) -> Any:
+    task: Any = task_of(config)
+    torch.manual_seed(seed)
+    return build_model(config.model_name, config.model, *task.sizes(config, task.tokenizers(data)))
+
+
+def opened(config: RunConfig, data: Any) -> OpenRun:
+    """What a run folder would say, and there is none."""
+    tokenizers = task_of(config).tokenizers(data)
+    return OpenRun(Path("nowhere"), config, state_facts(config, tokenizers, data.fingerprint, 0, 0), tokenizers)
+
+
+def test_every_task_has_a_bench_and_every_name_of_the_table_a_case() -> None:
+    assert set(BENCHES) == set(TASKS)
+    assert {name for name, _ in tiny_pairs.GRID.values()} == set(models_for("translation"))  # which other tests go by
+    assert {(case.task, case.name) for case in CASES.values()} == {(t, n) for n, e in MODELS.items() for t in e.tasks}
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_every_setting_says_what_it_means(name: str) -> None:
-    assert all(line.doc for line in MODELS[name].config.help())
+    assert all(line.doc for lines in list_settings(example_config(name)).values() for line in lines)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_probabilities_of_the_next_token_sum_to_one(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
-    model = any_model(name, tiny_model, tiny_config)
-    for prompt in ([], [0], [3, 1, 4]):
-        log_probs, _ = model.start(torch.tensor([prompt], dtype=torch.long))
-        assert log_probs.shape == (1, V)
-        assert abs(log_probs.double().exp().sum().item() - 1) < 1e-12
+@EACH
+def test_a_config_round_trips_through_yaml(files: Files, case: Case) -> None:
+    config = case.config(files)
+    again = build_config(yaml.safe_load(config.to_yaml()))
+    assert again.to_dict() == config.to_dict()
+    assert again == config or MODELS[case.name].is_counted  # how it would be descended is not written
+    for model in (config.model, MODELS[case.name].config()):
+        assert model_config(case.name, yaml.safe_load(yaml.safe_dump(model.to_dict()))) == model
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_scoring_equals_reading_token_by_token(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
-    model, ids = any_model(name, tiny_model, tiny_config), STREAM[:40]
-    log_probs, state = model.start(torch.zeros(1, 0, dtype=torch.long))
-    read = []
-    for token in ids:
-        read.append(-log_probs[0, token].item())
-        log_probs, state = model.step(torch.tensor([token]), state)
-    np.testing.assert_allclose(model.nats(ids), read, rtol=0, atol=1e-12)
+@EACH_WITH_GRADIENTS
+def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(files: Files, case: Case) -> None:
+    """In free running too, where what is read has no gradient but what is written has. What is frozen gets none."""
+    modes = ("teacher", "free") if "teaching" in TASKS[case.task].sections else ("teacher",)
+    vocabularies = ({}, TWO_VOCABULARIES) if "target_tokenizer" in TASKS[case.task].optional else ({},)
+    for mode, two in product(modes, vocabularies):
+        config = case.config(files, {"tying": "none"} if two else {}, {"teaching": {"mode": mode}, **two})
+        task: Any = task_of(config)
+        data = task.prepare(config)
+        model = build(config, data)
+        objective = task.objective(config, model, data)
+        objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
+        for name, parameter in model.named_parameters():
+            if not parameter.requires_grad:
+                assert parameter.grad is None, (mode, name)
+                continue
+            assert parameter.grad is not None, (mode, name)
+            assert parameter.grad.isfinite().all(), (mode, name)
+            assert parameter.grad.abs().max() > 0, (mode, name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_generates(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
-    model = any_model(name, tiny_model, tiny_config)
-    texts = generate_all(model, torch.tensor([[1, 2], [3, 4]]), SamplingConfig(max_tokens=20))
-    assert [len(text) for text in texts] == [20, 20]
-    assert all(0 <= token < V for text in texts for token in text)
-
-
-@VARIANTS
-def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(
-    tiny_config: TinyConfig, name: str, changes: dict[str, object]
-) -> None:
-    torch.manual_seed(0)
-    model = build_model(name, tiny_config(name, **changes), V)
-    ids = torch.from_numpy(STREAM[: 6 * 8].reshape(6, 8))
-    nats, n_tokens, _ = text_nats(model, ids[:, :7], ids[:, 1:], torch.ones(6, 7, dtype=torch.bool))
-    (nats / n_tokens).backward()
-    for parameter_name, parameter in model.named_parameters():
-        assert parameter.grad is not None, parameter_name
-        assert parameter.grad.isfinite().all(), parameter_name
-        assert parameter.grad.abs().max() > 0, parameter_name
-
-
-@VARIANTS
-def test_eight_sequences_can_be_memorised(tiny_config: TinyConfig, name: str, changes: dict[str, object]) -> None:
-    """Each starts with a token of its own, so even a bag can tell them apart; the rest is random."""
-    torch.manual_seed(0)
-    wide = {key: 64 for key in ("d_model", "d_hidden") if key in tiny_config(name).to_dict()}
-    if "n_window" in tiny_config(name).to_dict():
-        wide["n_window"] = 7
-    model = build_model(name, tiny_config(name, **wide, **changes), 32)
-    ids = torch.randint(8, 32, (8, 8))
-    ids[:, 0] = torch.arange(8)
-    mask = torch.ones(8, 7, dtype=torch.bool)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(300):
-        nats, n_tokens, _ = text_nats(model, ids[:, :-1], ids[:, 1:], mask)
+@pytest.mark.parametrize("case", MEMORISED.values(), ids=MEMORISED)
+def test_eight_items_can_be_memorised_and_are_given_back(files: Files, case: Case) -> None:
+    bench = BENCHES[case.task]
+    config = case.config(files, bench.wide, {"teaching": {"smoothing": 0.0}})
+    task: Any = task_of(config)
+    data = task.prepare(config)
+    model = build(config, data)
+    objective = task.objective(config, model, data)
+    optimizer = torch.optim.Adam(model.parameters(), lr=bench.lr)
+    for index in range(bench.n_steps):
+        tensors, n_tokens, _ = objective.at(index) if bench.rows is None else bench.rows(data)
+        loss = objective.loss(model, objective.body(model), tensors, None, 0)
         optimizer.zero_grad()
-        (nats / n_tokens).backward()
+        (loss.goal / n_tokens).backward()
         optimizer.step()
-        if nats.item() / n_tokens.item() < 0.05:
-            return
-    pytest.fail(f"still {nats.item() / n_tokens.item():.3f} nats a token after 300 steps")
+        if loss.nats.item() / n_tokens < bench.nats:
+            break
+    else:
+        pytest.fail(f"still {loss.nats.item() / n_tokens:.3f} nats a token after {bench.n_steps} steps")
+    assert len(tensors[0]) == 8
+    if bench.answer is not None:
+        run = task.run_type(opened(config, data), model.eval())
+        for beam in (1, 4):
+            found = [bench.answer(each) for each in run.predict(files[case.task][1], beam=beam)]
+            assert tuple(found) == bench.truth
 
 
-@pytest.mark.parametrize("name", GRADIENT)
-def test_saved_and_loaded_it_predicts_the_same_bits(
-    tiny_model: Tiny, tiny_config: TinyConfig, name: str, tmp_path: Path
+@EACH
+def test_saved_and_loaded_it_predicts_the_same(files: Files, case: Case, tmp_path: Path) -> None:
+    config, items = case.config(files), files[case.task][1]
+    task: Any = task_of(config)
+    data = task.prepare(config)
+    path, folder = tmp_path / "model.safetensors", opened(config, data)
+    if MODELS[case.name].is_counted:
+        task.fit(config, data, Fitting(tmp_path, None, False, nullcontext, Silent()))
+        model: Any = NgramModel.fit(config.model, data.train[:], data.tokenizer.vocab_size, None)
+    else:
+        model = build(config, data).eval()
+        write_weights(named_weights(model), path)
+        other = task.run_type(folder, build(config, data, seed=8).eval())
+    before = list(task.run_type(folder, model).predict(items))
+    assert len(before) == 8
+    assert list(task.load(folder, read_tensors(path), CPU, torch.float32).predict(items)) == before
+    assert MODELS[case.name].is_counted or list(other.predict(items)) != before
+
+
+@pytest.mark.parametrize("case", [CASES[key] for key in RESUMED], ids=RESUMED)
+def test_a_stopped_and_resumed_run_gives_the_bits_of_one_never_stopped(
+    files: Files, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = tiny_model(name).float().eval()
-    write_weights(named_weights(model), tmp_path / "model.safetensors")
-    again = build_model(name, tiny_config(name), V).eval()
-    load_weights(again, read_tensors(tmp_path / "model.safetensors"))
-    ids = torch.from_numpy(STREAM[None, :7])
-    assert torch.equal(model(ids)[0], again(ids)[0])
-    np.testing.assert_array_equal(as_next_token(model).nats(STREAM), as_next_token(again).nats(STREAM))
-
-
-@pytest.mark.parametrize("name", COUNT)
-def test_saved_and_loaded_it_counts_the_same_bits(tiny_config: TinyConfig, name: str, tmp_path: Path) -> None:
-    text, config = tiny_text(), tiny_config(name)
-    count_ngrams(config, text, tmp_path, train=TrainConfig())  # type: ignore[arg-type]
-    tensors = read_tensors(tmp_path / "model.safetensors")
-    again = NgramModel.from_tensors({name: tensor.numpy() for name, tensor in tensors.items()})
-    model = NgramModel.fit(config, text.train[:], V, None)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(model.nats(STREAM), again.nats(STREAM))
-
-
-@pytest.mark.parametrize("name", GRADIENT)
-def test_it_is_traced_layer_by_layer(tiny_model: Tiny, name: str) -> None:
-    record = Taps()
-    tiny_model(name)(torch.from_numpy(STREAM[None, :5]), None, record)
-    assert {"embedding", "hidden", "logits", "layers.0.hidden"} <= set(record)
-    assert all(tap.isfinite().all() for tap in map(record.__getitem__, record))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_text_is_traced_token_by_token(tiny_model: Tiny, tiny_config: TinyConfig, name: str) -> None:
-    text = "the cat sat\nthe dog sat\n"
-    words = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), [text])
-    ids = words.encode(text)
-    if name in COUNT:
-        counted = trace_text(NgramModel.fit(tiny_config(name), ids, V, None), words, "cat sat")  # type: ignore[arg-type]
-        assert counted.tokens == ("cat", "sat")
-        assert counted["matched_order"].tolist() == [1, 2]  # no text begins with "cat", but "cat sat" was seen
-        return
-    found = trace_text(tiny_model(name), words, "cat sat")
-    assert found.tokens[1:] == ("cat", "sat")
-    assert all(len(found[tap]) == 3 for tap in ("embedding", "hidden", "logits"))  # and the start of the text
-    np.testing.assert_allclose(found.nats[1:], as_next_token(tiny_model(name)).nats(words.encode("cat sat")))
-
-
-@pytest.mark.parametrize("name", GRADIENT)
-def test_bf16_autocast_stays_near_float32(tiny_model: Tiny, name: str) -> None:
-    model = tiny_model(name).float()
-    ids = torch.from_numpy(STREAM[: 6 * 7].reshape(6, 7))
-    exact, _ = model(ids)
-    with torch.autocast("cpu", torch.bfloat16):
-        rough, _ = model(ids)
-    assert (exact - rough.float()).abs().max() < 0.1 * exact.abs().max()
+    """With dropout, scheduled sampling, an average and parts; of pairs with BPE dropout, of pictures with cuts."""
+    own: dict[str, Sections] = {
+        "translation": {"tokenizer": {"kind": "bpe", "vocab_size": 300}, "teaching": {"p_bpe_dropout": 0.3}},
+        "captions": {"data": {"n_margin": 4, "flips": True}, "teaching": {"select_by": "bleu"}},
+    }
+    more = own.get(case.task, {})
+    sections = {name: {**EVERYTHING.get(name, {}), **more.get(name, {})} for name in {**EVERYTHING, **more}}
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    given = case.given(files, {"p_dropout": 0.2, "p_picture_dropout": 0.1}, sections)
+    api.train(given, out=whole, is_tested=False)
+    for step in (2, 4):
+        with monkeypatch.context() as patch:
+            patch.setattr(gradient, "train_by_gradient", partial(train_by_gradient, on_step=stop_at(step)))
+            with pytest.raises(InterruptedRunError, match=f"Stopped at step {step}"):
+                api.train(given, out=parts, resume=True, is_tested=False)
+        torch.rand(5)  # whatever the process does in between must not matter
+    resumed = api.train(out=parts, resume=True, is_tested=False)
+    assert same_runs(whole, parts)
+    for file in STATE:
+        a, b = (folder / "state" / "step-00000006" / f"{file}.safetensors" for folder in (whole, parts))
+        assert a.read_bytes() == b.read_bytes(), file
+    assert list(resumed.predict(files[case.task][1])) == list(api.load(whole).predict(files[case.task][1]))
