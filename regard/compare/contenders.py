@@ -19,6 +19,7 @@ from regard.compare.result import CurvePoint, Failure
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.lens.views import Views
 from regard.run.folder import open_folder
 from regard.score.figures import Measure
 from regard.tasks.table import task_of
@@ -82,9 +83,9 @@ class FinishedRun:
         return ", ".join([*parts, f"{tokenizer.kind} {vocab_size:,}"])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Entry:
-    """A contender before its answers are known: its runs, and the seeds that could not be trained."""
+    """A contender on its way: its runs and what each answers, and the seeds that failed."""
 
     name: str
     runs: list[FinishedRun]
@@ -92,6 +93,9 @@ class Entry:
     size_note: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     """What was asked for, where no run came of it."""
+    answers: list[list[Any]] = field(default_factory=list)
+    is_comparable: bool = True
+    views: Views = field(default_factory=Views)
 
 
 def is_finished(folder: Path) -> bool:

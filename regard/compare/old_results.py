@@ -7,7 +7,7 @@ models that translate, parse or describe pictures.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
@@ -16,6 +16,7 @@ from regard.score.figures import count_text
 SCHEMA = 3
 """Of what this version writes."""
 ITEMS = {"translation": "sentences", "parsing": "sentences", "captions": "pictures"}
+Plain = dict[str, Any]
 
 
 def upgrade(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -30,146 +31,91 @@ def upgrade(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return given
 
 
-def _upgrade_language_models(given: Mapping[str, Any]) -> dict[str, Any]:
-    setup = given["setup"]
-    n_bytes, names = setup["block_bytes"], given["ranking"]
-    seeds = setup["seeds"]
-    several = f" and the variance over {len(seeds)} seeds with Student's t" if len(seeds) > 1 else ""
-    sizes = {split: f"{count_text(setup[f'n_{split}_bytes'])}B" for split in ("train", "valid", "test")}
-    source = setup["data"].get("train")
+def _upgrade_language_models(given: Mapping[str, Any]) -> Plain:
+    old, n_blocks = given["setup"], len(given["setup"]["block_bytes"])
+    n_bytes, source = sum(old["block_bytes"]), old["data"].get("train")
     source = ", ".join(source) if isinstance(source, list) else str(source)
+    train, valid, test = (f"{count_text(old[f'n_{split}_bytes'])}B" for split in ("train", "valid", "test"))
     training = {
-        "data": f"{source}: {sizes['train']} to train on, {sizes['valid']} to watch, {sizes['test']} to test on",
-        "batch": f"the same text in the same order, {setup['n_batch']} lanes of {setup['n_context']} tokens a step",
-        **{name: setup[name] for name in ("budget", "n_parameters", "seeds", "seconds")},
+        "data": f"{source}: {train} to train on, {valid} to watch, {test} to test on",
+        "batch": f"the same text in the same order, {old['n_batch']} lanes of {old['n_context']} tokens a step",
+        **_take(old, "budget", "n_parameters", "seeds", "seconds"),
     }
-    return {
-        "schema": SCHEMA,
-        "headline": given["headline"],
-        "setup": {
-            **_describe("language-model", "blocks of text", "bits per byte", "", "bits per byte", setup),
-            "data": f"the test split of {source}: {count_text(sum(n_bytes))}B in {len(n_bytes)} blocks",
-            "n_tested": len(n_bytes),
-            "n_left_out": 0,
-            "decoding": "",
-            "interval": f"95%, from a bootstrap over {len(n_bytes)} blocks of text{several}",
-            "test": "sign-flip test on the blocks' differences",
-            "needs_seeds": True,
-            "training": training,
-            **{name: setup[name] for name in ("passage", "prompt", "sampling")},
-            "notes": [],
-        },
-        "contenders": [_upgrade_contender(c, sum(n_bytes)) for c in given["contenders"]],
-        "ranking": names,
-        "pairs": [{**pair, "wins": None} for pair in given["neighbours"]],
-        "costs": [],
-        "examples": [],
+    setup = _describe(old, "language-model", "blocks of text", "bits per byte", "bits per byte") | {
+        "data": f"the test split of {source}: {count_text(n_bytes)}B in {n_blocks} blocks",
+        "n_tested": n_blocks,
+        "interval": f"95%, from a bootstrap over {n_blocks} blocks of text and the variance over seeds",
+        "test": "sign-flip test on the blocks' differences",
+        "needs_seeds": True,
+        "training": training,
+        **_take(old, "passage", "prompt", "sampling"),
     }
+    contenders = [_upgrade_contender(contender, n_bytes) for contender in given["contenders"]]
+    pairs = [{**pair, "wins": None} for pair in given["neighbours"]]
+    return _take(given, "headline", "ranking") | {
+        "schema": SCHEMA, "setup": setup, "contenders": contenders, "pairs": pairs, "costs": [], "examples": [],
+    }  # fmt: skip
 
 
-def _describe(
-    task: str, items: str, metric: str, signature: str, watched: str, setup: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "task": task,
-        "items": items,
-        "metric": metric,
-        "is_higher_better": metric != "bits per byte",
-        "signature": signature,
-        "other_signatures": {},
-        "watched": watched,
-        "is_watched_upwards": watched != "bits per byte",
-        **{name: setup[name] for name in ("data_hash", "versions", "hardware", "date", "command")},
-    }
-
-
-def _upgrade_contender(old: Mapping[str, Any], n_bytes: int) -> dict[str, Any]:
+def _upgrade_contender(old: Mapping[str, Any], n_bytes: int) -> Plain:
     """A language model that was trained with several seeds."""
-    score, seeds, tokenizer = old["score"], old["seeds"], old["tokenizer"]
+    score, seeds, tokenizer, config = old["score"], old["seeds"], old["tokenizer"], old["config"]
     curves = [[{**p, "score": p["bits_per_byte"], "step": 0} for p in seed["curve"]] for seed in seeds]
     lowest = [min(p["score"] for p in curve) for curve in curves if curve]
-    config = old["config"]
-    about = [
-        old["model"],
-        *(f"{config[k]} {word}" for k, word in (("d_model", "wide"), ("n_layers", "layers")) if config.get(k)),
+    about = [old["model"], *(f"{config[k]} {word}" for k, word in ABOUT.items() if config.get(k))]
+    runs = [
+        _take(seed, "run", "seed", "flops", "seconds")
+        | {"score": sum(seed["block_nats"]) / n_bytes / math.log(2), "tokens": seed["train_tokens"]}
+        for seed in seeds
     ]
-    if tokenizer is not None:
-        about.append(f"{tokenizer['kind']} {tokenizer['vocab_size']:,}")
-    return {
-        **{name: old[name] for name in ("name", "model", "n_parameters", "failures")},
-        "about": ", ".join(about),
+    if score is not None:
+        others = {"perplexity": score["perplexity_per_token"]}
+        score = _take(score, "low", "high") | {"value": score["bits_per_byte"], "others": others}
+    return _take(old, "name", "model", "n_parameters", "failures") | {
+        "about": ", ".join([*about, *([f"{tokenizer['kind']} {tokenizer['vocab_size']:,}"] if tokenizer else [])]),
         "config": {"model": {"name": old["model"], **config}, **old["training"]},
         "size_note": old["parameters_note"],
         "is_comparable": tokenizer is not None and tokenizer["is_lossless"],
         "has_seeds": any(seed["highest_lr"] is not None for seed in seeds) or not seeds,
-        "runs": [
-            {
-                **{name: seed[name] for name in ("run", "seed", "flops", "seconds")},
-                "score": sum(seed["block_nats"]) / n_bytes / math.log(2),
-                "tokens": seed["train_tokens"],
-            }
-            for seed in seeds
-        ],
-        "score": None
-        if score is None
-        else {
-            "value": score["bits_per_byte"],
-            **{name: score[name] for name in ("low", "high")},
-            "others": {"perplexity": score["perplexity_per_token"]},
-        },
+        "runs": runs,
+        "score": score,
         "valid": fmean(lowest) if lowest else None,
-        "curve": _join_curves(curves),
-        "views": {name: old[name] for name in ("sample", "positions", "surprise", "attention", "cells")},
+        "curve": [_join_points(points) for points in zip(*curves, strict=False)],
+        "views": _take(old, "sample", "positions", "surprise", "attention", "cells"),
     }
 
 
-def _join_curves(curves: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Means over runs, evaluation by evaluation, as long as all runs went on."""
-    found = []
-    for points in zip(*curves, strict=False):
-        means = {name: fmean(p[name] for p in points) for name in ("tokens", "flops", "seconds", "score")}
-        scores = [p["score"] for p in points]
-        found.append({"step": points[0]["step"], **means, "low": min(scores), "high": max(scores)})
-    return found
+ABOUT = {"d_model": "wide", "n_layers": "layers"}
 
 
-def _upgrade_runs(given: Mapping[str, Any]) -> dict[str, Any]:
-    setup, systems = given["setup"], given["systems"]
-    items = ITEMS[setup["task"]]
-    described = _describe(setup["task"], items, setup["metric"], setup["signature"], setup["watched"], setup)
-    if setup["chrf_signature"]:
-        described["other_signatures"] = {"chrF": setup["chrf_signature"]}
-    return {
-        "schema": SCHEMA,
-        "headline": given["headline"],
-        "setup": {
-            **described,
-            **{name: setup[name] for name in ("data", "n_tested", "n_left_out", "decoding", "notes")},
-            "interval": f"95% of {setup['n_draws']:,} draws of the test {items} (Koehn 2004)",
-            "test": f"paired bootstrap over the test {items}, as in sacreBLEU's --paired-bs",
-            "needs_seeds": False,
-            "training": None,
-            "passage": "",
-            "prompt": "",
-            "sampling": "",
-        },
-        "contenders": [_upgrade_system(system) for system in systems],
-        "ranking": given["ranking"],
-        "pairs": given["duels"],
-        "costs": given["reached"],
-        "examples": given["examples"],
+def _join_points(points: tuple[Mapping[str, Any], ...]) -> Plain:
+    """The mean of one evaluation over runs."""
+    means = {name: fmean(p[name] for p in points) for name in ("tokens", "flops", "seconds", "score")}
+    scores = [p["score"] for p in points]
+    return {"step": points[0]["step"], **means, "low": min(scores), "high": max(scores)}
+
+
+def _upgrade_runs(given: Mapping[str, Any]) -> Plain:
+    old = given["setup"]
+    items = ITEMS[old["task"]]
+    setup = _describe(old, old["task"], items, old["metric"], old["watched"]) | {
+        "other_signatures": {"chrF": old["chrf_signature"]} if old["chrf_signature"] else {},
+        "interval": f"95% of {old['n_draws']:,} draws of the test {items} (Koehn 2004)",
+        "test": f"paired bootstrap over the test {items}, as in sacreBLEU's --paired-bs",
+        **_take(old, "signature", "data", "n_tested", "n_left_out", "decoding", "notes"),
     }
+    contenders = [_upgrade_system(system) for system in given["systems"]]
+    return _take(given, "headline", "ranking", "examples") | {
+        "schema": SCHEMA, "setup": setup, "contenders": contenders, "pairs": given["duels"], "costs": given["reached"],
+    }  # fmt: skip
 
 
-def _upgrade_system(old: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade_system(old: Mapping[str, Any]) -> Plain:
     """A finished run, or several with different seeds."""
-    spent = {name: old[name] for name in ("tokens", "flops", "seconds")}
-    runs = [
-        {"run": run, "seed": None, "score": score, **spent}
-        for run, score in zip(old["runs"], old["scores"], strict=True)
-    ]
-    return {
-        **{name: old[name] for name in ("name", "about", "n_parameters", "valid")},
+    spent = _take(old, "tokens", "flops", "seconds")
+    runs = [{"run": r, "seed": None, "score": s, **spent} for r, s in zip(old["runs"], old["scores"], strict=True)]
+    others = {} if old["chrf"] is None else {"chrF": old["chrf"]}
+    return _take(old, "name", "about", "n_parameters", "valid") | {
         "model": old["config"].get("model", {}).get("name", ""),
         "config": {name: part for name, part in old["config"].items() if isinstance(part, dict)},
         "size_note": "",
@@ -177,11 +123,21 @@ def _upgrade_system(old: Mapping[str, Any]) -> dict[str, Any]:
         "has_seeds": True,
         "runs": runs,
         "failures": [],
-        "score": {
-            "value": old["score"],
-            **{name: old[name] for name in ("low", "high")},
-            "others": {} if old["chrf"] is None else {"chrF": old["chrf"]},
-        },
+        "score": _take(old, "low", "high") | {"value": old["score"], "others": others},
         "curve": [{**point, "low": point["score"], "high": point["score"]} for point in old["curve"]],
         "views": {"sample": "", "positions": [], "surprise": [], "attention": None, "cells": None},
     }
+
+
+def _describe(old: Mapping[str, Any], task: str, items: str, metric: str, watched: str) -> Plain:
+    """The setup that both kinds have in common, with nothing where one of them has nothing to say."""
+    return _take(old, "data_hash", "versions", "hardware", "date", "command") | {
+        "task": task, "items": items, "metric": metric, "is_higher_better": metric != "bits per byte",
+        "watched": watched, "is_watched_upwards": watched != "bits per byte", "signature": "", "other_signatures": {},
+        "n_left_out": 0, "decoding": "", "needs_seeds": False, "training": None, "passage": "", "prompt": "",
+        "sampling": "", "notes": [],
+    }  # fmt: skip
+
+
+def _take(given: Mapping[str, Any], *names: str) -> Plain:
+    return {name: given[name] for name in names}

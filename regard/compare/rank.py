@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from regard.compare.result import (
     Score,
     Setup,
 )
-from regard.lens.views import Views
 from regard.score.bootstrap import compare_pair, score_with_interval
 from regard.score.figures import Measure
 from regard.score.judges import Counts, Judge
@@ -35,18 +34,8 @@ N_EXAMPLES = 10
 SIDE = 176  # pixels of a picture in the page
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A contender with the answers of each of its runs."""
-
-    entry: Entry
-    answers: list[list[Any]]
-    is_comparable: bool
-    views: Views
-
-
 def rank(
-    rows: Sequence[Answered],
+    entries: Sequence[Entry],
     judge: Judge | None,
     setup: Setup,
     *,
@@ -60,8 +49,8 @@ def rank(
     """
     counts: dict[str, Counts] = {}
     if judge is not None:  # else nothing was answered
-        counts = {row.entry.name: np.stack([judge.counts(a) for a in row.answers]) for row in rows if row.answers}
-    contenders = [_score(row, counts.get(row.entry.name), judge, setup.watched_measure, out) for row in rows]
+        counts = {e.name: np.stack([judge.counts(answers) for answers in e.answers]) for e in entries if e.answers}
+    contenders = [_score(entry, counts.get(entry.name), judge, setup.watched_measure, out) for entry in entries]
     return put_in_order(contenders, counts, judge, setup, levels=levels, examples=examples)
 
 
@@ -103,9 +92,8 @@ def _test(judge: Judge, better: Contender, worse: Contender, counts: dict[str, C
     return PairResult(better=better.name, worse=worse.name, **dataclasses.asdict(found))
 
 
-def _score(row: Answered, counts: Counts | None, judge: Judge | None, watched: Measure, out: Path) -> Contender:
-    entry, runs = row.entry, row.entry.runs
-    first = runs[0] if runs else None
+def _score(entry: Entry, counts: Counts | None, judge: Judge | None, watched: Measure, out: Path) -> Contender:
+    runs, first = entry.runs, entry.runs[0] if entry.runs else None
     config = first.config.to_dict() if first else dict(entry.config)
     curve = mean_curve(runs, watched) if runs else ()
     best = max if watched.is_higher_better else min
@@ -118,20 +106,20 @@ def _score(row: Answered, counts: Counts | None, judge: Judge | None, watched: M
         config=_plain({name: part for name, part in config.items() if isinstance(part, dict)}),
         n_parameters=first.facts.n_parameters if first else None,
         size_note=entry.size_note,
-        is_comparable=row.is_comparable,
+        is_comparable=entry.is_comparable,
         has_seeds=first.has_seeds if first else True,
         runs=(),
         failures=tuple(entry.failures),
         score=None,
         valid=float(np.mean(known)) if known and len(known) == len(valid) else None,
         curve=curve,
-        views=row.views,
+        views=entry.views,
     )
     if counts is None or judge is None:
         return contender
     drawn = score_with_interval(judge, counts)
     results = [_run_result(run, judge.score(c.sum(axis=0)), out) for run, c in zip(runs, counts, strict=True)]
-    score = Score(value=drawn.score, low=drawn.low, high=drawn.high, others=judge.other_scores(row.answers))
+    score = Score(value=drawn.score, low=drawn.low, high=drawn.high, others=judge.other_scores(entry.answers))
     return replace(contender, runs=tuple(results), score=score)
 
 

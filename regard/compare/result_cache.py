@@ -20,15 +20,14 @@ from regard.files import write_atomically
 from regard.lens.views import Views
 
 OUTPUTS, VIEWS = "outputs", "views"
+DAMAGED = (OSError, ValueError, TypeError, KeyError, RegardError)
 
 
 def write_answers(folder: Path, name: str, made_by: Mapping[str, Any], answers: Sequence[Any]) -> None:
     lines = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+    write_atomically(folder / OUTPUTS / f"{name}.txt", "".join(f"{line}\n" for line in lines).encode("utf-8"))
     are_text = all(isinstance(answer, str) for answer in answers)
-    text = "".join(f"{line}\n" for line in lines)
-    write_atomically(folder / OUTPUTS / f"{name}.txt", text.encode("utf-8"))
-    note = {**made_by, "lines": key_of(lines), "are_text": are_text}
-    write_atomically(folder / OUTPUTS / f"{name}.json", (json.dumps(note, indent=1) + "\n").encode("utf-8"))
+    _write_json(folder / OUTPUTS / f"{name}.json", {**made_by, "lines": key_of(lines), "are_text": are_text})
 
 
 def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[Any] | None:
@@ -37,27 +36,29 @@ def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[An
         note = json.loads((folder / OUTPUTS / f"{name}.json").read_text(encoding="utf-8"))
         with open(folder / OUTPUTS / f"{name}.txt", encoding="utf-8", newline="\n") as file:
             lines = [line.removesuffix("\n") for line in file]
-        are_text = note.pop("are_text", True)
-        if note != {**made_by, "lines": key_of(lines)}:
+        if note != {**made_by, "lines": key_of(lines), "are_text": note["are_text"]}:
             return None
-        return lines if are_text else [json.loads(line) for line in lines]
-    except (OSError, ValueError, AttributeError):
+        return lines if note["are_text"] else [json.loads(line) for line in lines]
+    except DAMAGED:
         return None
 
 
 def write_views(folder: Path, name: str, made_by: Mapping[str, Any], views: Views) -> None:
-    note = json.dumps({"made_by": dict(made_by), "views": json.loads(to_json(views))}, ensure_ascii=False)
-    write_atomically(folder / VIEWS / f"{name}.json", note.encode("utf-8"))
+    _write_json(folder / VIEWS / f"{name}.json", {"made_by": made_by, "views": json.loads(to_json(views))})
 
 
 def read_views(folder: Path, name: str, made_by: Mapping[str, Any]) -> Views | None:
     try:
         found = json.loads((folder / VIEWS / f"{name}.json").read_text(encoding="utf-8"))
-        return decode(Views, found["views"]) if found["made_by"] == dict(made_by) else None
-    except (OSError, ValueError, TypeError, KeyError, RegardError):
+        return decode(Views, found["views"]) if found["made_by"] == made_by else None
+    except DAMAGED:
         return None
 
 
 def hash_file(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))

@@ -19,7 +19,7 @@ import numpy as np
 
 from regard import __version__
 from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
-from regard.compare.rank import Answered, choose_examples, rank
+from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_views, write_answers, write_views
 from regard.data.split import describe_skipped
@@ -69,25 +69,34 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
         loaded = load(run.folder, device="cpu")
         test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
     chosen = _choose_items(request.runs, test_sets)
-    rows = []
     for entry in request.entries:
-        answers = {}
-        for run in entry.runs:
-            found = _find_answers(run, test_sets[run.name], chosen, request, tell, reporter)
-            if isinstance(found, list):
-                answers[run.name] = found
-            else:
-                entry.failures.append(describe_failure(found, run.name, run.config.seed, request.out))
-                reporter.note(f"{run.name} failed: {entry.failures[-1].reason}")
-        kept = dataclasses.replace(entry, runs=[run for run in entry.runs if run.name in answers])
-        first = kept.runs[0] if kept.runs else None
-        views = Views() if first is None else _find_views(first, test_sets[first.name], request, reporter)
-        is_comparable = all(test_sets[run.name].is_comparable for run in kept.runs)
-        rows.append(Answered(kept, list(answers.values()), is_comparable, views))
+        _ask(entry, test_sets, chosen, request, tell, reporter)
     tell("resampling", 0, None)
-    comparison = _rank(rows, test_sets, chosen, request)
+    comparison = _rank(test_sets, chosen, request)
     write_atomically(request.out / FILE, to_json(comparison))
     return dataclasses.replace(comparison, folder=request.out)
+
+
+def _ask(
+    entry: Entry,
+    test_sets: Mapping[str, TestSet],
+    chosen: list[int],
+    request: Request,
+    tell: Progress,
+    reporter: Reporter,
+) -> None:
+    """Find what the runs of a contender answer; those that cannot are taken out of it, and why is told."""
+    for run in tuple(entry.runs):
+        found = _find_answers(run, test_sets[run.name], chosen, request, tell, reporter)
+        if isinstance(found, list):
+            entry.answers.append(found)
+        else:
+            entry.runs.remove(run)
+            entry.failures.append(describe_failure(found, run.name, run.config.seed, request.out))
+            reporter.note(f"{run.name} failed: {entry.failures[-1].reason}")
+    entry.is_comparable = all(test_sets[run.name].is_comparable for run in entry.runs)
+    if entry.runs:
+        entry.views = _find_views(entry.runs[0], test_sets[entry.runs[0].name], request, reporter)
 
 
 def _choose_items(runs: Sequence[FinishedRun], test_sets: Mapping[str, TestSet]) -> list[int]:
@@ -169,16 +178,13 @@ def _find_views(run: FinishedRun, test_set: TestSet, request: Request, reporter:
     return views
 
 
-def _rank(
-    rows: Sequence[Answered], test_sets: Mapping[str, TestSet], chosen: list[int], request: Request
-) -> Comparison:
-    runs = [run for row in rows for run in row.entry.runs]
-    sets = [test_sets[run.name] for run in runs]
+def _rank(test_sets: Mapping[str, TestSet], chosen: list[int], request: Request) -> Comparison:
+    sets = [test_sets[run.name] for run in request.runs]
     judge = request.task.judge(sets[0], chosen) if sets else None
-    setup = _describe(runs, judge, sets, chosen, request)
-    outputs = [row.answers[0] if row.answers else [""] * len(chosen) for row in rows]
+    setup = _describe(request.runs, judge, sets, chosen, request)
+    outputs = [entry.answers[0] if entry.answers else [""] * len(chosen) for entry in request.entries]
     examples = choose_examples(sets[0], chosen, outputs) if sets else ()
-    return rank(rows, judge, setup, levels=request.levels, examples=examples, out=request.out)
+    return rank(request.entries, judge, setup, levels=request.levels, examples=examples, out=request.out)
 
 
 def _describe(
