@@ -142,8 +142,8 @@ def _pairs(comparison: Comparison) -> str:
     rows = [
         (
             f"{pair.better} over {pair.worse}",
-            f"{pair.difference if measure.is_higher_better else -pair.difference:+.{3 - measure.is_higher_better}f}",
-            f"{measure.value(pair.low)} to {measure.value(pair.high)} ahead",
+            measure.value(pair.difference),
+            f"{measure.value(pair.low)} to {measure.value(pair.high)}",
             p_text(pair.p).removeprefix("p = ").removeprefix("p "),
             "–" if pair.wins is None else f"{100 * pair.wins:.1f}%",
             "yes" if pair.is_clear else "not settled",
@@ -151,7 +151,7 @@ def _pairs(comparison: Comparison) -> str:
         for pair in pairs
     ]
     unclear = [i for i, pair in enumerate(pairs) if not pair.is_clear]
-    return table(("", measure.name, "95% interval", "p", "draws won", "clear"), rows, unclear)
+    return table(("", f"ahead by, {measure.short_name}", "95% interval", "p", "draws won", "clear"), rows, unclear)
 
 
 def _costs(comparison: Comparison) -> str:
