@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,3 +48,9 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
     shown = [name for name in allowed if given.startswith(".") or not name.startswith(".")]
     close = difflib.get_close_matches(given, shown, n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def explain_old_name(thing: object, name: str, renamed: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that a thing does not have: what it is called now, where it had another name."""
+    hint = f"; it is called '{renamed[name]}' now" if name in renamed else ""
+    return AttributeError(f"'{type(thing).__name__}' has no '{name}'{hint}")

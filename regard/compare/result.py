@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from regard.compare.old_results import SCHEMA, upgrade
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, explain_old_name, nearest
 from regard.lens.views import Views
 from regard.score.figures import Measure, count_text, duration_text, flops_text
 from regard.score.frames import import_pandas
@@ -69,6 +69,11 @@ class Score:
     low: float
     high: float
     others: dict[str, float]
+
+    if not TYPE_CHECKING:  # or every attribute would have a type: any
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_old_name(self, name, {"bits_per_byte": "value"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from regard.data.rows import encode_line
 from regard.data.split import describe_skipped
 from regard.decode.caption import MAX_LENGTH, Caption, measure_attention, write_captions
 from regard.decode.config import BeamConfig
-from regard.errors import RegardError
+from regard.errors import RegardError, explain_old_name
 from regard.lens.picture_attention import PictureAttention
 from regard.lens.trace import Trace
 from regard.models.captioner import Captioner
@@ -55,7 +55,6 @@ from regard.tasks.task import (
     RunFacts,
     Usage,
     check_split,
-    explain_old_name,
     name_split,
     read_test_result,
     reopen_data,

@@ -334,13 +334,6 @@ def read_test_result(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def explain_old_name(run: object, name: str, renamed: Mapping[str, str]) -> AttributeError:
-    """The error for an attribute that a run does not have: what it is called now, where it had another name."""
-    kind = type(run).__name__
-    hint = f"; it is called '{renamed[name]}' now" if name in renamed else ""
-    return AttributeError(f"'{kind}' has no '{name}'{hint}")
-
-
 def tell_part(n_scored: int, n_available: int, unit: str, which: str = "the first of them") -> tuple[str, ...]:
     """A sentence that says how much of the test split a score is of; none where it is of all.
 

@@ -15,7 +15,7 @@ from regard.data.split import describe_skipped
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.forced import force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
-from regard.errors import RegardError
+from regard.errors import RegardError, explain_old_name
 from regard.layers.taps import Taps
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
@@ -27,7 +27,7 @@ from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.tasks.pair_objective import GreedyScore, sum_nats
 from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
-from regard.tasks.task import Ending, OpenRun, explain_old_name, read_test_result
+from regard.tasks.task import Ending, OpenRun, read_test_result
 from regard.text.word_pieces import words_of_tokens
 
 

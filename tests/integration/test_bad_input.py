@@ -261,11 +261,11 @@ def test_training_without_text_or_model(refuses, text: Path) -> None:
 
 
 def test_ctrl_c_is_told_wherever_it_comes(regard, monkeypatch: pytest.MonkeyPatch) -> None:
-    from regard.cli import terminal
+    from regard.cli import catalog
 
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(terminal, "print_models", interrupt)
+    monkeypatch.setattr(catalog, "_print_models", interrupt)
     done = regard("models")
     assert (done.code, done.err.strip()) == (130, "regard: interrupted.")

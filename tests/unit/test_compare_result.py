@@ -54,6 +54,12 @@ def test_a_file_that_is_no_comparison_says_what_is_wrong(tmp_path: Path, content
         Comparison.load(tmp_path)
 
 
+def test_a_score_says_what_bits_per_byte_are_called_now() -> None:
+    score = made_up_comparison().ranked[0].score
+    with pytest.raises(AttributeError, match="'Score' has no 'bits_per_byte'; it is called 'value' now"):
+        score.bits_per_byte  # type: ignore[union-attr]  # noqa: B018
+
+
 def test_a_folder_without_a_comparison_says_so(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match=r"There is no comparison at .*compare\.json is missing"):
         Comparison.load(tmp_path)

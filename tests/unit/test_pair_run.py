@@ -19,9 +19,9 @@ from regard.data.pair_grammar import preview_grammar
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.engine import load
-from regard.run.engine import load as load_text_run
 from regard.tasks import translation
-from regard.tasks.translation import TranslationRun
+from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.translation import ForcedTranslation, TranslationRun
 from regard.training.progress import Lines, Silent
 
 GIVEN: dict[str, Any] = {
@@ -139,7 +139,7 @@ def test_test_scores_are_kept_in_the_folder_and_on_the_card(run: TranslationRun)
     assert scores["n_pairs"] == len(run.reader.pairs_of())
     assert scores == run.evaluate().to_dict()
     card = (run.folder / "README.md").read_text()
-    for part in ("shared by both sides", f"regard translate {run.folder}", "| BLEU | chrF |", "sacreBLEU nrefs:1"):
+    for part in ("shared by both sides", f"regard translate {run.folder}", "| chrF | BLEU |", "sacreBLEU nrefs:1"):
         assert part in card, part
 
 
@@ -331,11 +331,11 @@ def test_what_was_looked_at_is_a_distribution_for_every_token(run: TranslationRu
 def test_words_are_aligned_by_where_the_model_looked(run: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.0, 1.0, 0.0]])  # the end looks at the second word
 
-    def seen(source: str, target: str, tag: str | None = None) -> translation.Looked:
+    def seen(source: str, target: str, tag: str | None = None) -> ForcedTranslation:
         sentence = run.translator().read(source)
-        return translation.Looked(sentence, (5, 6), np.zeros(3), weights)
+        return ForcedTranslation(sentence, (5, 6), np.zeros(3), weights)
 
-    monkeypatch.setattr(run, "looked", seen)
+    monkeypatch.setattr(run, "force", seen)
     assert str(run.align("the red house", "haus rot")) == "0-1 2-0"
 
 
@@ -367,13 +367,15 @@ def test_a_model_without_attention_aligns_nothing(tmp_path: Path) -> None:
 
 
 def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: TranslationRun, tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match=r"reads pairs \(seq2seq\) and is no language model. Use regard translate"):
-        load_text_run(run.folder)
+    with pytest.raises(RegardError, match=r"seq2seq that translates, and one that predicts .*: regard translate "):
+        load(run.folder, kind=LanguageModelRun)
     (tmp_path / "my.txt").write_text("a few words of text\n" * 200)
     text = {"train": str(tmp_path / "my.txt"), "p_valid": 0, "p_test": 0}
-    folder = api.train({"model": {"name": "ngram"}, "tokenizer": {"kind": "char"}, "data": text}, out=tmp_path / "text")
-    with pytest.raises(RegardError, match=r"is a language model \(ngram\) and reads text, not pairs of texts"):
-        load(folder.folder)
+    api.train({"model": {"name": "ngram"}, "tokenizer": {"kind": "char"}, "data": text}, out=tmp_path / "text")
+    with pytest.raises(
+        RegardError, match=r"ngram that predicts the next token of a text, and one that translates is n"
+    ):
+        load(tmp_path / "text", kind=TranslationRun)
     with pytest.raises(RegardError, match="precision must be one of float32, bf16, not 'int8'"):
         load(run.folder, precision="int8")
     with pytest.raises(RegardError, match="split must be train, valid or test, not 'dev'"):
