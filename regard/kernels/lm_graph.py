@@ -8,7 +8,7 @@ state counts (how many positions are filled) is a number on the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -23,25 +23,29 @@ from regard.kernels.static_state import changing, count_on_device, count_on_host
 ROWS_MULTIPLE = 8  # without it the product for 64 texts and GPT-2's 50,257 words takes 155 µs instead of 30
 
 
-@runtime_checkable
-class StepModel(Protocol):
-    """What is asked of a language model."""
+if TYPE_CHECKING:
 
-    vocab_size: int
-    embedding: nn.Parameter
+    class StepModel(Protocol):
+        """What is asked of a language model."""
 
-    @property
-    def output_weight(self) -> Float[Tensor, "V D"]: ...
+        vocab_size: int
+        embedding: nn.Parameter
 
-    def parameters(self) -> Iterator[nn.Parameter]: ...
+        @property
+        def output_weight(self) -> Float[Tensor, "V D"]: ...
 
-    def start(self, B: int, capacity: int) -> Any: ...
+        def parameters(self) -> Iterator[nn.Parameter]: ...
 
-    def step(self, ids: Int[Tensor, "B 1"], state: Any) -> tuple[Float[Tensor, "B 1 D"], Any]: ...
+        def start(self, B: int, capacity: int) -> Any: ...
 
-    def step_logits(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
+        def step(self, ids: Int[Tensor, "B 1"], state: Any) -> tuple[Float[Tensor, "B 1 D"], Any]: ...
 
-    def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
+        def step_logits(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
+
+        def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
+
+else:
+    StepModel = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
 
 
 class LMGraph:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -27,19 +27,23 @@ ROWS_STEPS, SOURCE_MULTIPLE, POSITIONS_MULTIPLE = 4, 16, 32
 """Sizes are rounded up to quarters of a power of two and to multiples, so that many batches share a graph."""
 
 
-@runtime_checkable
-class TargetModel(Protocol):
-    """What is asked of a model that writes targets."""
+if TYPE_CHECKING:
 
-    vocab_size: int
-    embedding: nn.Parameter
-    gate: nn.Linear | None
+    class TargetModel(Protocol):
+        """What is asked of a model that writes targets."""
 
-    def parameters(self) -> Iterator[nn.Parameter]: ...
+        vocab_size: int
+        embedding: nn.Parameter
+        gate: nn.Linear | None
 
-    def hidden(self, inputs: Int[Tensor, "R 1"], source: Any, state: Any) -> tuple[Any, Any]: ...
+        def parameters(self) -> Iterator[nn.Parameter]: ...
 
-    def log_probs(self, h: Any, n_words: int | None) -> Float[Tensor, "R V"]: ...
+        def hidden(self, inputs: Int[Tensor, "R 1"], source: Any, state: Any) -> tuple[Any, Any]: ...
+
+        def log_probs(self, h: Any, n_words: int | None) -> Float[Tensor, "R V"]: ...
+
+else:
+    TargetModel = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
 
 
 class Seq2SeqGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,17 +10,20 @@ from torch import Tensor, nn
 from regard.kernels.kv_cache import StaticKVCache
 from regard.kernels.step_linear import is_for_one_kernel, step_linear, step_norm
 
+if TYPE_CHECKING:
 
-@runtime_checkable
-class PreNormBlock(Protocol):
-    """What is asked of the block."""
+    class PreNormBlock(Protocol):
+        """What is asked of the block."""
 
-    norm_attention: nn.LayerNorm
-    norm_feed_forward: nn.LayerNorm
-    attention: Any
-    """With linear layers `qkv` and `out`, and `mix` between them."""
-    feed_forward: Any
-    """With linear layers `up` and `out`, and the name of the `activation` between them."""
+        norm_attention: nn.LayerNorm
+        norm_feed_forward: nn.LayerNorm
+        attention: Any
+        """With linear layers `qkv` and `out`, and `mix` between them."""
+        feed_forward: Any
+        """With linear layers `up` and `out`, and the name of the `activation` between them."""
+
+else:
+    PreNormBlock = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
 
 
 def step_block(block: PreNormBlock, x: Float[Tensor, "B D"], cache: StaticKVCache) -> Float[Tensor, "B D"]:

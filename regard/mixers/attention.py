@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -51,19 +51,23 @@ class AttentionBlock(nn.Module):
         return self.attention.flops_per_token(n_context)
 
 
-@runtime_checkable
-class Block(Protocol):
-    """What an AttentionStack stacks."""
+if TYPE_CHECKING:
 
-    attention: Attention
+    class Block(Protocol):
+        """What an AttentionStack stacks."""
 
-    def __call__(
-        self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
-    ) -> tuple[Float[Tensor, "B T D"], State | None, Tensor | None]: ...
+        attention: Attention
 
-    def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]: ...
+        def __call__(
+            self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
+        ) -> tuple[Float[Tensor, "B T D"], State | None, Tensor | None]: ...
 
-    def flops_per_token(self, n_context: int) -> int: ...
+        def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]: ...
+
+        def flops_per_token(self, n_context: int) -> int: ...
+
+else:
+    Block = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
 
 
 class AttentionStack(nn.Module):
