@@ -147,7 +147,7 @@ class Settings:
         """What is set and changes nothing, as sentences."""
         return []
 
-    def filled(self) -> Self:
+    def fill_in(self) -> Self:
         """A copy in which fields that are null because others decide them are written out; most have none."""
         return self
 

@@ -34,7 +34,7 @@ class SourceLines:
         self.skipped: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[str]:
-        for number, line in enumerate(self._bounded(), start=1):
+        for number, line in enumerate(self._read_bounded(), start=1):
             text = _read(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
             if isinstance(text, BadLine):
                 if not self._skips_bad:
@@ -43,7 +43,7 @@ class SourceLines:
                 text = ""
             yield text
 
-    def _bounded(self) -> Iterator[bytes]:
+    def _read_bounded(self) -> Iterator[bytes]:
         """Lines, of which one that has no end is never held whole."""
         while line := self._stream.readline(MAX_BYTES + 1):
             rest = line

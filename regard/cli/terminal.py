@@ -66,7 +66,7 @@ def print_evaluation(result: Evaluation, as_json: bool, title: str = "measure") 
     if as_json:
         print(json.dumps(result.to_dict()))
         return
-    found = result.measured()
+    found = result.measure()
     table = plain_table(title, "value", right=("value",))
     for figure in found.figures:
         style = "bold" if figure.name == found.headline else "not bold"
@@ -85,7 +85,7 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
     for index, document in enumerate(documents):
         n_tokens, n_bytes, nats = n_tokens + len(document.nats), n_bytes + document.n_bytes, nats + document.total
         if by == "token" and not as_json:
-            console.print(coloured(document), soft_wrap=True)
+            console.print(colour_tokens(document), soft_wrap=True)
             continue
         for part in document.parts(by):
             if as_json:
@@ -101,7 +101,7 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
         )
 
 
-def coloured(document: Scored) -> Text:
+def colour_tokens(document: Scored) -> Text:
     """The document's text, each token in the colour of its surprise."""
     text = Text()
     for token in document.tokens:

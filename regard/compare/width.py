@@ -38,7 +38,7 @@ def match_width(name: str, given: Mapping[str, Any], target: int, count: Count) 
     if model_entry(name).is_counted:
         note = "as many n-grams as the text holds; cannot be matched"
         return Matched(model_config(name, given), None, note)
-    default = model_config(name, {key: given[key] for key in given if key == "size"}).filled().to_dict()
+    default = model_config(name, {key: given[key] for key in given if key == "size"}).fill_in().to_dict()
     # A recurrent stack whose d_hidden is null keeps one width, and with it the one call of the fused kernel.
     open_widths = [f for f in ("d_ff", "d_hidden") if f in default and f not in given]
     inner = next((f for f in open_widths if f == "d_ff" or default[f] is not None), None)

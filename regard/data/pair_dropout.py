@@ -62,7 +62,7 @@ class PairDropout:
         return source, _shorten(target, pairs.target.ids, rows, self._max_lengths.target)
 
     def cut_each(self, indices: Ids, epoch: int) -> tuple[Flat, Flat]:
-        """The same, pair by pair: what `cut` is held to."""
+        """Cut pair by pair, the plain way that `cut` is held to."""
         pairs, sources, targets = self._pairs, [], []
         for i in indices.tolist():
             row = int(pairs.rows[i])

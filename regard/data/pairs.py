@@ -33,7 +33,7 @@ class MaxLengths(NamedTuple):
     target: int | None = None
 
     def within(self, limit: int | None) -> MaxLengths:
-        """The same, and neither side more than `limit`.
+        """These limits, with neither side above `limit`.
 
         >>> MaxLengths(24, None).within(12), MaxLengths(24, 23).within(None)
         (MaxLengths(source=12, target=12), MaxLengths(source=24, target=23))

@@ -19,7 +19,7 @@ from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.layers.taps import Taps
 from regard.models.next_token import check_numbers
 from regard.models.seq2seq import Seq2Seq
-from regard.score.scored import Scored, scored
+from regard.score.scored import Scored, join_tokens
 from regard.text.tokenizer import Tokenizer
 
 Nats = NDArray[np.float64]
@@ -117,4 +117,4 @@ def _find_fault(translator: Translator, pair: ForcedPair) -> str | None:
 def _make_scored(tokenizer: Tokenizer, pair: ForcedPair, nats: Sequence[Nats]) -> Scored:
     mean = math.log(len(nats)) - np.logaddexp.reduce([-each for each in nats])  # -log (1/n Σ_i P_i)
     check_numbers(mean)
-    return scored(pair.text, tokenizer.encode_with_offsets(pair.text)[1] if pair.text else [], mean)
+    return join_tokens(pair.text, tokenizer.encode_with_offsets(pair.text)[1] if pair.text else [], mean)

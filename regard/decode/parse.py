@@ -96,7 +96,7 @@ class Parser:
         skips_long: bool = False,
         progress: Callable[[LinesDone], None] | None = None,
     ) -> Iterator[Parse]:
-        """The same for lines that come one after another, in bounded memory."""
+        """The parse of each line as it comes, in order, in bounded memory."""
         n_long = 0  # of the lines read so far; a window is read whole before `progress` is told of it
 
         def read(text: str) -> _Words:

@@ -39,7 +39,7 @@ class GPT2Config(Settings):
         widths = self._widths()
         check_heads(widths["d_model"], widths["n_heads"])
 
-    def filled(self) -> Self:
+    def fill_in(self) -> Self:
         return self.replace(**self._widths())
 
     def transformer(self) -> TransformerConfig:

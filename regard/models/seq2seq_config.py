@@ -136,7 +136,7 @@ class VaswaniConfig(Settings):
     def check(self) -> None:
         self.seq2seq()
 
-    def filled(self) -> Self:
+    def fill_in(self) -> Self:
         return self.replace(**self._numbers())
 
     def seq2seq(self) -> Seq2SeqConfig:

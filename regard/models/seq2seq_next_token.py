@@ -109,7 +109,7 @@ class Translating:
             return state._replace(decoder=None, graph=borrow_graph(target, state.decoder, state.source, room))
         rows = state.rows
         state = state._replace(tried=True, rows=None)
-        return state if rows is None else self._reordered(state, rows)
+        return state if rows is None else self._reorder(state, rows)
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
         taps = Taps() if self.keeps_attention else None
@@ -125,9 +125,9 @@ class Translating:
         rows = rows.to(self._device)
         if state.graph is not None or (self.is_static and not state.tried):
             return state._replace(rows=rows if state.rows is None else state.rows[rows])
-        return self._reordered(state, rows)
+        return self._reorder(state, rows)
 
-    def _reordered(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
+    def _reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         parts = reorder((state.source, state.decoder, state.attention), rows)
         return state._replace(**dict(zip(("source", "decoder", "attention"), parts, strict=True)))
 

@@ -90,7 +90,8 @@ def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
         return ""
     columns = [_columns(comparison, c) for c in comparison.ranked]
     rows = [
-        _ranked(c, looks[c.name], costs, gaps.get(c.name)) for c, costs in zip(comparison.ranked, columns, strict=True)
+        _rank_row(c, looks[c.name], costs, gaps.get(c.name))
+        for c, costs in zip(comparison.ranked, columns, strict=True)
     ]
     return ranking_figure(rows, comparison.setup.measure, [HEADS.get(name, name) for name, _ in columns[0]])
 
@@ -114,7 +115,7 @@ def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, st
     ]
 
 
-def _ranked(contender: Contender, look: Look, costs: list[tuple[str, str]], gap: Gap | None) -> Ranked:
+def _rank_row(contender: Contender, look: Look, costs: list[tuple[str, str]], gap: Gap | None) -> Ranked:
     score = contender.score
     assert score is not None
     mark = None if contender.is_comparable else ("†", "lossy tokenizer: not comparable")

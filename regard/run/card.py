@@ -29,7 +29,7 @@ def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note:
     if facts.data == IMPORTED:
         lines += ["", "Its weights are as they were imported; on which text they were trained is not known here."]
     else:
-        lines += ["", "## Test score", "", *_score_lines(None if test is None else test.measured())]
+        lines += ["", "## Test score", "", *_score_lines(None if test is None else test.measure())]
     lines += ["", note] if note else []
     usage = task.usage(opened.folder, data)
     lines += ["", "## How to use it", "", "```sh", *usage.shell, "```", "", "```python", "import regard"]

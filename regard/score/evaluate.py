@@ -75,7 +75,7 @@ class Evaluation:
         }
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
-    def measured(self) -> Measured:
+    def measure(self) -> Measured:
         return Measured(
             figures=(
                 Figure("loss, nats a token", self.nats_per_token, 4),

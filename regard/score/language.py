@@ -33,10 +33,10 @@ class LanguageGuesser:
         self._log_total = {language: math.log(sum(seen.values()) + n_kinds) for language, seen in counts.items()}
 
     @classmethod
-    def learned(cls, texts: Mapping[str, Iterable[str]]) -> LanguageGuesser:
+    def learn(cls, texts: Mapping[str, Iterable[str]]) -> LanguageGuesser:
         """From texts in each language.
 
-        >>> guesser = LanguageGuesser.learned({"en": ["the cat sleeps"], "de": ["die Katze schläft"]})
+        >>> guesser = LanguageGuesser.learn({"en": ["the cat sleeps"], "de": ["die Katze schläft"]})
         >>> guesser.guess("the sheep"), guesser.guess("die Katzen"), guesser.guess(" ")
         ('en', 'de', None)
         """
@@ -68,7 +68,7 @@ class LanguageGuesser:
     def shares(self, texts: Iterable[str]) -> dict[str, float]:
         """Which part of the texts is in each language; what is empty is in none.
 
-        >>> guesser = LanguageGuesser.learned({"en": ["the cat sleeps"], "de": ["die Katze schläft"]})
+        >>> guesser = LanguageGuesser.learn({"en": ["the cat sleeps"], "de": ["die Katze schläft"]})
         >>> guesser.shares(["the cat", "the sheep", "die Katze", ""])
         {'en': 0.5, 'de': 0.25}
         """

@@ -97,7 +97,7 @@ class Scored:
             yield {"text": line, "nats": math.fsum(costs), "tokens": len(costs)}
 
 
-def scored(text: str, spans: Sequence[tuple[int, int]], nats: np.ndarray) -> Scored:
+def join_tokens(text: str, spans: Sequence[tuple[int, int]], nats: np.ndarray) -> Scored:
     """Give every token the characters from its start to the next token's start, so that no character is lost.
 
     Tokenizers leave out white space or cut characters into bytes; the picture of a text must not.

@@ -146,7 +146,7 @@ def choose_settings(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
     What stays null when all is written out follows from the rest, such as the width of an RNN's state.
     """
-    default = model_config(name).filled().to_dict()
+    default = model_config(name).fill_in().to_dict()
     chosen = {key: value for key, value in wanted.items() if default.get(key) is not None}
     model_config(name, chosen)
     return chosen

@@ -91,7 +91,7 @@ def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress) -> Find
         n_of = write_parts(data, folder, config)
         count_lines(data, config.splits[2], config.languages)
         test = read_texts(data, config.splits[2], config.languages, config.n_test)
-        guesser = LanguageGuesser.learned(read_texts(data, config.splits[0], config.languages, N_GUESSED))
+        guesser = LanguageGuesser.learn(read_texts(data, config.splits[0], config.languages, N_GUESSED))
         ways: list[Way] = []
         taught: list[tuple[str, Direction, float]] = []
         directions = taught_directions(config.languages)

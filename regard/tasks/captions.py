@@ -100,7 +100,7 @@ class CaptionEvaluation(TargetLoss):
         found = self.plain("n_pictures", "n_captions")
         return found | {"skipped": dict(self.skipped), "bleu": self.bleu.to_dict()}
 
-    def measured(self) -> Measured:
+    def measure(self) -> Measured:
         orders = [Figure(f"BLEU-{n}", score) for n, score in enumerate(self.bleu.up_to, start=1)]
         return Measured(
             figures=(*self.figures(), *orders),
@@ -343,7 +343,7 @@ class CaptionTask:
         _model(config).seeing(config.section("data", CaptionConfig).size)  # which it must be able to take
         return config
 
-    def unused(self, config: RunConfig) -> Mapping[str, str]:
+    def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         return UNUSED
 
     def describe_sources(self, config: RunConfig) -> str:

@@ -39,7 +39,7 @@ from regard.score.blocks import add_up_blocks, cut_into_blocks, documents_of, sc
 from regard.score.evaluate import Evaluation, evaluate
 from regard.score.figures import count_text
 from regard.score.judges import BitsPerByte
-from regard.score.scored import Scored, scored
+from regard.score.scored import Scored, join_tokens
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.ngram_counts import check_end_mark, count_ngrams
@@ -133,7 +133,7 @@ class LanguageModelRun:
         has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
         nats = self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos))
         check_numbers(nats)
-        return scored(text, spans, nats)
+        return join_tokens(text, spans, nats)
 
     def predict(self, items: Iterable[str]) -> Iterator[Scored]:
         """What every token of each text costs, text by text."""
@@ -245,7 +245,7 @@ class LanguageModelTask:
             check_unknown_words(config.model, config.tokenizer.kind)
         return config
 
-    def unused(self, config: RunConfig) -> Mapping[str, str]:
+    def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         if not model_entry(config.model_name).is_counted:
             return {}
         why = f"{config.model_name} is counted, not descended"

@@ -124,7 +124,7 @@ class PairTask:
             raise RegardError(f"teaching.select_by is {given}, which is not for {self.name}. Take {rest}.")
         return self.check_sections(config)
 
-    def unused(self, config: RunConfig) -> Mapping[str, str]:
+    def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         return UNUSED
 
     def describe_sources(self, config: RunConfig) -> str:

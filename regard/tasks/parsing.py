@@ -54,7 +54,7 @@ class ParsingEvaluation(TargetLoss):
         found = self.plain("n_pairs", "n_left_out") | {"skipped": dict(self.skipped)}
         return found | ({} if self.parses is None else {"parses": self.parses.to_dict()})
 
-    def measured(self) -> Measured:
+    def measure(self) -> Measured:
         figures = [*self.figures()]
         notes = [*self.notes, *tell_left_out(self.n_pairs, self.n_left_out, self.skipped)]
         if self.parses is not None:

@@ -47,12 +47,12 @@ def picture_features(
     key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
     file = (cache or cache_root()) / "features" / f"{key}.safetensors"
     if not file.exists():
-        write_weights({"features": _computed(encoder, data, n_batch, tell)}, file)
+        write_weights({"features": _compute(encoder, data, n_batch, tell)}, file)
     return read_tensors(file, "delete it, and it is computed again")["features"]
 
 
 @torch.no_grad()
-def _computed(
+def _compute(
     encoder: EfficientNetPictures, data: CaptionData, n_batch: int, tell: Callable[[int], None] | None
 ) -> Float[Tensor, "N 320 h w"]:
     like = encoder.network.stem.weight

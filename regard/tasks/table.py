@@ -83,7 +83,7 @@ def build_config(given: Mapping[str, Any]) -> RunConfig:
         folders={key: folder_of(given, key) for key in task.folders},
     )
     config = task.check(config)
-    return replace(config, unused=task.unused(config))
+    return replace(config, unused=task.list_unused(config))
 
 
 def sections_of(task: Task) -> dict[str, type[Settings]]:

@@ -154,7 +154,7 @@ class Evaluation(Protocol):
 
     def to_dict(self) -> dict[str, Any]: ...
 
-    def measured(self) -> Measured: ...
+    def measure(self) -> Measured: ...
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class Task(Protocol):
     def complete(self, config: RunConfig) -> RunConfig:
         """The config with numbers in place of nulls that stand for what suits the model."""
 
-    def unused(self, config: RunConfig) -> Mapping[str, str]:
+    def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         """Settings that do nothing here, as `section` or `section.key`, and why."""
 
     def describe_sources(self, config: RunConfig) -> str:

@@ -48,7 +48,7 @@ class TranslationEvaluation(TargetLoss):
         scores = {"bleu": self.bleu, "chrf": self.chrf}
         return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
 
-    def measured(self) -> Measured:
+    def measure(self) -> Measured:
         figures = [*self.figures()]
         if self.bleu is not None and self.chrf is not None:
             figures += [Figure("chrF", self.chrf.score), Figure("BLEU", self.bleu.score)]

@@ -153,7 +153,7 @@ def _check_supported(found: Mapping[str, Any], where: str) -> None:
 
 def write_config(config: GPT2Config, n_rows: int, eos: int) -> dict[str, Any]:
     """Make the config.json of a model of ours."""
-    shape = config.filled()
+    shape = config.fill_in()
     return {
         "architectures": ["GPT2LMHeadModel"],
         "model_type": "gpt2",

@@ -145,7 +145,7 @@ class CountEvaluation:
     def to_dict(self) -> dict[str, Any]:
         return {"accuracy": self.accuracy, "n_lines": self.n_lines}
 
-    def measured(self) -> Measured:
+    def measure(self) -> Measured:
         figure = Figure("accuracy, %", 100 * self.accuracy)
         return Measured((figure,), figure.name, is_higher_better=True, counts={"lines": self.n_lines})
 
@@ -197,7 +197,7 @@ class CountTask:
     def complete(self, config: RunConfig) -> RunConfig:
         return config
 
-    def unused(self, config: RunConfig) -> Mapping[str, str]:
+    def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         return {"train.n_context": "a line is read whole"}
 
     def describe_sources(self, config: RunConfig) -> str:

@@ -28,7 +28,7 @@ def test_every_size_has_the_published_number_of_parameters(size: str) -> None:
 
 def test_a_width_that_is_given_wins_over_the_size() -> None:
     written_out = GPT2Config(size="medium", d_model=64, n_layers=24, n_heads=16, d_ff=256)
-    assert GPT2Config(size="medium", d_model=64).filled() == written_out
+    assert GPT2Config(size="medium", d_model=64).fill_in() == written_out
     with pytest.raises(RegardError, match=r"d_model 100 cannot be shared by n_heads 12"):
         GPT2Config(d_model=100)
 
@@ -39,7 +39,7 @@ def test_widths_are_solved_for_at_the_depth_of_the_size(size: str) -> None:
         "gpt2", {"size": size}, 2_000_000, lambda config: outline_model("gpt2", config, 1000).n_parameters
     )
     assert abs((found.n_parameters or 0) / 2_000_000 - 1) <= 0.02
-    shape = found.config.filled().to_dict()
+    shape = found.config.fill_in().to_dict()
     assert shape["n_layers"] == {"small": 12, "medium": 24}[size]
     assert shape["d_model"] < 768
 

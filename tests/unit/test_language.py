@@ -10,7 +10,7 @@ from regard.data.builtin.grammar import Grammar
 from regard.errors import RegardError
 from regard.score.language import LanguageGuesser, trigrams
 
-WORDS = LanguageGuesser.learned({"x": ["ab", "ab"], "y": ["abc"]})
+WORDS = LanguageGuesser.learn({"x": ["ab", "ab"], "y": ["abc"]})
 
 
 def test_the_probability_of_a_language_by_hand() -> None:
@@ -51,15 +51,15 @@ def test_sentences_of_three_languages_are_told_apart() -> None:
         sentences = list(Grammar(seed=3).sentences(split, n))
         return {language: [s.text(language) for s in sentences] for language in ("en", "de", "fr")}
 
-    guesser = LanguageGuesser.learned(texts("train", 150))
+    guesser = LanguageGuesser.learn(texts("train", 150))
     for language, held_out in texts("test", 60).items():
         assert guesser.shares(held_out)[language] >= 0.98
 
 
 def test_what_cannot_be_learned_or_guessed_is_refused() -> None:
     with pytest.raises(RegardError, match="Texts in en were given: to tell languages apart, give texts in two or more"):
-        LanguageGuesser.learned({"en": ["a cat"]})
+        LanguageGuesser.learn({"en": ["a cat"]})
     with pytest.raises(RegardError, match="There is no text in 'de' to learn the language from: give it some"):
-        LanguageGuesser.learned({"en": ["a cat"], "de": [" "]})
+        LanguageGuesser.learn({"en": ["a cat"], "de": [" "]})
     with pytest.raises(RegardError, match="There is no text whose language could be guessed: give at least one"):
         WORDS.shares([])

@@ -9,23 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.score.scored import Scored, ScoredToken, scored
+from regard.score.scored import Scored, ScoredToken, join_tokens
 
 
 def test_white_space_between_tokens_belongs_to_the_token_before_it() -> None:
-    result = scored("the  cat\n", [(0, 3), (5, 8), (8, 9)], np.array([1.0, 2.0, 3.0]))
+    result = join_tokens("the  cat\n", [(0, 3), (5, 8), (8, 9)], np.array([1.0, 2.0, 3.0]))
     assert [t.text for t in result.tokens] == ["the  ", "cat", "\n"]
 
 
 def test_the_end_of_the_text_is_a_token_without_text() -> None:
-    result = scored("ab", [(0, 2)], np.array([1.0, 0.25]))
+    result = join_tokens("ab", [(0, 2)], np.array([1.0, 0.25]))
     assert [(t.text, t.nats) for t in result.tokens] == [("ab", 1.0), ("", 0.25)]
     assert result.log_probability == -1.25
     assert result.bits_per_byte == pytest.approx(1.25 / np.log(2) / 2, abs=1e-15)
 
 
 def test_bytes_of_one_character_show_it_once() -> None:
-    result = scored("é!", [(0, 1), (0, 1), (1, 2)], np.array([1.0, 2.0, 3.0]))
+    result = join_tokens("é!", [(0, 1), (0, 1), (1, 2)], np.array([1.0, 2.0, 3.0]))
     assert [t.text for t in result.tokens] == ["", "é", "!"]
 
 
@@ -52,7 +52,7 @@ def test_an_unknown_unit_is_refused() -> None:
 
 
 def test_parts_are_plain_values() -> None:
-    result = scored("ab", [(0, 1), (1, 2)], np.array([1.0, 2.0]))
+    result = join_tokens("ab", [(0, 1), (1, 2)], np.array([1.0, 2.0]))
     for by in ("token", "line", "document"):
         assert json.loads(json.dumps(list(result.parts(by)))) == list(result.parts(by))
 
@@ -62,7 +62,7 @@ def test_text_and_nats_survive_any_cut(pieces: list[str]) -> None:
     text = "".join(pieces)
     ends = np.cumsum([len(p) for p in pieces])
     spans = [(int(e) - len(p), int(e)) for p, e in zip(pieces, ends, strict=True)]
-    result = scored(text, spans, np.arange(1.0, len(pieces) + 2))
+    result = join_tokens(text, spans, np.arange(1.0, len(pieces) + 2))
     assert "".join(t.text for t in result.tokens) == text
     for by in ("token", "line", "document"):
         assert sum(p["nats"] for p in result.parts(by)) == pytest.approx(result.total, abs=1e-12)

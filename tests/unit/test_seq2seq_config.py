@@ -77,7 +77,7 @@ def test_what_is_too_long_is_refused_in_words() -> None:
 
 
 def test_the_papers_sizes_are_filled_in_and_can_be_overridden() -> None:
-    filled = VaswaniConfig(size="big", n_layers=2).filled()
+    filled = VaswaniConfig(size="big", n_layers=2).fill_in()
     assert (filled.d_model, filled.n_layers, filled.n_heads, filled.d_ff, filled.p_dropout) == (1024, 2, 16, 4096, 0.3)
     config = VaswaniConfig(p_dropout=0.0).seq2seq()
     assert (config.d_model, config.depths, config.norm, config.positions) == (512, (6, 6), "post", "sinusoidal")

@@ -84,7 +84,7 @@ def _shapes(draw: Composer, other_than: m.NounPhrase | None = None) -> m.NounPhr
     )
 
 
-def _placed(draw: Composer) -> m.Clause:
+def _place(draw: Composer) -> m.Clause:
     """Shapes to the left of, above, ... others; "there is" or plainly."""
     first = _shapes(draw)
     preposition = PREPOSITIONS[draw.random.choice(RELATIONS)]
@@ -99,8 +99,8 @@ def scene(draw: Composer) -> m.Meaning:
         subject: m.Thing = first if draw.chance(0.3) else both
         return m.Meaning(m.Clause(draw.key(), subject, None, m.PRESENT, is_existential=True))
     if draw.maybe(0.3):
-        return m.Meaning(_placed(draw), "and", _placed(draw))
-    return m.Meaning(_placed(draw))
+        return m.Meaning(_place(draw), "and", _place(draw))
+    return m.Meaning(_place(draw))
 
 
 KINDS: dict[str, tuple[float, Callable[[Composer], m.Meaning]]] = {
