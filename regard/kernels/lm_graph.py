@@ -64,6 +64,7 @@ class LMGraph:
         self._log_probs: CapturedGraph | None = None
         self._argmax: CapturedGraph | None = None
 
+    @torch.inference_mode()
     def log_probs(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         """Read a token of each text; the log-probabilities of the next are valid until the next step."""
         if self._log_probs is None:
@@ -71,6 +72,7 @@ class LMGraph:
         self.tokens.copy_(tokens[:, None])
         return self._log_probs.replay()
 
+    @torch.inference_mode()
     def argmax(self, tokens: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
         """Read a token of each text; the most probable next ones are valid until the next step."""
         if self._argmax is None:
