@@ -230,7 +230,8 @@ def compare(
         beam=beam, max_tokens=max_tokens, device=device, levels=levels, each=is_each or None,
         skip_bad=skips_bad or None, out=out,
     )  # fmt: skip
-    recipe = contenders if isinstance(contenders, str | Path) else None
+    given = [contenders] if isinstance(contenders, str | Path) else list(contenders)
+    recipe = next((name for name in given if str(name).endswith((".yaml", ".yml"))), None)
     with naming_recipe(recipe if data is None else None):
         comparison = run_comparison(contenders, options, progress or nullcontext, reporter)
     assert comparison.folder is not None

@@ -230,7 +230,8 @@ class LanguageModelTask:
     def complete(self, config: RunConfig) -> RunConfig:
         if model_entry(config.model_name).is_counted:
             return config
-        mixer = outline_model(config.model_name, config.model, 2).mixer
+        vocab_size = _limit_vocabulary(config.model) or 2  # how large it is does not matter here
+        mixer = outline_model(config.model_name, config.model, vocab_size).mixer
         filled = config.with_section("optimizer", config.optimizer.complete(mixer.carries_state))
         return filled.with_section("train", config.train.complete(mixer.max_context))
 
@@ -401,9 +402,14 @@ class LanguageModelTask:
         return BitsPerByte([test_set.own.block_bytes[i] for i in chosen])
 
 
+def _limit_vocabulary(model: Settings) -> int | None:
+    """How many tokens a model predicts without copying; None: all."""
+    return model.n_vocab if isinstance(model, PointerConfig) else None
+
+
 def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:
     """Words that a model leaves out are read as <unk>, so the tokenizer must be of a kind that has it."""
-    n_vocab = model.n_vocab if isinstance(model, PointerConfig) else None
+    n_vocab = _limit_vocabulary(model)
     if n_vocab is not None and kind not in KINDS_WITH_UNK:
         raise RegardError(
             f"model.n_vocab {n_vocab} leaves tokens out that are read as <unk>, and only {' and '.join(KINDS_WITH_UNK)}"

@@ -41,8 +41,8 @@ class Heard(Silent):
 
 
 def test_a_setting_that_differs_from_the_runs_is_named_when_it_is_resumed(regard: Command, lstm_run: Path) -> None:
-    done = regard("train", "--resume", "--out", lstm_run, "--set", "train.max_steps=50")
-    said(done, 2, "was begun with train.max_steps = 6, and now train.max_steps = 50 is asked for.", "another --out")
+    done = regard("train", "--resume", "--out", lstm_run, "--set", "train.n_batch=5")
+    said(done, 2, "was begun with train.n_batch = 4, and now train.n_batch = 5 is asked for.", "another --out")
     done = regard("train", "--resume", "--out", lstm_run, "--model", "gru")
     said(done, 2, "was begun with model.name = 'lstm', and now model.name = 'gru' is asked for.")
 

@@ -145,7 +145,7 @@ def test_another_update_rule_comes_with_its_own_rate_and_decay(sgd_run: Path, gp
     from regard import api
 
     config = api.resolve({"optimizer": {"name": "adamw"}}, data=str(text), start_from=sgd_run)
-    assert (config.optimizer.lr, config.optimizer.weight_decay) == (pytest.approx(5e-4), None)
+    assert (config.optimizer.lr, config.optimizer.weight_decay) == (pytest.approx(5e-4), 0.1)
     config = api.resolve({"optimizer": {"name": "sgd"}}, data=str(text), start_from=gpt2)
     assert config.optimizer.lr == pytest.approx(0.05)
 
