@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 
 import yaml
 
+from regard.data.recipes import is_recipe
 from regard.errors import RegardError, nearest
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
@@ -141,7 +142,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         folder = path.parent if str(path.parent) else Path(".")
         siblings = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        raise RegardError(f"There is no file '{path}'.{nearest(path.name, siblings)}") from None
+        shipped = f" It comes with Regard: regard recipes {path.stem} --copy {path}" if is_recipe(path) else ""
+        raise RegardError(f"There is no file '{path}'.{shipped or nearest(path.name, siblings)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RegardError(f"'{path}' cannot be read as a YAML recipe: {error}.") from None
     try:

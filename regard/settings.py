@@ -122,7 +122,8 @@ class Settings:
         required = [f.name for f in dataclasses.fields(cls) if f.default is MISSING]  # type: ignore[arg-type]
         for name in required:
             if name not in given:
-                raise RegardError(f"'{_join_names(where, name)}' is required: {cls.help_of(name).doc}.")
+                option = "; on the command line, --data" if where == "data" else ""
+                raise RegardError(f"'{_join_names(where, name)}' is required: {cls.help_of(name).doc}{option}.")
         try:
             return cls(**given)
         except _ValueError as error:

@@ -163,4 +163,8 @@ def _print_pairs(config: PairsConfig) -> None:
     if len(found.splits) > 1:
         names = [config.train] if isinstance(config.train, str) else config.train
         data = " ".join(f"--data {name}" for name in names)
+        changed = [
+            line.name for line in config.help() if line.name != "train" and getattr(config, line.name) != line.default
+        ]
+        data += "".join(f" --set data.{name}={to_yaml(getattr(config, name))}" for name in changed)
         console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)

@@ -49,6 +49,7 @@ StartFrom = Annotated[
     Path | None,
     typer.Option("--from", metavar="FOLDER", help="Start from a language model: a run, or a Hugging Face GPT-2."),
 ]
+TrainDevice = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:N (default: auto).")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="The run folder to write (default: runs/NAME).")]
 
 
@@ -64,10 +65,12 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print config, size, cost and the first batch; train nothing.")
     ] = False,
+    device: TrainDevice = None,
     quiet: Quiet = False,
 ) -> None:
     """Train one model and write a run folder that explains itself."""
     settings = [*(settings or ()), *(["data.skips_bad=true"] if skip_bad else [])]
+    settings += [] if device is None else [f"runtime.device={device}"]
     if dry_run:
         terminal.print_plan(regard.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
         return

@@ -23,7 +23,7 @@ from regard.lens.views import Views
 from regard.run.folder import open_folder
 from regard.score.figures import Measure
 from regard.tasks.table import task_of
-from regard.tasks.task import RunFacts, Task
+from regard.tasks.task import IMPORTED, RunFacts, Task
 from regard.text.config import TokenizerConfig
 from regard.training.metrics import METRICS, read_metrics
 
@@ -133,6 +133,11 @@ def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 def open_run(folder: Path, name: str) -> FinishedRun:
     opened, lines = open_folder(folder), read_metrics(folder)
+    if not lines and opened.facts.data == IMPORTED:
+        raise RegardError(
+            f"'{folder}' was imported, not trained here: what its training cost is not known, so that it cannot be "
+            f"compared yet. Its own scores: regard eval {folder} --data FILE"
+        )
     if not lines:
         raise RegardError(
             f"'{folder}' holds no {METRICS}, so that nothing is known of what its training cost. Bring that file too."

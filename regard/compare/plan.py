@@ -97,7 +97,9 @@ class Plan:
         """What is about to happen, in one line."""
         n, seeds = len(list(self.trainings())), len(self.seeds)
         size = "" if self.n_parameters is None else f" of {count_text(self.n_parameters)} parameters"
-        words = f"{n} trainings: {len(self.contenders)} models{size}, {seeds} seeds, {self.budget} each"
+        words = (
+            f"{n} trainings: {len(self.contenders)} models{size}, {seeds} seed{'s' * (seeds != 1)}, {self.budget} each"
+        )
         if self.budget.seconds is None:
             return f"{words}."
         return f"{words}; at most about {duration_text(1.5 * n * self.budget.seconds)}."

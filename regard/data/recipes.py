@@ -22,6 +22,11 @@ def list_recipes() -> dict[str, str]:
     return {path.stem: _first_sentence(path) for path in sorted(recipe_folder().glob(f"*{SUFFIX}"))}
 
 
+def is_recipe(path: Path) -> bool:
+    """Whether a file is called what a recipe of Regard's is called."""
+    return path.suffix == SUFFIX and (recipe_folder() / path.name).is_file()
+
+
 def read_recipe(name: str) -> str:
     """The text of a recipe; `name` may end in .yaml."""
     return _find(name).read_text(encoding="utf-8")

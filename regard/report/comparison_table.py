@@ -160,7 +160,7 @@ def notes(comparison: Comparison) -> list[str]:
     if setup.n_left_out:
         lines.append(f"Test items left out, since they are longer than one of the models reads: {setup.n_left_out:,}.")
     if any(not pair.is_clear for pair in comparison.pairs):
-        lines.append("? the order of these two is not settled by these test items.")
+        lines.append("? the order of these two is not settled by these test items and seeds.")
     if setup.needs_seeds and (alone := [c.name for c in ranked if c.has_one_seed]):
         lines.append(f"{', '.join(alone)}: {ONE_SEED}.")
     if comparison.pairs:

@@ -99,7 +99,10 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32", k
     opened = open_folder(Path(folder))
     task = task_of(opened.config)
     if kind is not None and task.run_type is not kind:
-        wanted = next(other for other in TASKS.values() if other.run_type is kind)
+        wanted = next((other for other in TASKS.values() if other.run_type is kind), None)
+        if wanted is None:
+            names = ", ".join(f"regard.{other.run_type.__name__}" for other in TASKS.values())
+            raise RegardError(f"kind must be one of {names}, or be left out for any run, not {kind!r}.")
         raise RegardError(
             f"'{folder}' is a run of {opened.config.model_name} that {task.summary}, and one that {wanted.summary} is "
             f"needed here. Use this one with: regard {task.verb} {folder}"

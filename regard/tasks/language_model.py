@@ -94,7 +94,7 @@ class LanguageModelRun:
 
         `sampling`: temperature, top_k, top_p, min_p, beam, max_tokens, seed, stop (texts to stop before).
         """
-        texts = [prompt] * n
+        texts = [prompt] * _check_number(n)
         for index, piece in self.stream(prompt, n, **sampling):
             texts[index] += piece
         return texts[0] if n == 1 else texts
@@ -103,8 +103,7 @@ class LanguageModelRun:
         self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), **sampling: Any
     ) -> Iterator[tuple[int, str]]:
         """(which continuation, next piece of its text), as soon as whole characters are there."""
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise RegardError(f"n is how many continuations there are to be, a whole number from 1 on, not {n!r}.")
+        _check_number(n)
         config = SamplingConfig.from_dict(sampling)
         words = self._vocabulary_of_a_text()
         ids = words.encode(_check_text(prompt, "prompt")) if prompt else self._opening()
@@ -168,7 +167,7 @@ class LanguageModelRun:
 
     def trace(self, text: str) -> Trace:
         """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""
-        return trace_text(self.model, self._vocabulary_of_a_text(), text)
+        return trace_text(self.model, self._vocabulary_of_a_text(), _check_text(text, "text"))
 
     def _vocabulary_of_a_text(self) -> Tokenizer | ExtendedVocabulary:
         """The tokenizer; where the model can copy words, one that tells those of a text apart that it does not have."""
@@ -183,9 +182,15 @@ class LanguageModelRun:
         return isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
 
 
+def _check_number(n: int) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise RegardError(f"n is how many continuations there are to be, a whole number from 1 on, not {n!r}.")
+    return n
+
+
 def _check_text(text: str, name: str) -> str:
     if not isinstance(text, str):
-        raise RegardError(f"The {name} must be text, not {text!r}.")
+        raise RegardError(f"The {name} must be a str, not {text!r}.")
     return text
 
 

@@ -38,7 +38,7 @@ def choose_task(given: Mapping[str, Any]) -> Task:
     """The task that a plain config is for: the one it names, or the first of its model's that recognises the data."""
     model_name = mapping(given, "model").get("name")
     if not isinstance(model_name, str):
-        raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}.")
+        raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}; on the command line, --model NAME.")
     entry = model_entry(model_name)
     name = given.get("task")
     if name is None:

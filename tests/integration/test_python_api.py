@@ -199,3 +199,22 @@ def test_train_and_load_say_which_runs_they_return(lstm_run: Path) -> None:
         regard.RegardError, match=r"is a run of lstm that predicts the next token of a text, and one that"
     ):
         regard.load(lstm_run, kind=regard.TranslationRun)
+
+
+def test_what_is_no_kind_of_run_no_text_and_no_number_is_refused_in_a_sentence(lstm_run: Path) -> None:
+    with pytest.raises(regard.RegardError, match=r"kind must be one of regard\.LanguageModelRun, .*or be left out"):
+        regard.load(lstm_run, kind=int)
+    run = regard.load(lstm_run, kind=regard.LanguageModelRun)
+    for call in (run.trace, run.score, run.generate):
+        with pytest.raises(regard.RegardError, match=r"The (text|prompt) must be a str, not 3\."):
+            call(3)  # type: ignore[arg-type]
+    for n in (0, 1.5, True):
+        with pytest.raises(regard.RegardError, match="a whole number from 1 on"):
+            run.generate("the", n=n)  # type: ignore[arg-type]
+
+
+def test_a_recipe_that_comes_with_regard_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    way_out = r"It comes with Regard: regard recipes lstm --copy recipes/lstm\.yaml"
+    with pytest.raises(regard.RegardError, match=way_out):
+        regard.train("recipes/lstm.yaml")
