@@ -52,3 +52,10 @@ def test_workflow_and_hooks_run_what_a_contributor_runs() -> None:
     assert set(job["strategy"]["matrix"]["python"]) == named
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     assert [hook["id"] for hook in hooks] == ["ruff-check", "ruff-format", "mypy"]
+
+
+def test_the_folders_of_the_unit_tests_are_the_rooms() -> None:
+    rooms = {path.parent.name for path in (ROOT / "regard").glob("*/__init__.py")}
+    folders = {path.parent.name for path in (ROOT / "tests" / "unit").glob("*/test_*.py")}
+    assert folders
+    assert folders <= rooms

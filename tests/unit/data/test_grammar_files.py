@@ -117,7 +117,7 @@ def test_the_readme_speaks_of_what_was_written_alone(tmp_path: Path) -> None:
 
 
 def test_the_documentation_names_every_part() -> None:
-    said = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    said = (Path(__file__).parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
     for part in PARTS:
         for described in FILES[part]:
             assert f"`{described.names('train')[0]}`" in said

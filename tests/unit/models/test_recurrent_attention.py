@@ -15,7 +15,7 @@ from regard.models.pointer import PointerModel
 from regard.models.table import build_model
 from regard.run.folder import load_config
 
-RECIPES = Path(__file__).parents[2] / "recipes"
+RECIPES = Path(__file__).parents[3] / "recipes"
 
 
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])

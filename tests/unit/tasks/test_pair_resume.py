@@ -16,7 +16,7 @@ from tiny_training import same_runs, stop_at
 from regard.models.seq2seq import Seq2Seq
 from regard.training.checkpoint import checkpoint_folders
 
-SCRIPT = Path(__file__).parents[1] / "tiny_pairs.py"
+SCRIPT = Path(__file__).parents[2] / "tiny_pairs.py"
 
 
 def built(variant: str) -> tuple[Seq2Seq, Any]:
