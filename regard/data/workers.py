@@ -94,7 +94,8 @@ class _Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
-        _send(self._to, tokenizer_json.encode())
+        with contextlib.suppress(BrokenPipeError):  # it has died already, which the first batch tells
+            _send(self._to, tokenizer_json.encode())
 
     def encode(self, batch: Batch) -> Ids:
         texts = [piece.text.encode() for piece in batch]

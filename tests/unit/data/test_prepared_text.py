@@ -423,7 +423,18 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_worker_that_dies_is_reported(text_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_dead_at_once", [False, True])
+def test_a_worker_that_dies_is_reported(is_dead_at_once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is gone before its tokenizer reaches it."""
+    import subprocess
+
+    class Ended(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.wait()
+
+    if is_dead_at_once:
+        monkeypatch.setattr("regard.data.workers.subprocess.Popen", Ended)
     from regard.data.pieces import Piece
     from regard.data.workers import encode_batches
     from regard.text.learning import train_tokenizer
