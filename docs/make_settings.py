@@ -57,15 +57,15 @@ def write_page() -> str:
 
 def _section(name: str, kind: type[Settings], owners: str = "") -> str:
     title = f"{name} ({owners})" if owners else name
-    return _titled(title, (kind.__doc__ or "").strip().splitlines()[0], kind)
+    return _write_section(title, (kind.__doc__ or "").strip().splitlines()[0], kind)
 
 
 def _model(name: str) -> str:
     entry = MODELS[name]
-    return _titled(name, f"{entry.summary[0].upper()}{entry.summary[1:]} ({entry.paper}).", entry.config)
+    return _write_section(name, f"{entry.summary[0].upper()}{entry.summary[1:]} ({entry.paper}).", entry.config)
 
 
-def _titled(title: str, sentence: str, kind: type[Settings]) -> str:
+def _write_section(title: str, sentence: str, kind: type[Settings]) -> str:
     old = " ".join(f"`{new}` was called `{old}`, which still works." for old, new in sorted(kind.renamed.items()))
     return f"### {title}\n\n{sentence}\n\n{_table(_rows(kind))}" + (f"\n{old}\n" if old else "")
 

@@ -70,7 +70,7 @@ def train(
 
 
 def _read_now(start: InitialWeights) -> InitialWeights:
-    """The same start with its weights in memory: what is wrong with them is told before a run folder is written."""
+    """Read the initial weights into memory: what is wrong with them is told before a run folder is written."""
     weights = start.read()
     return replace(start, read=lambda: weights)
 

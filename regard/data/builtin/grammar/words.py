@@ -114,7 +114,7 @@ def leaves(node: Node) -> Iterator[Word]:
 
 
 def replace_texts(node: Node, texts: Iterator[str]) -> Node:
-    """The same tree over other spellings, taken in order."""
+    """A tree with other spellings of its words, taken in order."""
     if isinstance(node, Word):
         text = next(texts)
         return node if text == node.text else replace(node, text=text)
@@ -122,7 +122,7 @@ def replace_texts(node: Node, texts: Iterator[str]) -> Node:
 
 
 def write_sentence(tree: Phrase, texts: list[str]) -> Phrase:
-    """The same tree over other spellings, with a capital at the beginning."""
+    """A tree with other spellings of its words, the first one with a capital."""
     result = replace_texts(tree, iter([texts[0][0].upper() + texts[0][1:], *texts[1:]]))
     assert isinstance(result, Phrase)
     return result
