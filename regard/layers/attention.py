@@ -108,7 +108,7 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], AnyKVCache | None]:
         """[head_1; ...; head_N] of q, k and v side by side."""
-        q, k, v = (cut_heads(part, self.n_heads) for part in qkv.chunk(3, dim=-1))
+        q, k, v = cut_heads(qkv, 3, self.n_heads)
         p_dropout, r = self.p_dropout if self.training else 0.0, self.n_window
 
         def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -142,9 +142,10 @@ class MultiHeadAttention(nn.Module):
         return 2 * 4 * D * D + 2 * 2 * n_seen * D
 
 
-def cut_heads(x: Float[Tensor, "B T D"], n_heads: int) -> Float[Tensor, "B N T K"]:
-    """Cut vectors into heads of width K = D/N."""
-    return x.view(x.shape[0], x.shape[1], n_heads, -1).transpose(1, 2)
+def cut_heads(x: Float[Tensor, "B T P"], n_parts: int, n_heads: int) -> list[Float[Tensor, "B N T K"]]:
+    """Cut what lies side by side in x into its parts, and each into N heads of width K."""
+    B, T, _ = x.shape
+    return [part.transpose(1, 2) for part in x.view(B, T, n_parts, n_heads, -1).unbind(2)]
 
 
 def join_heads(y: Float[Tensor, "B N T K"]) -> Float[Tensor, "B T D"]:
