@@ -61,9 +61,9 @@ class TransformerBlock(nn.Module):
         """Add one position to a static cache, by the fewest kernels."""
         return step_block(self, x[:, 0], cache)[:, None] if self.is_pre_norm else self(x, cache)[0]
 
-    def flops_per_token(self, n_context: int) -> int:
-        """Of what has no source."""
-        return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()
+    def flops_per_token(self, n_context: int, is_causal: bool = True) -> int:
+        """Forward cost of a token without attention to a source; an encoder, which sees both sides, is not causal."""
+        return self.attention.flops_per_token(n_context, is_causal) + self.feed_forward.flops_per_token()
 
 
 def transformer(config: TransformerConfig) -> AttentionStack:
