@@ -24,7 +24,7 @@ from regard.config import RunConfig, read_yaml
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.run import engine
-from regard.run.folder import check_same
+from regard.run.folder import check_same, read_facts
 from regard.score.figures import count_text
 from regard.settings import Settings
 from regard.tasks import gradient
@@ -164,6 +164,8 @@ def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
         model = choose_size(contender, data, plan)
         config = _with_train(replace(contender.config, model=model.config), plan.train)
         rehearsal = plan.task.rehearse(config, data, None)
+        if (charged := _read_charge(contender, plan)) is not None:
+            rehearsal = replace(rehearsal, flops_per_token=charged)
         if not rehearsal.n_tokens["test"]:
             raise RegardError(
                 "There is nothing to test on: the test split is empty. Name test data, or raise data.p_test."
@@ -171,6 +173,12 @@ def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
         return Sized(contender, model, _with_train(config, plan.train | _limit(plan, rehearsal)), rehearsal.n_tokens)
     except RegardError as error:
         return Failure(seed=plan.seeds[0], reason=str(error))
+
+
+def _read_charge(contender: Planned, plan: Plan) -> int | None:
+    """FLOPs a token that its begun runs were charged: by another formula their budget would end elsewhere."""
+    folders = (_folder_of(plan, contender, seed) for seed in plan.seeds)
+    return next((read_facts(folder).flops_per_token for folder in folders if (folder / "run.json").exists()), None)
 
 
 def choose_size(contender: Planned, data: Any, plan: Plan) -> Matched:

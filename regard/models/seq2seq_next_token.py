@@ -56,6 +56,7 @@ class Translating:
         is_static: bool | None = None,
     ) -> None:
         self.model = model.eval()
+        self.target = model.target if isinstance(model, Seq2Seq) else model
         self.is_static = (model.embedding.is_cuda if is_static is None else is_static) and not keeps_attention
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
         self.eos, self.keeps_attention = eos, keeps_attention
@@ -81,11 +82,11 @@ class Translating:
     def begin_from(self, source: Source, capacity: int) -> tuple[Float[Tensor, "B W"], Written]:
         """Begin from sources that are encoded already: log-probabilities of each first token, and the state."""
         with device_guard(self._device), sdpa_backend_for_any_shape():
-            decoder = self.model.start(source, capacity)
+            decoder = self.target.start(source, capacity)
             gone = source.states.new_empty(len(source.states), 0, source.states.shape[2])  # a slice would keep them
             slim = source._replace(states=gone, start=())
             first = torch.full((len(source.mask),), self.eos, device=self._device)
-            return self._step(first, Written(slim, decoder, self.model.n_words(source.words), capacity))
+            return self._step(first, Written(slim, decoder, self.target.n_words(source.words), capacity))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
@@ -103,7 +104,7 @@ class Translating:
 
     def _with_graph(self, state: Written, n_rows: int) -> Written:
         """Replay steps from now on; where that does not pay, leave the state as it was, but in order."""
-        target = self.model.target if isinstance(self.model, Seq2Seq) else self.model
+        target = self.target
         room = None if state.tried else room_for(target, state.decoder, state.source.mask, n_rows, state.capacity)
         if room is not None:
             return state._replace(decoder=None, graph=borrow_graph(target, state.decoder, state.source, room))
@@ -113,12 +114,12 @@ class Translating:
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
         taps = Taps() if self.keeps_attention else None
-        h, decoder = self.model.hidden(tokens[:, None], state.source, state.decoder, taps)
+        h, decoder = self.target.hidden(tokens[:, None], state.source, state.decoder, taps)
         attention = None
         if taps is not None:
             looked = list(taps.named("cross_attention").values())  # (R, N, 1, S) each, lowest layer first
             attention = looked[-1][:, :, 0].mean(dim=1) if looked else None
-        return self.model.log_probs(h, state.n_words), state._replace(decoder=decoder, attention=attention)
+        return self.target.log_probs(h, state.n_words), state._replace(decoder=decoder, attention=attention)
 
     def reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         """The state whose targets are `rows` of this one's (a row may come twice)."""

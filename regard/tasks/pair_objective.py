@@ -87,7 +87,7 @@ class PairObjective:
         source = torch.zeros(1, self.n_source, dtype=torch.int64, device=model.embedding.device)
         words = torch.zeros_like(source) if model.copies else None
         inputs = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)
-        return model.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
+        return model.target.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
 
     def output_weight(self, model: Seq2Seq) -> Tensor:
         return model.target.output_weight
@@ -104,7 +104,7 @@ class PairObjective:
 
     def body(self, model: Seq2Seq) -> Callable[..., Any]:
         def read(source: Tensor, source_mask: Tensor, inputs: Tensor, words: Tensor | None) -> Any:
-            return model.hidden(inputs, model.encode(source, source_mask, words))[0]
+            return model.target.hidden(inputs, model.encode(source, source_mask, words))[0]
 
         return read
 
@@ -121,8 +121,8 @@ class PairObjective:
             h = body(source, source_mask, inputs, words)
         else:
             is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
-            h = roll_out(model, model.encode(source, source_mask, words), inputs, is_own)
-        return PartLoss(*model.goal_of(h, targets, mask, self.teaching.smoothing), None)
+            h = roll_out(model.target, model.encode(source, source_mask, words), inputs, is_own)
+        return PartLoss(*model.target.goal_of(h, targets, mask, self.teaching.smoothing), None)
 
     def evaluate(self, model: Seq2Seq) -> Score | None:
         valid = self.valid
@@ -160,7 +160,7 @@ def sum_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]
             for array in (batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask)
         )
         words: Tensor | None = None if batch.words is None else torch.from_numpy(batch.words).to(device)
-        h, _ = model.hidden(inputs, model.encode(source, source_mask, words))
-        total += float(model.nats_each(h, targets).double().masked_fill(~mask, 0.0).sum())
+        h, _ = model.target.hidden(inputs, model.encode(source, source_mask, words))
+        total += float(model.target.nats_each(h, targets).double().masked_fill(~mask, 0.0).sum())
         n_tokens += int(batch.mask.sum())
     return total, n_tokens

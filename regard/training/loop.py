@@ -152,7 +152,8 @@ class _Run:
         self.learner, self.objective, self.folder, self.state, self.latest = learner, objective, folder, state, latest
         self.train, self.schedule, self.config, self.highest_lr = train, schedule, config, lr
         self.limits = Limits.of(train, objective.per_epoch)
-        self.flops_per_token = 3 * objective.flops_per_token  # forward once, backward costs twice that
+        # Forward once, backward costs twice that; a run that goes on is charged as it was, by whatever formula.
+        self.flops_per_token = state.flops // state.tokens if state.tokens else 3 * objective.flops_per_token
         self.started_with = objective.identity()
         self.lr = self.grad_norm = self.nats_per_token = 0.0
         self.speed = Speed()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -259,6 +260,21 @@ def test_a_flops_budget_gives_dearer_models_fewer_tokens(text: Path, tmp_path: P
         per_step = run.flops / run.tokens * 4 * 32
         assert 2e8 - per_step <= run.flops <= 2e8 + per_step
     assert comparison.contender("ngram").flops == 0
+
+
+def test_a_flops_budget_goes_on_as_its_finished_runs_were_charged(text: Path, tmp_path: Path) -> None:
+    """What an earlier version began is not cut short, nor made longer, by another formula."""
+    contenders = {"bag": {"model": {"name": "bag", "n_layers": 1}}}
+    plan = given(text, contenders=contenders, budget="1e8flops") | {"out": str(tmp_path / "c")}
+    regard.compare(plan)
+    runs = tmp_path / "c" / "runs"
+    before = regard.load(runs / "bag-seed1").config.train.max_tokens
+    facts = json.loads((runs / "bag-seed0" / "run.json").read_text())
+    (runs / "bag-seed0" / "run.json").write_text(json.dumps(facts | {"flops_per_token": 2 * facts["flops_per_token"]}))
+    shutil.rmtree(runs / "bag-seed1")
+    (tmp_path / "c" / "compare.json").unlink()
+    regard.compare(plan)
+    assert regard.load(runs / "bag-seed1").config.train.max_tokens == before // 2
 
 
 def test_only_lossy_contenders_are_still_measured_on_the_text_itself(text: Path, tmp_path: Path) -> None:
