@@ -15,7 +15,7 @@ from regard.run import engine
 from regard.run import folder as run_folder
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
-from regard.tasks.table import AnyRun, build_config, choose_task, task_of
+from regard.tasks.table import AnyRun, build_config, name_sources, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.text.learning import Progress
 from regard.training.progress import Reporter, python_reporter
@@ -56,24 +56,12 @@ def resolve(
         given["model"] = current if current.get("name") == model else {"name": model}
         given.pop("task", None)
     if data is not None:
-        given = _with_data(given, [data] if isinstance(data, str) else list(data), start_from)
+        given = name_sources(given, [data] if isinstance(data, str) else list(data))
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    whole = apply_start(given, begun)
-    if begun is None and mapping(whole, "model").get("name") is not None:
-        whole = choose_task(whole).adapt(whole)
-    config = build_config(whole)
+    config = build_config(apply_start(given, begun), is_new=begun is None)
     return task_of(config).complete(config)
-
-
-def _with_data(given: Mapping[str, Any], names: list[str], start_from: object) -> dict[str, Any]:
-    """The plain config with other sources: what its task makes of what `--data` names."""
-    kept = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
-    has_model = mapping(given, "model").get("name") is not None
-    if not has_model:  # the model comes from elsewhere, or its absence is told when all is put together
-        return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else names}}
-    return {**given, "data": choose_task(given).name_sources(kept, names)}
 
 
 def train(

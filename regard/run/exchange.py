@@ -14,8 +14,8 @@ from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.engine import load
-from regard.run.initial_weights import read_start
-from regard.tasks.language_model import LanguageModelRun
+from regard.run.initial_weights import open_initial_weights
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.tokenizer import Tokenizer
@@ -56,8 +56,8 @@ def _import_gpt2(path: Path, folder: Path, tell: Callable[[str], None]) -> Langu
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
-    start = read_start(path)
-    weights, outline = start.weights(), start.outline()
+    start = open_initial_weights(path)
+    weights, outline = start.weights, start.outline()
     if start.note:
         tell(start.note)
     config = build_config(
@@ -70,7 +70,7 @@ def _import_gpt2(path: Path, folder: Path, tell: Callable[[str], None]) -> Langu
     )
     flops = outline.flops_per_token(outline.mixer.max_context or 1)
     sizes = outline.n_parameters, flops
-    facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start.as_initial_weights())
+    facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
     return _write(folder, config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)
 
 

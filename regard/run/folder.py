@@ -28,8 +28,9 @@ from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import build_config, task_of
-from regard.tasks.task import IMPORTED, InitialWeights, OpenRun, RunFacts
+from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.weights import read_tensors

@@ -26,7 +26,7 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.tasks import captions as caption_task
 from regard.tasks import gradient
-from regard.tasks.captions import CaptionRun
+from regard.tasks.caption_run import CaptionRun
 from regard.training.loop import train_by_gradient
 
 MODEL = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8, "p_dropout": 0.1}

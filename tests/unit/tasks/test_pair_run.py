@@ -20,7 +20,7 @@ from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.engine import load
 from regard.tasks import translation
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import ForcedTranslation, TranslationRun
 from regard.training.progress import Lines, Silent
 
