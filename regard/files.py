@@ -74,6 +74,14 @@ def check_can_be_made(folder: Path) -> None:
             path.rmdir()
 
 
+def make_folder(folder: Path, option: str) -> None:
+    """Make a folder and those above it; `option` is how the user can name another."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another {option}.") from None
+
+
 def remove_folder(folder: Path) -> None:
     """Remove a folder so that a kill in the middle leaves a `PARTIAL` name, never a half-empty `folder`."""
     aside = _aside(Path(folder))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import regard
-from regard.cli.caption_terminal import print_drawn, print_n_skipped, print_skipped
 from regard.cli.options import (
     Alpha,
     AsJson,
@@ -21,7 +20,8 @@ from regard.cli.options import (
     Precision,
     RunFolder,
     SkipBad,
-)
+)  # fmt: skip
+from regard.cli.terminal import print_note
 from regard.decode.config import BeamConfig
 
 if TYPE_CHECKING:
@@ -59,12 +59,9 @@ def caption(
     One picture gives its caption; several give a line each, name and caption with a tab between them. With --n-best
     the score stands behind each caption.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard caption runs/flickr8k photo.jpg
-
       regard caption runs/flickr8k photos/ --draw attention
-
       regard caption runs/flickr8k 'photos/*.png' --n-best 3 --json
     """
     from regard.data.pictures import list_pictures  # Pillow and matplotlib take long to start
@@ -79,17 +76,18 @@ def caption(
     drawing = None if draw is None else CaptionDrawing(draw)
     if drawing is not None:
         loaded.check_attention()
-    n_described = 0
-    for path, square, best in loaded.describe(files, config, print_skipped if skip_bad else None):
+    n_described, tell = 0, lambda why: print_note(f"regard: {why}")
+    for path, square, best in loaded.describe(files, config, tell if skip_bad else None):
         n_described += 1
         for found in best:
             print(_line(path, found, len(files) > 1, n_best > 1, as_json))
         if drawing is not None:
             drawing.add(loaded.attend(square, best[0], path.name))
     if n_described < len(files):
-        print_n_skipped(len(files) - n_described, len(files))
+        print_note(f"regard: left out: {len(files) - n_described:,} of {len(files):,} pictures.")
     if drawing is not None:
-        print_drawn(drawing.finish())
+        page = drawing.finish()
+        print_note(f"Where each word looked: {page}; beside it a PNG for each picture, and sheet.png.")
 
 
 def _line(path: Path, found: Caption, has_name: bool, has_score: bool, as_json: bool) -> str:

@@ -18,14 +18,11 @@ def export_run(
 ) -> None:
     """Write a run for another tool: n-grams for KenLM, GPT-2 for transformers, translators for CTranslate2.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard export runs/ngram words.arpa.gz
-
-      [dim]gpt2, or a transformer of its form; AutoModelForCausalLM and AutoTokenizer load it:[/dim]
+      # GPT-2, or a transformer of its form, for AutoModelForCausalLM
       regard export runs/mine my-gpt2
-
-      [dim]a Transformer that translates or parses; ctranslate2.Translator loads it (extra: export):[/dim]
+      # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de
     """
     regard.api.export(run, to)
@@ -38,11 +35,9 @@ def import_run(
 ) -> None:
     """Make a run folder of an ARPA file or of a Hugging Face GPT-2 folder: to score, generate and look inside.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard import words.arpa.gz --out runs/words
-
-      [dim]a folder with config.json, model.safetensors and tokenizer.json (or vocab.json and merges.txt):[/dim]
+      # a folder with config.json, model.safetensors and its tokenizer
       regard import gpt2 --out runs/gpt2
     """
     notes: list[str] = []

@@ -6,10 +6,10 @@ import codecs
 import gzip
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from regard.data.reading import MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from regard.decode.lines import LinesDone
 
+Answer = TypeVar("Answer")
 TOO_LONG = "too long"
 MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
 
@@ -74,6 +75,27 @@ def open_lines(file: Path | None, skips_bad: bool = False) -> Iterator[SourceLin
     """The lines of a file or of standard input."""
     with _open(file) as stream:
         yield SourceLines(stream, skips_bad, is_typed(file))
+
+
+def answer_lines(
+    decode: Callable[..., Iterator[Answer]],
+    file: Path | None,
+    *,
+    skip_bad: bool,
+    window: int | None,
+    max_tokens: int,
+) -> Iterator[tuple[int, str, Answer]]:
+    """Number, text and answer of every line of a file or of standard input, with progress on stderr.
+
+    `decode` is the method `lines` of what decodes. Where somebody types, each line is answered before the next is read.
+    """
+    with open_lines(file, skip_bad) as lines, show_progress(lines) as progress:
+        read: deque[str] = deque()
+        kept = (read.append(line) or line for line in lines)  # type: ignore[func-returns-value]
+        window = window or (1 if lines.is_typed else 2000)
+        found = decode(kept, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
+        for number, answer in enumerate(found, start=1):
+            yield number, read.popleft(), answer
 
 
 def _is_standard_input(file: Path | None) -> bool:

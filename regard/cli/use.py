@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import lines, pair_terminal, terminal
+from regard.cli import lines, terminal
 from regard.cli.options import AsJson, Device, Precision, RunFolder, SkipBad, Tag, TopK, TopP
 from regard.errors import RegardError
 
@@ -38,12 +38,9 @@ def generate(
 ) -> None:
     """Write text with a trained model, as it is made.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard generate runs/lstm --prompt "In October, people"
-
       regard generate runs/lstm --n 3 --temperature 0.7 --top-p 0.9 --stop "\\n\\n"
-
       regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
     """
     loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)
@@ -82,16 +79,12 @@ def score(
     For a run that translates: of each target given its source, a line with log-probability, tokens, perplexity and
     both texts, with tabs between them; --json has what each token costs too.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard score runs/lstm my.txt
-
-      [dim]the strangest lines:[/dim]
+      # the strangest lines
       regard score runs/lstm my.txt --by line | sort -n | head
-
       echo "the cat sat on the" | regard score runs/lstm
-
-      [dim]the pairs that a translator finds least likely:[/dim]
+      # the pairs that a translator finds least likely
       regard score runs/multi30k train.en train.de | sort -n | head
     """
     loaded = regard.load(run, device)
@@ -100,7 +93,7 @@ def score(
             raise RegardError(f"'{run}' translates: give the sources and their targets, as two files of lines.")
         sources, targets = lines.read_aligned([Path(file), target])
         scores = loaded.scores(zip(sources, targets, strict=True), to, skips_bad=skip_bad)
-        pair_terminal.print_scored_pairs(sources, targets, scores, as_json)
+        terminal.print_scored_pairs(sources, targets, scores, as_json)
         return
     if not isinstance(loaded, regard.LanguageModelRun):
         raise RegardError(
@@ -139,19 +132,14 @@ def evaluate(
     search as in `regard translate`). A parser: labelled precision, recall and F1, and how many parses are ill-formed
     without the constraint. A captioner: loss, and BLEU-1 to BLEU-4 against all that people said of each picture.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard eval runs/lstm
-
       regard eval runs/transformer --data other.txt --stride 64
-
-      [dim]pairs, two aligned files:[/dim]
+      # pairs, two aligned files
       regard eval runs/multi30k --data test.en --data test.de --beam 5
-
-      [dim]one language of several that a run was trained to write:[/dim]
+      # one language of several that a run was trained to write
       regard eval runs/several --to '<2de>' --data test.en --data test.de
-
-      [dim]pictures, a folder and its captions:[/dim]
+      # pictures, a folder and its captions
       regard eval runs/flickr8k --data photos --data captions.txt
     """
     found = regard.api.evaluate(

@@ -27,7 +27,7 @@ from regard import __version__
 from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
-from regard.files import write_atomically
+from regard.files import make_folder, write_atomically
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
@@ -46,10 +46,7 @@ _OURS = {
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another --out.") from None
+    make_folder(folder, "--out")
     with open(folder / ".lock", "wb") as lock:
         try:
             flock(lock)
