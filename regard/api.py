@@ -126,7 +126,7 @@ def _place(recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, 
     """Where the run lives and what it is, checked against what is there already."""
     if resume and recipe is None and not any(asked.values()):
         if out is None:
-            raise RegardError("--resume needs to know which run: give its folder with --out.")
+            raise RegardError("Say which run to resume: give its folder with --out (in Python: out).")
         return Path(out), run_folder.open_folder(Path(out)).config
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
     if begun is not None and recipe is None:  # what is asked for lies on top of what the run is

@@ -64,22 +64,19 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
         _sync(folder.parent)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it."""
+    with _explain_errors(folder.parent):
+        _make(folder, folder)
+
+
 def check_can_be_made(folder: Path) -> None:
     """Refuse a folder that cannot be made, before hours go into what it is to hold; nothing is left of the trial."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    with _explain_errors(folder.parent):
-        _make(folder, folder)
+    make_folder(folder)
     for path in missing:
         with suppress(OSError):  # somebody else's by now
             path.rmdir()
-
-
-def make_folder(folder: Path, option: str) -> None:
-    """Make a folder and those above it; `option` is how the user can name another."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another {option}.") from None
 
 
 def remove_folder(folder: Path) -> None:

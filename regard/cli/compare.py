@@ -107,4 +107,5 @@ def report(
     Example:
       regard report compare/python-docs
     """
-    typer.echo(f"Wrote {regard.api.report(folder)}")
+    page = regard.api.report(folder)
+    typer.echo(f"Wrote {page}\nWrote {page.with_name('overview.png')}")

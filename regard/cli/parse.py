@@ -72,7 +72,7 @@ def parse(
     )
     parser = loaded.parser(BeamConfig(beam=beam), others=more, tag=loaded.reader.choose_tag(to))
     if svg is not None:
-        make_folder(svg, "--svg")
+        make_folder(svg)
     is_typed, is_below_another = lines.is_typed(file), False
     found = lines.answer_lines(parser.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
     for number, _, parsed in found:

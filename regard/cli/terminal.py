@@ -102,7 +102,7 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
         bits = nats / math.log(2)
         errors.print(
             f"[dim]{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
-            f"{bits / max(n_bytes, 1):.3f} bits a byte. Surprise in bits: [/dim]" + _legend()
+            f"{bits / max(n_bytes, 1):.3f} bits a byte.[/dim]" + (_legend() if console.is_terminal else "")
         )
 
 
@@ -167,7 +167,8 @@ def colour_tokens(document: Scored) -> Text:
 
 
 def _legend() -> str:
-    lower, parts = 0.0, []
+    """What the colours mean."""
+    lower, parts = 0.0, ["[dim] Surprise in bits:[/dim]"]
     for upper, style in SURPRISE_STYLES:
         label = f"{lower:g}-{upper:g}" if upper != float("inf") else f"over {lower:g}"
         parts.append(f"[{style}]{label}[/{style}]" if style else label)

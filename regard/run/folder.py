@@ -46,13 +46,13 @@ _OURS = {
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends."""
-    make_folder(folder, "--out")
+    make_folder(folder)
     with open(folder / ".lock", "wb") as lock:
         try:
             flock(lock)
         except BlockingIOError:
             raise RegardError(
-                f"Another process is training in '{folder}'. Wait for it, or choose another --out."
+                f"Another process is training in '{folder}'. Wait for it, or choose another folder."
             ) from None
         yield
         (folder / ".lock").unlink(missing_ok=True)
@@ -109,13 +109,13 @@ def check_free(folder: Path, can_resume: bool = True) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise RegardError(f"'{folder}' is a file; give --out a folder that does not exist yet.")
+        raise RegardError(f"'{folder}' is a file; give a folder that does not exist yet.")
     if (folder / "config.yaml").exists():
-        way_out = "Add --resume to continue it, or choose" if can_resume else "Choose"
-        raise RegardError(f"'{folder}' already holds a run. {way_out} another --out.")
+        way_out = "Continue it with --resume (in Python: resume=True), or choose" if can_resume else "Choose"
+        raise RegardError(f"'{folder}' already holds a run. {way_out} another folder.")
     strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OURS and not p.name.startswith("."))
     if strangers:
-        raise RegardError(f"'{folder}' is not empty (it holds {strangers[0]}); choose another --out.")
+        raise RegardError(f"'{folder}' is not empty (it holds {strangers[0]}); choose another folder.")
 
 
 def check_resumable(folder: Path) -> None:
@@ -144,7 +144,7 @@ def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
     if old != new and key not in MAY_CHANGE_ON_RESUME:
         raise RegardError(
             f"'{folder}' was begun with {key} = {old!r}, and now {key} = {new!r} is asked for. Resume it without this "
-            "change, or train the new config in another --out."
+            "change, or train the new config in another folder."
         )
 
 

@@ -109,8 +109,8 @@ class CaptionRun(Run):
                 except RegardError as error:
                     if tell_skipped is None:
                         yield from self._add_captions(shown, config)  # those before it are not lost
-                        others = " To leave out such and go on: --skip-bad." if len(files) > 1 else ""
-                        raise RegardError(f"{error}{others}") from None
+                        way_out = " To leave out such and go on: --skip-bad (in Python: `describe` with tell_skipped)."
+                        raise RegardError(f"{error}{way_out if len(files) > 1 else ''}") from None
                     tell_skipped(str(error))
             yield from self._add_captions(shown, config)
 
@@ -220,7 +220,7 @@ class CaptionRun(Run):
         if not len(pictures):
             raise RegardError(
                 f"There are no pictures to evaluate on: the {split} split is empty. Name a folder and its captions "
-                "with --data FOLDER --data CAPTIONS."
+                "with --data FOLDER --data CAPTIONS (in Python: data=[FOLDER, CAPTIONS])."
             )
         return prepared, pictures
 

@@ -84,8 +84,8 @@ class CaptionTask:
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         if len(names) != 2:
             raise RegardError(
-                "--data of a model that describes pictures names two things, their folder and the file of captions, "
-                f"not {', '.join(names)}."
+                "The data of a model that describes pictures are two names, their folder and the file of captions, not "
+                f"{', '.join(names)}."
             )
         kept = {key: value for key, value in given.items() if key != "train"}
         return {**kept, "pictures": names[0], "captions": names[1]}

@@ -35,7 +35,7 @@ from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.language_model_run import LanguageModelRun
-from regard.tasks.ngram_counts import check_end_mark, count_ngrams
+from regard.tasks.ngram_counts import check_end_mark, count_ngrams, is_counted
 from regard.tasks.task import (
     Fitting,
     OpenRun,
@@ -171,6 +171,9 @@ class LanguageModelTask:
 
     def fit(self, config: RunConfig, data: PreparedText, fitting: Fitting) -> None:
         if isinstance(config.model, NgramConfig):
+            if fitting.resume and is_counted(fitting.folder, data, config.train):
+                fitting.reporter.note("Nothing was left to do: the run is finished, all of its text is counted.")
+                return
             count_ngrams(config.model, data, fitting.folder, train=config.train, reporter=fitting.reporter)
         else:
             gradient.fit(self, config, data, fitting)
@@ -220,7 +223,7 @@ class LanguageModelTask:
     def load_test_set(self, run: LanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         """Blocks of the text: the same bytes for every model, whatever its tokens are."""
         if skips_bad:
-            raise RegardError("--skip-bad is for pairs and pictures: of a text, everything is read. Leave it out.")
+            raise RegardError("Of a text everything is read. Leave out --skip-bad (in Python: skips_bad).")
         watched = None
         if data is not None:
             test, about = cut_into_blocks(documents(run.other_text(data))), ", ".join(data)

@@ -133,7 +133,9 @@ class PairReader:
         """A split of the pairs that the run was trained on."""
         pairs: Pairs = getattr(reopen_data(self.task, self.opened), check_split(split))
         if not len(pairs):
-            raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
+            raise RegardError(
+                f"There are no pairs to evaluate on: the {split} split is empty. Name some: --data (in Python: data)."
+            )
         return pairs
 
     def other_pairs(

@@ -250,7 +250,9 @@ class Task(Protocol):
         """What scores answers to the chosen items."""
 
 
-def reopen_data(task: Task, opened: OpenRun, progress: Progress | None = None, option: str = "--data") -> Any:
+def reopen_data(
+    task: Task, opened: OpenRun, progress: Progress | None = None, option: str = "--data (in Python: data)"
+) -> Any:
     """The data a run was begun with: from the cache, or read again, which must give the same.
 
     The cache alone can bring back what came from standard input. `option` is how the user can name other data.
