@@ -76,8 +76,8 @@ def count_ngrams(
             )
             if score:
                 rate, share = n / seconds, n / n_tokens
-                scores = score.nats_per_token, score.bits_per_byte
-                reporter.show(Status(step, share, seconds, *scores, rate, split="valid"))
+                nats, bits = score.nats_per_token, score.bits_per_byte
+                reporter.show(Status(step, share, seconds, nats, bits, rate, split="valid"))
             if reason == "max_seconds":
                 break
         write_atomically(folder / MODEL, lambda aside: save_file(model.tensors(), aside))

@@ -389,9 +389,7 @@ def test_bf16_translates_too(run: TranslationRun) -> None:
 
 
 def test_what_a_translator_cannot_do_is_said_with_what_it_can(run: TranslationRun) -> None:
-    with pytest.raises(
-        RegardError, match=r"is a run that translates, and has no 'generate'\. It can translate, score, "
-    ):
+    with pytest.raises(RegardError, match=r"a run that translates, and has no 'generate'\. It can translate, score, "):
         run.generate("The")  # type: ignore[attr-defined]
     assert not hasattr(run, "generate")
     with pytest.raises(AttributeError, match="has no 'aligned'; it is called 'align' now"):
@@ -404,7 +402,7 @@ def test_what_a_translator_cannot_do_is_said_with_what_it_can(run: TranslationRu
         (lambda run: run.translate(3), "Give one text or a list of them, each a str, not 3"),
         (
             lambda run: run.translate(["the house", 3]),
-            r"Give one text or a list of them, each a str, not \['the house', 3",
+            r"Give one text or a list of them, each a str, not \['the",
         ),
         (lambda run: run.score("the house", 3), "Give one text or a list of them, each a str, not 3"),
         (lambda run: run.align("the house", None), "The target must be a str, not None"),
