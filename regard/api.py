@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from regard.config import RunConfig, mapping, read_yaml, with_settings
 from regard.errors import RegardError, naming_recipe
+from regard.files import check_not_there
 from regard.lens.trace import trace
 from regard.run import engine
 from regard.run import folder as run_folder
@@ -73,6 +74,7 @@ def train(
     settings: Sequence[str] = (),
     out: str | Path | None = None,
     resume: bool = False,
+    force: bool = False,
     is_tested: bool = True,
     progress: ProgressBar | None = None,
     reporter: Reporter | None = None,
@@ -81,8 +83,9 @@ def train(
 
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
-    and one that differs from the run's own config is refused. `is_tested` scores the test text at the end.
-    `start_from` is a folder, a run or a Hugging Face GPT-2, whose model, tokenizer and weights are trained further.
+    and one that differs from the run's own config is refused. `force` writes into a folder that holds other files; a
+    run in it is never written over. `is_tested` scores the test text at the end. `start_from` is a folder, a run or a
+    Hugging Face GPT-2, whose model, tokenizer and weights are trained further.
 
         run = regard.train({"model": {"name": "lstm"}}, data="my.txt", out="runs/mine")
         run = regard.train(start_from="gpt2", data="my.txt", out="runs/mine")
@@ -90,12 +93,13 @@ def train(
     asked = {"model": model, "data": data, "start_from": start_from, "settings": settings}
     if resume and out is not None:
         run_folder.check_resumable(Path(out))
-    folder, config = _place(recipe, asked, out=out, resume=resume)
+    folder, config = _place(recipe, asked, out=out, resume=resume, force=force)
     with naming_recipe(recipe if data is None else None):
         return engine.train(
             config,
             folder,
             resume=resume,
+            force=force,
             is_tested=is_tested,
             progress=progress or nullcontext,
             reporter=reporter or python_reporter(),
@@ -122,7 +126,9 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32", *
     return engine.load(folder, device, precision, kind)
 
 
-def _place(recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, resume: bool) -> tuple[Path, RunConfig]:
+def _place(
+    recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, resume: bool, force: bool
+) -> tuple[Path, RunConfig]:
     """Where the run lives and what it is, checked against what is there already."""
     if resume and recipe is None and not any(asked.values()):
         if out is None:
@@ -137,7 +143,7 @@ def _place(recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, 
     if resume and (folder / "config.yaml").exists():
         run_folder.check_same(folder, config)
     else:
-        run_folder.check_free(folder)
+        run_folder.check_free(folder, force=force)
     return folder, config
 
 
@@ -158,8 +164,12 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
     return run.evaluate(data, split=split, **asked)
 
 
-def export(folder: str | Path, to: str | Path) -> None:
-    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
+def export(folder: str | Path, to: str | Path, *, force: bool = False) -> None:
+    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model.
+
+    A file that is there already is written over with `force` only, and a folder never.
+    """
+    check_not_there(Path(to), force)
     export_run(engine.load(folder, device="cpu"), to)
 
 

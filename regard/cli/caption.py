@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import regard
-from regard.cli.options import (
-    Alpha,
-    AsJson,
-    Beam,
-    Device,
-    LengthPenalty,
-    NBest,
-    NoRepeat,
-    Precision,
-    RunFolder,
-    SkipBad,
-)  # fmt: skip
+from regard.cli import options
 from regard.cli.terminal import print_note
 from regard.decode.config import BeamConfig
 
@@ -40,19 +29,20 @@ Draw = Annotated[
 
 
 def caption(
-    run: RunFolder,
+    run: options.RunFolder,
     pictures: Pictures,
-    beam: Beam = 5,
-    n_best: NBest = 1,
-    length_penalty: LengthPenalty = "length",
-    alpha: Alpha = 1.0,
+    beam: options.Beam = 5,
+    n_best: options.NBest = 1,
+    length_penalty: options.LengthPenalty = "length",
+    alpha: options.Alpha = 1.0,
     max_length: MaxLength = 50,
-    no_repeat: NoRepeat = None,
+    no_repeat: options.NoRepeat = None,
     draw: Draw = None,
-    skip_bad: SkipBad = False,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    force: options.Force = False,
+    skip_bad: options.SkipBad = False,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Say what is in pictures.
 
@@ -73,7 +63,7 @@ def caption(
         no_repeat_ngram=no_repeat,
     )  # fmt: skip
     files = list(list_pictures(pictures))
-    drawing = None if draw is None else CaptionDrawing(draw)
+    drawing = None if draw is None else CaptionDrawing(draw, force)
     if drawing is not None:
         loaded.check_attention()
     n_described, tell = 0, lambda why: print_note(f"regard: {why}")

@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import regard
-from regard.cli import lines
-from regard.cli.options import (
-    AsJson,
-    BatchTokens,
-    Beam,
-    Device,
-    Lines,
-    OtherRuns,
-    Precision,
-    RunFolder,
-    SkipBad,
-    Tag,
-    Window,
-)  # fmt: skip
+from regard.cli import lines, options
 from regard.cli.terminal import console
 from regard.data.tree_lines import to_brackets
 from regard.decode.config import BeamConfig
@@ -40,19 +27,19 @@ Svg = Annotated[
 
 
 def parse(
-    run: RunFolder,
-    file: Lines = None,
-    others: OtherRuns = None,
-    to: Tag = None,
-    beam: Beam = 5,
+    run: options.RunFolder,
+    file: options.Lines = None,
+    others: options.OtherRuns = None,
+    to: options.Tag = None,
+    beam: options.Beam = 5,
     draw: Draw = False,
     svg: Svg = None,
-    skip_bad: SkipBad = False,
-    window: Window = None,
-    max_tokens: BatchTokens = 4096,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    skip_bad: options.SkipBad = False,
+    window: options.Window = None,
+    max_tokens: options.BatchTokens = 4096,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Parse sentences: one tree in brackets a line, in their order.
 

@@ -9,7 +9,7 @@ import typer
 
 import regard
 from regard.cli import terminal
-from regard.cli.options import Quiet, Set, SkipBad
+from regard.cli.options import Force, Quiet, Set, SkipBad
 
 Recipe = Annotated[Path | None, typer.Argument(help="A YAML recipe; see `regard recipes`.", show_default=False)]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="Which model: a name of `regard models`.")]
@@ -34,6 +34,7 @@ def train(
     settings: Set = None,
     skip_bad: SkipBad = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the out folder.")] = False,
+    force: Force = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print config, size, cost and the first batch; train nothing.")
     ] = False,
@@ -66,7 +67,7 @@ def train(
         terminal.print_plan(regard.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
         return
     run = regard.train(
-        recipe, model=model, data=data, start_from=start_from, settings=settings, out=out, resume=resume,
+        recipe, model=model, data=data, start_from=start_from, settings=settings, out=out, resume=resume, force=force,
         progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip
     if not quiet:

@@ -8,25 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import regard
-from regard.cli import lines
-from regard.cli.options import (
-    Alpha,
-    AsJson,
-    BatchTokens,
-    Device,
-    LengthPenalty,
-    Lines,
-    NBest,
-    NoRepeat,
-    OtherRuns,
-    Precision,
-    RunFolder,
-    SkipBad,
-    Tag,
-    TopK,
-    TopP,
-    Window,
-)  # fmt: skip
+from regard.cli import lines, options
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.errors import RegardError
 
@@ -53,29 +35,29 @@ Align = Annotated[bool, typer.Option("--align", help="Print a word alignment too
 
 
 def translate(
-    run: RunFolder,
-    file: Lines = None,
-    others: OtherRuns = None,
+    run: options.RunFolder,
+    file: options.Lines = None,
+    others: options.OtherRuns = None,
     beam: Beam = None,
-    n_best: NBest = 1,
+    n_best: options.NBest = 1,
     sample: Sample = False,
     temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
     seed: Seed = None,
-    length_penalty: LengthPenalty = "length",
-    alpha: Alpha = 1.0,
+    length_penalty: options.LengthPenalty = "length",
+    alpha: options.Alpha = 1.0,
     max_length: MaxLength = None,
     max_ratio: MaxRatio = 3.0,
-    no_repeat: NoRepeat = None,
-    to: Tag = None,
+    no_repeat: options.NoRepeat = None,
+    to: options.Tag = None,
     align: Align = False,
-    skip_bad: SkipBad = False,
-    window: Window = None,
-    max_tokens: BatchTokens = 4096,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    skip_bad: options.SkipBad = False,
+    window: options.Window = None,
+    max_tokens: options.BatchTokens = 4096,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Translate lines, in their order; a pipe of any length is read as it comes.
 

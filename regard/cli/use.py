@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import lines, terminal
-from regard.cli.options import AsJson, Device, Precision, RunFolder, SkipBad, Tag, TopK, TopP
+from regard.cli import lines, options, terminal
 from regard.errors import RegardError
 
 Prompt = Annotated[str, typer.Option("--prompt", "-p", help="Text to continue; empty: start from scratch.")]
@@ -21,20 +20,20 @@ Stop = Annotated[list[str] | None, typer.Option("--stop", help="Stop before this
 
 
 def generate(
-    run: RunFolder,
+    run: options.RunFolder,
     prompt: Prompt = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many continuations.")] = 1,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest continuation, in tokens.")] = 200,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 always takes the most probable token.")] = 0.8,
-    top_k: TopK = None,
-    top_p: TopP = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
     min_p: MinP = None,
     beam: Search = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")] = 0,
     stop: Stop = None,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Write text with a trained model, as it is made.
 
@@ -65,14 +64,14 @@ By = Annotated[str, typer.Option("--by", help="Text: what to print: token, line 
 
 
 def score(
-    run: RunFolder,
+    run: options.RunFolder,
     file: Scored = "-",
     target: Target = None,
     by: By = "token",
-    to: Tag = None,
-    skip_bad: SkipBad = False,
-    as_json: AsJson = False,
-    device: Device = "auto",
+    to: options.Tag = None,
+    skip_bad: options.SkipBad = False,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
 ) -> None:
     """Log-probability of a text: surprising tokens coloured, or a number a line or document.
 
@@ -116,15 +115,15 @@ Stride = Annotated[
 
 
 def evaluate(
-    run: RunFolder,
+    run: options.RunFolder,
     data: OtherData = None,
     split: Split = "test",
     stride: Stride = None,
     beam: Search = None,
-    to: Tag = None,
-    skip_bad: SkipBad = False,
-    as_json: AsJson = False,
-    device: Device = "auto",
+    to: options.Tag = None,
+    skip_bad: options.SkipBad = False,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
 ) -> None:
     """Scores on held-out data: bits per byte of a language model, BLEU of a translator, F1 of a parser.
 

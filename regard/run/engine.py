@@ -38,13 +38,14 @@ def train(
     folder: Path,
     *,
     resume: bool = False,
+    force: bool = False,
     is_tested: bool = True,
     progress: ProgressBar = nullcontext,
     reporter: Reporter | None = None,
 ) -> AnyRun:
     """Train into `folder`, which is free or holds this very run; the run, loaded, with its test score and card written.
 
-    `is_tested` scores the test split at the end.
+    `is_tested` scores the test split at the end; `force` writes into a folder that holds other files.
     """
     task, reporter = task_of(config), reporter or Silent()
     is_begun = (folder / "config.yaml").exists()
@@ -62,7 +63,7 @@ def train(
             tokenizers = task.tokenizers(data)
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
             facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
-            run_folder.begin(folder, config, tokenizers, facts)
+            run_folder.begin(folder, config, tokenizers, facts, force)
         elif config != open_folder(folder).config:  # trained longer, say: the folder says what its weights come from
             run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
