@@ -27,11 +27,16 @@ MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
 class SourceLines:
     """The lines of a stream, as they come; one that is not UTF-8, or endless, is an error that names it.
 
-    With `skips_bad` it is an empty line instead, and is counted.
+    With `skips_bad` it is an empty line instead, and is counted; of a `file` that is named, none can be left out.
     """
 
-    def __init__(self, stream: IO[bytes], skips_bad: bool = False, is_typed: bool = False) -> None:
+    def __init__(
+        self, stream: IO[bytes], skips_bad: bool = False, is_typed: bool = False, file: Path | None = None
+    ) -> None:
         self._stream, self._skips_bad, self.is_typed = stream, skips_bad, is_typed
+        self._place, self._way_out = (
+            ("Line", ", or leave it out: --skip-bad") if file is None else (f"'{file}', line", "")
+        )
         self.skipped: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[str]:
@@ -39,7 +44,7 @@ class SourceLines:
             text = _read(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
             if isinstance(text, BadLine):
                 if not self._skips_bad:
-                    raise RegardError(f"Line {number} {text.why}, or leave it out: --skip-bad.")
+                    raise RegardError(f"{self._place} {number} {text.why}{self._way_out}.")
                 self.skipped[text.kind] += 1
                 text = ""
             yield text
@@ -119,16 +124,7 @@ def _open(file: Path | None) -> AbstractContextManager[IO[bytes]]:
 def read_lines(file: Path) -> list[str]:
     """All lines of a file. None can be left out, since others belong to them."""
     with _open(file) as stream:
-        lines = []
-        for number, line in enumerate(stream, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise RegardError(
-                    f"'{file}', line {number} is not UTF-8 ({error.reason}). Convert it first, with iconv for example."
-                ) from None
-            lines.append(text.rstrip("\r\n"))
-        return lines
+        return list(SourceLines(stream, file=file))
 
 
 def read_aligned(files: Sequence[Path]) -> list[list[str]]:
