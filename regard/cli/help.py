@@ -14,7 +14,7 @@ def format_help(docstring: str | None) -> str:
     Say it in one line.
     <BLANKLINE>
     [bold]Examples[/bold]
-    [dim][/dim]  [dim]# a comment[/dim]
+    [dim][/dim][dim]  # a comment[/dim]
     [dim][/dim]  regard models
     """
     paragraphs = cleandoc(docstring or "").split("\n\n")
