@@ -175,17 +175,17 @@ def with_settings(
         path, equals, text = assignment.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys) or len(keys) > 2:
-            raise RegardError(f"--set takes KEY=VALUE such as {example}, not '{assignment}'.")
+            raise RegardError(f"A setting is KEY=VALUE such as {example}, not '{assignment}'.")
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise RegardError(f"The value in --set {assignment} cannot be read as YAML; quote it.") from None
+            raise RegardError(f"The value in the setting {assignment} cannot be read as YAML; quote it.") from None
         if len(keys) == 1:
             result[keys[0]] = value
             continue
         section = result[keys[0]] = {} if result.get(keys[0]) is None else result[keys[0]]
         if not isinstance(section, dict):
-            raise RegardError(f"--set {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
+            raise RegardError(f"The setting {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
         section[keys[1]] = value
     return result
 

@@ -170,11 +170,11 @@ def suggest_setting(key: str, allowed: Sequence[str], where: str = "") -> str:
     """`" Did you mean 'optimizer.lr'?"` for a key that section `where` of a run's config does not have.
 
     >>> suggest_setting("learning_rate", ["n_batch"], "train"), suggest_setting("n_bach", ["n_batch"], "train")
-    (" Did you mean 'optimizer.lr'?", " Did you mean 'n_batch'?")
+    (" Did you mean 'optimizer.lr'?", " Did you mean 'train.n_batch'?")
     """
     sections = {name.partition(".")[0] for name in COMMON_NAMES} | {"", "data"}
     meant = [name for name, others in COMMON_NAMES.items() if key in others and where in sections]
-    return f" Did you mean '{meant[0]}'?" if meant else nearest(key, allowed)
+    return f" Did you mean '{meant[0]}'?" if meant else nearest(key, allowed, _join_names(where, ""))
 
 
 @functools.cache
@@ -188,6 +188,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _join_names(where: str, key: str) -> str:
+    """
+    >>> _join_names("train", "n_batch"), _join_names("", "seed")
+    ('train.n_batch', 'seed')
+    """
     return f"{where}.{key}" if where else key
 
 
@@ -277,14 +281,22 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
 
 
 def _limits_text(low: float | None, high: float | None) -> str:
+    """
+    >>> _limits_text(0, 2**63 - 1), _limits_text(0.5, None)
+    (' from 0 to 2^63 - 1', ' from 0.5 on')
+    """
     if low is not None and high is not None:
-        return f" from {low:g} to {high:g}"
+        return f" from {_number_text(low)} to {_number_text(high)}"
     if low is None and high is None:
         return ""
-    return f" from {low:g} on" if low is not None else f" up to {high:g}"
+    return f" from {_number_text(low)} on" if low is not None else f" up to {_number_text(high)}"
 
 
 def _range_text(low: float | None, high: float | None) -> str:
     if low is not None and high is not None:
-        return f"between {low:g} and {high:g}"
-    return f"at least {low:g}" if low is not None else f"at most {high:g}"
+        return f"between {_number_text(low)} and {_number_text(high)}"
+    return f"at least {_number_text(low)}" if low is not None else f"at most {_number_text(high)}"
+
+
+def _number_text(limit: float | None) -> str:
+    return "2^63 - 1" if limit == 2**63 - 1 else f"{limit:g}"

@@ -25,10 +25,8 @@ def models(
 ) -> None:
     """List the models; with a name, everything that can be set in its recipe.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard models
-
       regard models lstm
     """
     _print_models(name)
@@ -46,17 +44,13 @@ def data(
 ) -> None:
     """List the built-in texts and the forms a source may have; with a source, its size, splits and first lines.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard data
-
       regard data python-docs
-
       regard data 'notes/*.md'
-
       regard data train.en train.de
-
       regard data posts.csv --set data.field=body
+      regard data grammar --n 1000 --out toy
     """
     given = with_settings({}, settings or [], "data.field=body")
     if unknown := given.keys() - {"data"}:

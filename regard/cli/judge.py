@@ -26,10 +26,8 @@ def bleu(
 ) -> None:
     """BLEU and chrF by sacreBLEU, with its signature; with --other, a paired bootstrap of the two systems.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard bleu test.out --reference test.de
-
       regard bleu transformer.out -r test.de --other lstm.out
     """
     from regard.score.bootstrap import paired_bootstrap  # sacreBLEU takes long to start
@@ -72,10 +70,8 @@ def align(
 ) -> None:
     """Which source word each target word comes from, by where the model looks when it is made to write the target.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard align runs/mine test.en test.de > test.align
-
       regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
     """
     # Here, with numpy, which takes long to start.

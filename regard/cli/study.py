@@ -30,19 +30,14 @@ def study(
 
     Each takes a few minutes on two cores and writes report.html, figure.png and numbers.json.
 
-    [bold]Examples[/bold]
-
-      [dim]what there is, and what can be set:[/dim]
+    Examples:
+      # what there is, and what can be set
       regard study
-
       regard study gradients
-
-      [dim]your own models:[/dim]
+      # your own models
       regard study recency --run runs/lstm --run runs/transformer
-
       regard study ab --set lengths="[10, 100, 1000]" --out ab-short
-
-      [dim]your own translations, in files train.en, train.de, train.fr and so on:[/dim]
+      # your own translations, in files train.en, train.de, train.fr and so on
       regard study zero-shot --set data=FOLDER
     """
     if name is None:

@@ -93,7 +93,8 @@ def _ranking(comparison: Comparison, columns: list[str], bar_width: int) -> Tabl
         colour = looks[contender.name].colour
         interval = Text(f"{measure.interval(score.low, score.high)} ")
         interval += draw_interval((score.low, score.value, score.high), low, high, colour, bar_width)
-        shown_name = Text(contender.name + ("" if contender.is_comparable else "†"), style=f"bold {colour}")
+        mark = "*" if contender.size_note and "params" not in columns else ""  # else it stands behind the size
+        shown_name = Text(contender.name + mark + ("" if contender.is_comparable else "†"), style=f"bold {colour}")
         cells = [COLUMNS[column](comparison, contender) for column in shown]
         cells[1:1] = [f"{score.others[other]:,.4g}" for other in others]
         table.add_row(str(place), shown_name, Text(measure.value(score.value), style="bold"), interval, *cells)

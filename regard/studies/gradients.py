@@ -30,7 +30,7 @@ from regard.studies import brief
 from regard.studies.config import N_HEADS, GradientsConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import MIN_R2, Fall, fit_fall, join_words, to_text
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.learning import Progress
 
 AT_ONCE = 64  # texts in one backward pass

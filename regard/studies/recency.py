@@ -31,7 +31,7 @@ from regard.studies import brief
 from regard.studies.config import N_HEADS, RecencyConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import find_reach, join_words, to_text
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.learning import Progress
 
 AT_ONCE = 50  # texts read side by side

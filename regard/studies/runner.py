@@ -24,7 +24,7 @@ from regard.run.engine import load
 from regard.studies.finding import Study
 from regard.studies.fits import join_words
 from regard.studies.table import STUDIES, study_config, study_entry
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import TranslationRun
 from regard.training.machine import hardware, versions
 

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import RunConfig
-from regard.errors import InterruptedRunError
+from regard.errors import InterruptedRunError, RegardError
 from regard.models.outline import outline_model
 from regard.models.table import build_model
-from regard.tasks.task import Fitting, InitialWeights, OpenRun, Rehearsal
+from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.task import Fitting, OpenRun, Rehearsal
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
+from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.loop import train_by_gradient
 from regard.training.memory import check_memory, estimate_memory
@@ -41,6 +43,15 @@ class GradientTask(Protocol):
 
     def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
         """What fresh weights become before the first update."""
+
+
+def check_parts(train: TrainConfig) -> None:
+    """Refuse a batch of `train.n_batch` rows that is to be computed in more parts than it has rows."""
+    if train.n_accumulate > train.n_batch:
+        raise RegardError(
+            f"train.n_accumulate {train.n_accumulate} is more than train.n_batch {train.n_batch}, and it is the number "
+            "of parts a batch is computed in. Lower it or raise train.n_batch."
+        )
 
 
 def outline(task: GradientTask, config: RunConfig, data: Any) -> Any:

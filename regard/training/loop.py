@@ -105,7 +105,7 @@ def _find_state(folder: Path, resume: bool, reporter: Reporter) -> Path | None:
             raise RegardError(
                 f"'{folder}' is a finished run whose saved state is gone ({folder}/state): it cannot be resumed. Its "
                 f"weights are untouched. Train a language model further with: regard train --from {folder} --out NEW; "
-                "or train from the start in another --out."
+                "or train from the start in another folder."
             )
         reporter.note(
             f"There is no saved state in {folder}/state: training starts again at step 0. {checkpoints.MODEL} stays as "
@@ -125,6 +125,7 @@ def _train(run: _Run, reporter: Reporter, interrupt: Interrupt, on_step: Callabl
             run.log()
         if is_last or run.state.step % run.train.eval_every == 0:
             run.evaluate()
+            reporter.show(run.status())
         is_stopped = interrupt.is_asked or (on_step is not None and on_step(run.state))
         if is_stopped or run.end() is not None or run.is_save_due():
             run.save()

@@ -42,7 +42,7 @@ class Heard(Silent):
 
 def test_a_setting_that_differs_from_the_runs_is_named_when_it_is_resumed(regard: Command, lstm_run: Path) -> None:
     done = regard("train", "--resume", "--out", lstm_run, "--set", "train.n_batch=5")
-    said(done, 2, "was begun with train.n_batch = 4, and now train.n_batch = 5 is asked for.", "another --out")
+    said(done, 2, "was begun with train.n_batch = 4, and now train.n_batch = 5 is asked for.", "another folder")
     done = regard("train", "--resume", "--out", lstm_run, "--model", "gru")
     said(done, 2, "was begun with model.name = 'lstm', and now model.name = 'gru' is asked for.")
 
@@ -65,7 +65,7 @@ def test_an_imported_run_cannot_be_resumed(regard: Command, text: Path, tmp_path
 def test_an_import_into_a_run_does_not_offer_to_resume_it(regard: Command, ngram_run: Path, tmp_path: Path) -> None:
     assert regard("export", ngram_run, tmp_path / "words.arpa").code == 0
     done = regard("import", tmp_path / "words.arpa", "--out", ngram_run)
-    said(done, 2, "already holds a run. Choose another --out.")
+    said(done, 2, "already holds a run. Choose another folder.")
     assert "--resume" not in done.err
 
 
@@ -84,7 +84,7 @@ def test_a_recipe_whose_text_is_missing_says_what_to_do(
     monkeypatch.chdir(tmp_path)
     recipe = {**TINY_RUN, "data": {"train": "data/mine/train.txt"}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
-    advice = "See mine.yaml for where to get it, or give your own text with --data."
+    advice = "See mine.yaml for where to get it, or give your own: --data (in Python: data)."
     for more in ([], ["--dry-run"]):
         said(regard("train", "mine.yaml", *more), 2, "There is no file 'data/mine/train.txt'", advice)
     done = regard("train", "mine.yaml", "--data", "there/is/none.txt")

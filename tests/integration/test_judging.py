@@ -122,6 +122,6 @@ def test_lines_that_are_aligned_are_printed_before_one_that_cannot_be(tmp_path: 
 def test_a_line_that_is_not_utf8_is_named_with_its_file(files: dict[str, Path]) -> None:
     files["good"].write_bytes(b"a b c\ncaf\xe9\nd\n")
     with pytest.raises(
-        RegardError, match=r"'.*good', line 2 is not UTF-8 \(.*\)\. Convert it first, with iconv for ex"
+        RegardError, match=r"'.*good', line 2 is not UTF-8 \(.*\)\. Convert the text first, with iconv for ex"
     ):
         CliRunner().invoke(app, ["bleu", str(files["good"]), "-r", str(files["reference"])], catch_exceptions=False)

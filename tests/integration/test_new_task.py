@@ -23,8 +23,10 @@ from regard.models.table import MODELS, ModelEntry
 from regard.score.measured import Figure, Measured
 from regard.settings import Settings, setting
 from regard.tasks import gradient
+from regard.tasks.base_run import Run
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import TASKS
-from regard.tasks.task import Ending, Evaluation, Fitting, InitialWeights, OpenRun, Rehearsal, RunFacts, Usage
+from regard.tasks.task import Evaluation, Fitting, OpenRun, Rehearsal, RunFacts, Usage
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
@@ -150,13 +152,8 @@ class CountEvaluation:
         return Measured((figure,), figure.name, is_higher_better=True, counts={"lines": self.n_lines})
 
 
-class CountRun:
+class CountRun(Run):
     """A trained counter of vowels."""
-
-    def __init__(self, opened: OpenRun, model: Counter) -> None:
-        self.folder, self.config, self.facts, self.model = opened.folder, opened.config, opened.facts, model
-        self.opened, self.tokenizers, self.ending = opened, opened.tokenizers, None
-        self.ending: Ending | None = None
 
     def predict(self, items: Iterable[str]) -> Iterator[int]:
         lines = Lines(self.tokenizers[0], [], [], "")
@@ -235,7 +232,7 @@ class CountTask:
         gradient.fit(self, config, data, fitting)
 
     def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> CountRun:
-        return CountRun(opened, gradient.load_model(self, opened, weights, device, dtype))
+        return CountRun(self, opened, gradient.load_model(self, opened, weights, device, dtype))
 
     def test(self, run: CountRun, data: Lines) -> Evaluation:
         return run.evaluate()
