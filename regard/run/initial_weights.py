@@ -29,7 +29,6 @@ from regard.text.config import TokenizerConfig
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.config import OptimizerConfig
-from regard.training.optimizer import highest_rate
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
 
@@ -235,7 +234,10 @@ def _optimizer(start: Start, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"lr": 5e-5}
     base = before if is_same_rule else OptimizerConfig(name=name)
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
-    return base.to_dict() | {"lr": share * highest_rate(base, start.outline().mixer.carries_state)}
+    entry = model_entry(start.model_name)
+    whole = base.complete(start.outline().mixer.carries_state, entry.lr, entry.embedding_rate)
+    assert whole.lr is not None
+    return whole.to_dict() | {"lr": share * whole.lr}
 
 
 def _take_vocabulary(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, Any]:
