@@ -119,11 +119,16 @@ class AttentionStack(nn.Module):
         return sum(block.flops_per_token(n_context) for block in self.layers)
 
 
-def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
-    """GPT-2's start: N(0, 0.02²), and 0.02²/n for what goes into the n sums, so that their total stays of size one."""
+def initialise(stack: AttentionStack, n_sums: int, std: float | None = 0.02) -> AttentionStack:
+    """Start every matrix at N(0, std²), and at std²/n what goes into the n sums, so that their total stays of size one.
+
+    GPT-2's std is 0.02. None: one over the root of the numbers that a matrix reads, which suits attention without
+    feed-forward layers better: at width 128, 2.09 bits per byte against 2.16 (docs/defaults.md).
+    """
     for name, parameter in stack.named_parameters():
-        if name.endswith("out.weight"):
-            nn.init.normal_(parameter, std=0.02 / math.sqrt(n_sums))
+        if parameter.dim() == 2 and not name.startswith("positions"):
+            spread = parameter.shape[1] ** -0.5 if std is None else std
+            nn.init.normal_(parameter, std=spread / math.sqrt(n_sums) if name.endswith("out.weight") else spread)
         elif parameter.dim() == 2:
             nn.init.normal_(parameter, std=0.02)
         elif name.endswith("bias"):
@@ -150,4 +155,4 @@ def self_attention(config: AttentionConfig | RestrictedConfig) -> AttentionStack
         p_dropout=p,
         max_context=config.max_context,
     )
-    return initialise(stack, n_sums=config.n_layers)
+    return initialise(stack, n_sums=config.n_layers, std=None)

@@ -28,6 +28,7 @@ PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 def rehearse(config: RunConfig, progress: ProgressBar = nullcontext) -> Rehearsal:
     """The size, cost and first batch of a run; nothing is trained and no run folder is written."""
     task = task_of(config)
+    config = task.complete(config)
     with progress() as draw:
         data = task.prepare(config, draw)
     return task.rehearse(config, data, find_initial_weights(config))
@@ -48,6 +49,7 @@ def train(
     `is_tested` scores the test split at the end; `force` writes into a folder that holds other files.
     """
     task, reporter = task_of(config), reporter or Silent()
+    config = task.complete(config)
     is_begun = (folder / "config.yaml").exists()
     with progress() as draw:
         data = reopen_data(task, open_folder(folder), draw) if is_begun else task.prepare(config, draw)

@@ -24,7 +24,7 @@ from typing import Any
 from torch import Tensor
 
 from regard import __version__
-from regard.config import RunConfig, read_yaml
+from regard.config import RunConfig, mapping, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import PARTIAL, make_folder, write_atomically
@@ -210,8 +210,15 @@ def _check_there(folder: Path, name: str) -> None:
 
 
 def load_config(path: Path) -> RunConfig:
-    """The config that a recipe or a run folder's `config.yaml` describes."""
-    return build_config(read_yaml(path))
+    """The config that a run folder's `config.yaml` describes.
+
+    Version 0.1.0 left `optimizer.lr` null, which meant one rate for all weights.
+    """
+    written = read_yaml(path)
+    optimizer = mapping(written, "optimizer")
+    if optimizer:
+        written["optimizer"] = {"follows_width": False, **optimizer}
+    return build_config(written)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

@@ -22,7 +22,6 @@ from regard.tasks.task import IMPORTED
 from regard.text.config import TokenizerConfig
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.config import OptimizerConfig
-from regard.training.optimizer import highest_rate
 from regard.weights import hugging_face
 
 MAY_DIFFER = ("p_dropout",)
@@ -174,7 +173,10 @@ def _optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, Any
         return {"lr": 5e-5}
     base = before if is_same_rule else OptimizerConfig(name=name)
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
-    return base.to_dict() | {"lr": share * highest_rate(base, start.outline().mixer.carries_state)}
+    entry = model_entry(start.model_name)
+    whole = base.complete(start.outline().mixer.carries_state, entry.lr, entry.embedding_rate)
+    assert whole.lr is not None
+    return whole.to_dict() | {"lr": share * whole.lr}
 
 
 def _take_vocabulary(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, Any]:

@@ -19,9 +19,8 @@ from regard.models.captioner import Captioner
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.seq2seq import roll_out
 from regard.score.translation import BleuScore, bleu
-from regard.training.config import OptimizerConfig, TrainConfig
+from regard.training.config import TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
-from regard.training.optimizer import highest_rate
 from regard.training.scheduled_sampling import own_words, share_of_true_words
 from regard.training.teaching_config import TeachingConfig
 
@@ -68,7 +67,6 @@ class CaptionObjective:
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.
         self.flops_per_token = model.flops_per_caption(self.n_target) // self.n_target
         self.bytes_per_token: float | None = prepared.data.train.n_bytes / sum(lengths)
-        self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -78,9 +76,6 @@ class CaptionObjective:
             "n_accumulate": self.train.n_accumulate,
             "average": self.train.average,
         }
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return highest_rate(optimizer, self.is_recurrent)
 
     def read_row(self, model: Captioner) -> Any:
         device, encoder = model.embedding.device, model.encoder

@@ -102,7 +102,9 @@ class LanguageModelTask:
             return config
         vocab_size = _limit_vocabulary(config.model) or 2  # how large it is does not matter here
         mixer = outline_model(config.model_name, config.model, vocab_size).mixer
-        filled = config.with_section("optimizer", config.optimizer.complete(mixer.carries_state))
+        entry = model_entry(config.model_name)
+        optimizer = config.optimizer.complete(mixer.carries_state, entry.lr, entry.embedding_rate)
+        filled = config.with_section("optimizer", optimizer)
         return filled.with_section("train", config.train.complete(mixer.max_context))
 
     def check(self, config: RunConfig) -> RunConfig:

@@ -14,9 +14,8 @@ from regard.data.pairs import MaxLengths, Pairs
 from regard.data.prepared_pairs import PreparedPairs
 from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.models.seq2seq import Seq2Seq, roll_out
-from regard.training.config import OptimizerConfig, TrainConfig
+from regard.training.config import TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
-from regard.training.optimizer import highest_rate
 from regard.training.scheduled_sampling import own_words, share_of_true_words
 from regard.training.teaching_config import TeachingConfig
 
@@ -69,7 +68,6 @@ class PairObjective:
         self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
         n_tokens = int(pairs.target_lengths.sum()) + len(pairs)
         self.bytes_per_token: float | None = pairs.n_bytes / n_tokens if n_tokens else None
-        self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -79,9 +77,6 @@ class PairObjective:
             "n_accumulate": self.train.n_accumulate,
             "average": self.train.average,
         }
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return highest_rate(optimizer, self.is_recurrent)
 
     def read_row(self, model: Seq2Seq) -> Any:
         source = torch.zeros(1, self.n_source, dtype=torch.int64, device=model.embedding.device)

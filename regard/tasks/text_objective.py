@@ -15,9 +15,8 @@ from regard.errors import RegardError
 from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import GradientNextToken
 from regard.score.evaluate import Evaluation, evaluate
-from regard.training.config import DEFAULT_CONTEXT, OptimizerConfig, TrainConfig
+from regard.training.config import DEFAULT_CONTEXT, TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
-from regard.training.optimizer import highest_rate
 
 # Recurrent models read the validation text in so many pieces side by side, each with its state carried: 16 times fewer
 # steps, and only the first tokens of each piece lack a past.
@@ -42,7 +41,6 @@ class TextObjective:
         self.flops_per_token = model.flops_per_token(self.batches.n_context)
         self.bytes_per_token: float | None = prepared.train.bytes_per_token
         self.n_rows, self.n_target, self.n_classes = train.n_batch, self.batches.n_context, model.vocab_size
-        self.is_recurrent = model.mixer.carries_state
 
     def identity(self) -> dict[str, Any]:
         batches, train = self.batches, self.train
@@ -55,9 +53,6 @@ class TextObjective:
             "order": batches.order + (" of varying length" if train.varies_context else ""),
             "average": train.average,
         }
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return highest_rate(optimizer, self.is_recurrent)
 
     def read_row(self, model: GradientModel) -> Any:
         ids = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)

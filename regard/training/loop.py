@@ -80,9 +80,8 @@ def train_by_gradient(
         check_memory(needed, runtime, device, objective.memory_settings)
         checkpoints.clean_run_folder(folder)
         learner = Learner(model.to(device), objective, train=train, optimizer=optimizer, runtime=runtime)
-        run = _Run(
-            learner, objective, folder, train, schedule, checkpoint, objective.highest_rate(optimizer), state, latest
-        )
+        assert optimizer.lr is not None, "the task fills it in"
+        run = _Run(learner, objective, folder, train, schedule, checkpoint, optimizer.lr, state, latest)
         n_parameters = sum(p.numel() for p in model.parameters())
         reporter.start(f"{n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
         try:

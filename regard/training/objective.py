@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from regard.training.config import OptimizerConfig
-
 
 class HostBatch(NamedTuple):
     """A batch before it goes to the device."""
@@ -70,9 +68,6 @@ class Objective(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a run is resumed, by names that an error can show."""
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        """`optimizer.lr`, or a rate that suits the model where it is null."""
 
     def read_row(self, model: Any) -> Any:
         """The model's hidden vectors for one row of typical length: what the forward pass keeps is measured."""

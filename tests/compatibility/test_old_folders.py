@@ -83,7 +83,8 @@ def test_an_old_run_that_was_stopped_resumes_to_the_bits_of_one_that_was_not(nam
     check_metrics(place / "runs" / f"{name}.half", place / "runs" / name)
 
 
-@pytest.mark.parametrize("name", RUNS)
+# Attention without feed-forward layers starts with another spread since (`regard.mixers.attention.initialise`).
+@pytest.mark.parametrize("name", [name for name in RUNS if name not in ("attention", "restricted")])
 def test_an_old_recipe_trains_to_the_bits_of_the_old_run(name: str, place: Path, tmp_path: Path) -> None:
     """The FLOPs of a new run are those of today's formulas: attention is no longer charged for what is masked."""
     regard.train(recipe(name), out=tmp_path / "run", is_tested=False)
