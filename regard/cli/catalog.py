@@ -138,6 +138,8 @@ def _print_text(config: DataConfig) -> None:
         stream = getattr(prepared, name)
         table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
     console.print(table)
+    for note in prepared.notes:
+        console.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
     console.print("[dim]It begins:[/dim]")
     console.print(Text(prepared.train.text_sample(400)))
 

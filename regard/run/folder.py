@@ -132,7 +132,7 @@ def check_resumable(folder: Path) -> None:
 def check_same(folder: Path, config: RunConfig) -> None:
     """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
     begun = load_config(folder / "config.yaml")
-    before, now = task_of(begun).complete(begun).to_dict(), config.to_dict()
+    before, now = task_of(begun).complete(begun).to_dict(), config.take_open(begun).to_dict()
     for section in now:
         old, new = before[section], now[section]
         if not isinstance(new, dict) or not isinstance(old, dict):
@@ -193,8 +193,8 @@ def _check_there(folder: Path, name: str) -> None:
 
 
 def load_config(path: Path) -> RunConfig:
-    """The config that a recipe or a run folder's `config.yaml` describes."""
-    return build_config(read_yaml(path))
+    """The config that a run folder's `config.yaml` describes."""
+    return build_config(read_yaml(path), is_complete=True)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

@@ -19,9 +19,9 @@ from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.cache import key_of
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.opening import encode_opening, find_opening
 from regard.data.prepared_text import PreparedText, encode_text, open_text, prepare_text
-from regard.data.source import documents
 from regard.data.stream import Stream
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import StopText, generate
@@ -35,9 +35,8 @@ from regard.models.next_token import NextToken, check_numbers
 from regard.models.outline import outline_model
 from regard.models.pointer import PointerModel
 from regard.models.table import model_entry
-from regard.score.blocks import add_up_blocks, cut_into_blocks, documents_of, score_text
+from regard.score.blocks import add_up_blocks, sample_documents, sample_stream, score_text
 from regard.score.evaluate import Evaluation, evaluate
-from regard.score.figures import count_text
 from regard.score.judges import BitsPerByte
 from regard.score.scored import Scored, join_tokens
 from regard.settings import Settings
@@ -140,13 +139,13 @@ class LanguageModelRun:
 
     def score_source(self, source: str) -> Iterator[Scored]:
         """Every document of a source (a path, a glob, - for standard input), scored."""
-        return self.predict(documents(self._other_text(source)))
+        return self.predict(read_documents(self._other_text(source)))
 
     def _other_text(self, source: str | Sequence[str]) -> DataConfig:
         """Another source, read the way the run's own text was: the same documents, format and field."""
         train = source if isinstance(source, str) else tuple(source)
         own = self.config.section("data", DataConfig)
-        return own.replace(train=train, valid=None, test=None, max_bytes=None)
+        return own.replace(train=train, valid=None, test=None, max_bytes=None, boundaries=None)
 
     def evaluate(
         self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
@@ -286,7 +285,10 @@ class LanguageModelTask:
             weights.clear()  # so much memory is not needed twice
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
-        tokenizer = data.tokenizer
+        tokenizer, own = data.tokenizer, config.section("data", DataConfig)
+        notes = data.notes if own.document == "auto" else ()
+        if data.document is not None and own.split != "tail":
+            config = config.with_section("data", own.replace(document=data.document))
         check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
         n_tokens = {name: len(getattr(data, name)) for name in ("train", "valid", "test")}
         if not model_entry(config.model_name).is_counted:
@@ -297,6 +299,7 @@ class LanguageModelTask:
                 start,
                 n_tokens=n_tokens,
                 first_batch=lambda task: tuple(tokenizer.decode(row) for row in task.batches.at(0).inputs),
+                check=lambda model, objective: notes,
                 facts={"opening": find_opening(data.train, tokenizer)},
             )
         check_end_mark(tokenizer)
@@ -308,6 +311,7 @@ class LanguageModelTask:
             n_tokens=n_tokens,
             vocab_size=tokenizer.vocab_size,
             read_first_batch=lambda: (tokenizer.decode(data.train[:256]),),
+            notes=notes,
             facts={"opening": find_opening(data.train, tokenizer)},
         )
 
@@ -365,21 +369,21 @@ class LanguageModelTask:
             raise RegardError("--skip-bad is for pairs and pictures: of a text, everything is read. Leave it out.")
         watched = None
         if data is not None:
-            test, about = cut_into_blocks(documents(run._other_text(data))), ", ".join(data)
+            test, about = sample_documents(read_documents(run._other_text(data))), ", ".join(data)
         else:
             found = reopen_data(self, run.opened)
             watched = key_of(found.valid.n_bytes, found.valid.n_words)
             if not found.tokenizer.is_lossless:  # read the text itself through a tokenizer that loses none
                 own = run.config.section("data", DataConfig)
                 found = prepare_text(own, TokenizerConfig(kind="byte", vocab_size=None))
-            test = cut_into_blocks(documents_of(getattr(found, split), found.tokenizer))
+            test = sample_stream(getattr(found, split), found.tokenizer)
             about = name_split(run.config, split, self.describe_sources(run.config))
         passage = choose_passage(test.text)
         return TestSet(
-            about=f"{about}: {count_text(test.n_bytes)}B in {len(test.block_bytes)} blocks",
+            about=f"{about}: {test.describe()}",
             sources=test.documents,
             fits=np.ones(len(test.block_bytes), dtype=bool),
-            fingerprint=key_of(test.documents),
+            fingerprint=key_of(test.documents, test.borders.tolist()),
             watched=watched,
             is_comparable=run.tokenizer.is_lossless,
             own=test,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_text import prepare_text
 from regard.data.reading import text_blocks
-from regard.data.source import documents
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -36,7 +36,7 @@ def read(
 
 def texts(tmp_path: Path, name: str, content: bytes, **settings: Any) -> list[str]:
     (tmp_path / name).write_bytes(content)
-    return list(documents(DataConfig(train=str(tmp_path / name), **settings), cache=tmp_path / "cache"))
+    return list(read_documents(DataConfig(train=str(tmp_path / name), **settings), cache=tmp_path / "cache"))
 
 
 PAIRS = {
