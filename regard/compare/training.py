@@ -31,7 +31,7 @@ from regard.tasks import gradient
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.training.config import TrainConfig
 from regard.training.device import pick_device
-from regard.training.progress import Reporter
+from regard.training.progress import Once, Reporter
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -55,7 +55,7 @@ class Sized:
 
 def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> tuple[list[Entry], Training]:
     """Train what is not finished yet. A contender that fails is reported and the others go on."""
-    plan = _check_same_plan(plan)
+    plan, reporter = _check_same_plan(plan), Once(reporter)  # what is noted of the data holds for all trainings
     reporter.note(plan.summary())
     try:
         with progress() as draw:

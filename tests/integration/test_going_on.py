@@ -144,7 +144,8 @@ def test_settings_that_change_nothing_are_named_when_a_run_begins(
     text: Path, tmp_path: Path, model: dict[str, Any], notes: list[str]
 ) -> None:
     heard = Heard()
-    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": {"train": str(text)}}
+    data = {"train": str(text), "document": "file"}
+    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": data}
     package.train(given, out=tmp_path / "run", reporter=heard)
     assert len(heard.notes) == len(notes)
     for note, part in zip(heard.notes, notes, strict=True):

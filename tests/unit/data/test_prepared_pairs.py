@@ -113,9 +113,7 @@ def test_equal_sources_are_never_in_two_splits(tmp_path: Path, cache: Path) -> N
 
 def test_too_few_different_sources_cannot_be_split(tmp_path: Path, cache: Path) -> None:
     data = PairsConfig(train=tsv(tmp_path / "a.tsv", [("go", "geh")] * 30))
-    message = (
-        r"30 pairs with one and the same source are too few.*p_valid 0\.05.*Give more pairs, separate files"
-    )
+    message = r"30 pairs with one and the same source are too few.*p_valid 0\.05.*Give more pairs, separate files"
     with pytest.raises(RegardError, match=message):
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
 
