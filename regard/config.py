@@ -97,6 +97,10 @@ class RunConfig:
     def with_section(self, name: str, section: Settings | None) -> Self:
         return replace(self, sections={**self.sections, name: section})
 
+    def take_open(self, begun: RunConfig) -> Self:
+        """The config with what its data leave open as the run that was begun has it."""
+        return self.with_section("data", self.data.take_open(begun.data))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order a reader would want them, every default written out, without what is unused."""
         whole: dict[str, Any] = {"task": self.task, "seed": self.seed, **self.folders}

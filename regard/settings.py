@@ -95,6 +95,9 @@ class Settings:
     renamed: ClassVar[Mapping[str, str]] = {}
     """Old names of fields, which recipes and run folders may still use, and their new names."""
 
+    younger: ClassVar[Mapping[str, Any]] = {}
+    """Fields that were added since, and what a complete config that does not name them was run with."""
+
     def __post_init__(self) -> None:
         hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -128,6 +131,17 @@ class Settings:
             return cls(**given)
         except _ValueError as error:
             raise RegardError(_join_names(where, str(error))) from None
+
+    @classmethod
+    def from_complete(cls, written: Mapping[str, Any], where: str = "") -> Self:
+        """Build from what `to_dict` of this or an earlier version gave: fields that it lacks have been added since."""
+        return cls.from_dict({**cls.younger, **written}, where)
+
+    def take_open(self, begun: Settings) -> Self:
+        """A copy in which values that are left open, as `auto`, are those of `begun`, if that is of the same class."""
+        if type(begun) is not type(self):
+            return self
+        return self.replace(**{key: getattr(begun, key) for key, value in self.to_dict().items() if value == "auto"})
 
     @classmethod
     def _rename(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:

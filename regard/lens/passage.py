@@ -79,7 +79,7 @@ def by_position(run: LanguageModelLike, scoring: Scoring) -> tuple[PositionPoint
         if last > len(scoring.ids):
             continue
         part, ends = slice(first, last), scoring.ends[first:last] - begins[first]
-        fresh = run.next_token.nats(scoring.ids[part])
+        fresh = np.where(scoring.is_scored[part], run.next_token.nats(scoring.ids[part]), 0.0)
         extra += between(edges, ends, fresh - scoring.nats[part])
         n_windows += 1
     if not n_windows:

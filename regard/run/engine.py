@@ -51,10 +51,13 @@ def train(
     task, reporter = task_of(config), reporter or Silent()
     config = task.complete(config)
     is_begun = (folder / "config.yaml").exists()
+    if is_begun:
+        config = config.take_open(open_folder(folder).config)
     with progress() as draw:
         data = reopen_data(task, open_folder(folder), draw) if is_begun else task.prepare(config, draw)
     start = find_initial_weights(config, folder)
     rehearsal = task.rehearse(config, data, start)
+    config = rehearsal.config
     for note in ([start.note] if start is not None and start.note else []) + list(rehearsal.notes):
         reporter.note(note)
     rehearsal.check_memory()

@@ -46,10 +46,14 @@ def import_run(
 
 
 def _import_arpa(path: Path, write: Callable[..., LanguageModelRun]) -> LanguageModelRun:
-    """Make a run folder of an ARPA file, with a tokenizer that splits at white space and knows the file's words."""
+    """Make a run folder of an ARPA file and its tokenizer."""
     model, tokenizer = read_arpa(path)
     config = build_config(
-        {"data": {"train": str(path)}, "tokenizer": {"kind": "word"}, "model": {"name": "ngram", "order": model.order}}
+        {
+            "data": {"train": str(path)},
+            "tokenizer": {"kind": tokenizer.kind},
+            "model": {"name": "ngram", "order": model.order},
+        }
     )
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, sum(model.n_ngrams), 0)
     return write(config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))

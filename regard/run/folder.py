@@ -24,7 +24,7 @@ from typing import Any
 from torch import Tensor
 
 from regard import __version__
-from regard.config import RunConfig, mapping, read_yaml
+from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import PARTIAL, make_folder, write_atomically
@@ -149,7 +149,7 @@ def check_resumable(folder: Path) -> None:
 def check_same(folder: Path, config: RunConfig) -> None:
     """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
     begun = load_config(folder / "config.yaml")
-    before, now = task_of(begun).complete(begun).to_dict(), config.to_dict()
+    before, now = task_of(begun).complete(begun).to_dict(), config.take_open(begun).to_dict()
     for section in now:
         old, new = before[section], now[section]
         if not isinstance(new, dict) or not isinstance(old, dict):
@@ -210,15 +210,8 @@ def _check_there(folder: Path, name: str) -> None:
 
 
 def load_config(path: Path) -> RunConfig:
-    """The config that a run folder's `config.yaml` describes.
-
-    Version 0.1.0 left `optimizer.lr` null, which meant one rate for all weights.
-    """
-    written = read_yaml(path)
-    optimizer = mapping(written, "optimizer")
-    if optimizer:
-        written["optimizer"] = {"follows_width": False, **optimizer}
-    return build_config(written)
+    """The config that a run folder's `config.yaml` describes."""
+    return build_config(read_yaml(path), is_complete=True)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

@@ -18,18 +18,17 @@ from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.cache import key_of
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.opening import find_opening
 from regard.data.prepared_text import PreparedText, open_text, prepare_text
-from regard.data.source import documents
 from regard.errors import RegardError
 from regard.lens.passage import SAMPLING, choose_passage, choose_prompt, look_inside
 from regard.mixers.config import PointerConfig
 from regard.models.gradient_model import GradientModel
 from regard.models.outline import outline_model
 from regard.models.table import model_entry
-from regard.score.blocks import add_up_blocks, cut_into_blocks, documents_of, score_text
+from regard.score.blocks import add_up_blocks, sample_documents, sample_stream, score_text
 from regard.score.evaluate import Evaluation, evaluate
-from regard.score.figures import count_text
 from regard.score.judges import BitsPerByte
 from regard.settings import Settings
 from regard.tasks import gradient
@@ -146,7 +145,10 @@ class LanguageModelTask:
             fitting.start.load_into(model)
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
-        tokenizer = data.tokenizer
+        tokenizer, own = data.tokenizer, config.section("data", DataConfig)
+        notes = data.notes if own.document == "auto" else ()
+        if data.document is not None and own.split != "tail":
+            config = config.with_section("data", own.replace(document=data.document))
         check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
         n_tokens = {name: len(getattr(data, name)) for name in ("train", "valid", "test")}
         if not model_entry(config.model_name).is_counted:
@@ -157,6 +159,7 @@ class LanguageModelTask:
                 start,
                 n_tokens=n_tokens,
                 first_batch=lambda task: tuple(tokenizer.decode(row) for row in task.batches.at(0).inputs),
+                check=lambda model, objective: notes,
                 facts={"opening": find_opening(data.train, tokenizer)},
             )
         check_end_mark(tokenizer)
@@ -168,6 +171,7 @@ class LanguageModelTask:
             n_tokens=n_tokens,
             vocab_size=tokenizer.vocab_size,
             read_first_batch=lambda: (tokenizer.decode(data.train[:256]),),
+            notes=notes,
             facts={"opening": find_opening(data.train, tokenizer)},
         )
 
@@ -228,21 +232,21 @@ class LanguageModelTask:
             raise RegardError("Of a text everything is read. Leave out --skip-bad (in Python: skips_bad).")
         watched = None
         if data is not None:
-            test, about = cut_into_blocks(documents(run.other_text(data))), ", ".join(data)
+            test, about = sample_documents(read_documents(run.other_text(data))), ", ".join(data)
         else:
             found = reopen_data(self, run.opened)
             watched = key_of(found.valid.n_bytes, found.valid.n_words)
             if not found.tokenizer.is_lossless:  # read the text itself through a tokenizer that loses none
                 own = run.config.section("data", DataConfig)
                 found = prepare_text(own, TokenizerConfig(kind="byte", vocab_size=None))
-            test = cut_into_blocks(documents_of(getattr(found, split), found.tokenizer))
+            test = sample_stream(getattr(found, split), found.tokenizer)
             about = name_split(run.config, split, self.describe_sources(run.config))
         passage = choose_passage(test.text)
         return TestSet(
-            about=f"{about}: {count_text(test.n_bytes)}B in {len(test.block_bytes)} blocks",
+            about=f"{about}: {test.describe()}",
             sources=test.documents,
             fits=np.ones(len(test.block_bytes), dtype=bool),
-            fingerprint=key_of(test.documents),
+            fingerprint=key_of(test.documents, test.borders.tolist()),
             watched=watched,
             is_comparable=run.tokenizer.is_lossless,
             own=test,

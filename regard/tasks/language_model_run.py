@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from regard.count.ngram import NgramModel
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.opening import encode_opening
 from regard.data.prepared_text import encode_text
-from regard.data.source import documents
 from regard.data.stream import Stream
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import StopText, generate
@@ -94,13 +94,13 @@ class LanguageModelRun(Run):
 
     def score_source(self, source: str) -> Iterator[Scored]:
         """Every document of a source (a path, a glob, - for standard input), scored."""
-        return self.predict(documents(self.other_text(source)))
+        return self.predict(read_documents(self.other_text(source)))
 
     def other_text(self, source: str | Sequence[str]) -> DataConfig:
         """Another source, read the way the run's own text was: the same documents, format and field."""
         train = source if isinstance(source, str) else tuple(source)
         own = self.config.section("data", DataConfig)
-        return own.replace(train=train, valid=None, test=None, max_bytes=None)
+        return own.replace(train=train, valid=None, test=None, max_bytes=None, boundaries=None)
 
     def evaluate(
         self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None

@@ -55,10 +55,11 @@ def choose_task(given: Mapping[str, Any]) -> Task:
     return TASKS[name]
 
 
-def build_config(given: Mapping[str, Any], is_new: bool = False) -> RunConfig:
-    """The complete config that a recipe or a run folder's `config.yaml` describes, checked.
+def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete: bool = False) -> RunConfig:
+    """The complete config that a recipe describes, checked.
 
-    In that of a run that `is_new`, settings that were left open follow from others that were set.
+    In that of a run that `is_new`, settings that were left open follow from others that were set. Where `is_complete`,
+    it is a run folder's `config.yaml`: settings that it does not name are younger than the run.
     """
     if not isinstance(given, Mapping):
         raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {given!r}.")
@@ -83,7 +84,7 @@ def build_config(given: Mapping[str, Any], is_new: bool = False) -> RunConfig:
         sections={
             name: None
             if name in task.optional and given.get(name) is None
-            else kind.from_dict(mapping(given, name), name)
+            else (kind.from_complete if is_complete else kind.from_dict)(mapping(given, name), name)
             for name, kind in sections_of(task).items()
         },
         folders={key: folder_of(given, key) for key in task.folders},

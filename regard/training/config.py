@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from regard.errors import RegardError
 from regard.settings import Settings, setting
@@ -57,6 +58,7 @@ class OptimizerConfig(Settings):
     max_grad_norm: float | None = setting(1.0, "gradients longer than this are scaled down to it; null: never", low=0.0)
     decays_vectors: bool = setting(False, "decay biases, norms and vectors too, as Merity et al. 2018 do")
     is_fused: bool = setting(True, "use the fused update where there is one; the same numbers, faster")
+    younger: ClassVar[Mapping[str, Any]] = {"follows_width": False}
 
     def check(self) -> None:
         _refuse_zero(self, "lr", "no weight would move")

@@ -78,6 +78,19 @@ class Silent:
         pass
 
 
+class Once:
+    """Hands everything on to another reporter, each note only the first time."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.start, self.show, self.stop = reporter.start, reporter.show, reporter.stop
+        self._note, self._told = reporter.note, set[str]()
+
+    def note(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._note(text)
+
+
 class Lines:
     """A line every `every_seconds`, for logs and pipes; in a notebook one line that is written over itself."""
 

@@ -144,7 +144,8 @@ def test_settings_that_change_nothing_are_named_when_a_run_begins(
     text: Path, tmp_path: Path, model: dict[str, Any], notes: list[str]
 ) -> None:
     heard = Heard()
-    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": {"train": str(text)}}
+    data = {"train": str(text), "document": "file"}
+    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": data}
     package.train(given, out=tmp_path / "run", reporter=heard)
     assert len(heard.notes) == len(notes)
     for note, part in zip(heard.notes, notes, strict=True):
@@ -176,3 +177,17 @@ def test_a_run_cannot_be_resumed_from_a_folder_that_was_changed_in_between(lstm_
     (copy / "config.yaml").write_text((copy / "config.yaml").read_text().replace("max_steps: 6", "max_stepz: 6"))
     with pytest.raises(RegardError, match="max_stepz"):
         package.train(out=copy, resume=True, settings=["train.max_steps=6"])
+
+
+def test_a_run_says_and_keeps_what_a_document_of_its_text_is(tmp_path: Path) -> None:
+    body = "the cat sat on the mat, and nobody knew why it did so.\n" * 10
+    (tmp_path / "book.txt").write_text("".join(f"CHAPTER {i}\n\n{body}\n" for i in range(1, 31)))
+    recipe, heard = {**TINY_RUN, "data": {"train": str(tmp_path / "book.txt")}}, Heard()
+    run = package.train(recipe, out=tmp_path / "run", reporter=heard)
+    assert heard.notes[0] == "1 file, cut into 30 chapters; data.document: file keeps it whole."
+    assert run.config.data.to_dict()["document"] == "chapter"
+    written = (tmp_path / "run" / "config.yaml").read_bytes()
+    package.train(recipe, out=tmp_path / "run", resume=True)  # the recipe still leaves it open
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == written
+    with pytest.raises(RegardError, match=r"was begun with data.document = 'chapter', and now data.document = 'line'"):
+        package.train(recipe, settings=["data.document=line"], out=tmp_path / "run", resume=True)

@@ -18,8 +18,8 @@ from regard.score.blocks import (
     TestText,
     add_up_blocks,
     between,
-    cut_into_blocks,
-    documents_of,
+    sample_documents,
+    sample_stream,
     score_text,
 )
 from regard.text.config import TokenizerConfig
@@ -121,25 +121,78 @@ def test_loss_by_position_of_a_model_with_memory_falls_to_its_mean() -> None:
     assert points[384] == pytest.approx(mean, abs=1e-6)
 
 
+def stream_of(documents: list[str], kind: str) -> tuple[Stream, Tokenizer]:
+    words = tokenizer(kind)
+    return Stream.of(words.encode_documents([(d, True) for d in documents])), words
+
+
 def test_the_test_text_is_what_the_stream_holds() -> None:
-    bytes_tokenizer = tokenizer("byte")
     documents = [TEXT[:700], "second document", TEXT[100:900]]
-    ids = bytes_tokenizer.encode_documents([(d, True) for d in documents])
-    assert cut_into_blocks(documents_of(Stream.of(ids), bytes_tokenizer)).documents == tuple(documents)
+    found = sample_stream(*stream_of(documents, "byte"))
+    assert found.documents == tuple(documents)
+    assert (found.n_documents, found.n_documents_in_split) == (3, 3)
+    assert found.ends == (True, True, True)
 
 
-def test_the_test_text_is_cut_at_a_line_end() -> None:
-    chars = tokenizer("char")
-    test = cut_into_blocks(documents_of(Stream.of(chars.encode_documents([(TEXT, True)])), chars), max_bytes=1000)
-    assert test.documents[0].endswith("\n")
-    assert 900 < test.n_bytes <= 1000
-    assert TEXT.startswith(test.documents[0])
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
+def test_a_long_test_text_is_sampled_across_all_documents_alike_for_every_tokenizer(kind: str) -> None:
+    documents = [f"Document {i}\n" + TEXT * (i + 1) for i in range(6)]
+    found, same = sample_stream(*stream_of(documents, kind), max_bytes=9000), sample_documents(documents, 9000)
+    assert (found.documents, found.ends, found.borders.tolist()) == (same.documents, same.ends, same.borders.tolist())
+    assert len(found.documents) == 6
+    assert 7000 < found.n_bytes <= 9000
+    for part, whole, is_end in zip(found.documents, documents, found.ends, strict=True):
+        assert part in whole
+        assert whole.endswith(part) or not is_end
+    sizes = [len(part.encode()) for part in found.documents]
+    assert sizes[5] > sizes[2] > 500  # in proportion to the documents' lengths
+    assert sum(whole.startswith(part) for part, whole in zip(found.documents, documents, strict=True)) < 4
+
+
+def test_of_very_many_documents_some_are_taken_evenly() -> None:
+    documents = [f"Story {i:04d}. {'once upon a time ' * 5}\n" for i in range(1000)]
+    found = sample_documents(documents, max_bytes=10_000)
+    numbers = [int(text.split()[1][:4]) for text in found.documents]
+    assert 90 < len(numbers) <= 103
+    assert numbers[0] == 0
+    assert numbers[-1] == 999
+    assert {b - a for a, b in itertools.pairwise(numbers)} <= {9, 10, 11}
+    assert all(found.ends)
+    assert (
+        found.describe() == f"{found.n_bytes:,} bytes in {len(numbers)} blocks from {len(numbers)} of 1,000 documents"
+    )
+
+
+def test_blocks_never_lie_across_a_document_border_and_say_whose_they_are() -> None:
+    documents = [TEXT, "A dog ran.\n", TEXT[:1500]]
+    found = sample_documents(documents)
+    ends = np.cumsum([len(d.encode()) for d in documents])
+    assert set(ends.tolist()) <= set(found.borders.tolist())
+    assert list(found.document_of_block) == sorted(found.document_of_block)
+    for number, size in enumerate(len(d.encode()) for d in documents):
+        own = [n for n, i in zip(found.block_bytes, found.document_of_block, strict=True) if i == number]
+        assert sum(own) == size
+    assert found.document_of_block.count(1) == 1
+
+
+@pytest.mark.parametrize("kind", ["byte", "word"])
+def test_a_stretch_from_the_middle_is_not_ended_by_an_end_that_is_not_there(kind: str) -> None:
+    run = fake_run(kind)
+    test = TestText(("A dog ran", "A dog ran\n"), np.array([0.0, 9.0, 19.0]), (False, True))
+    scoring = score_text(run.next_token, run.tokenizer, test)
+    assert (scoring.ids == run.tokenizer.eos).sum() == 2  # the first keeps the two apart
+    assert scoring.is_scored.tolist().count(False) == 1
+    n_tokens = [len(run.tokenizer.encode("A dog ran"))] * 2
+    assert [block["nats"] for block in add_up_blocks(scoring, test)] == [
+        n_tokens[0],
+        n_tokens[1] + (1 if kind == "word" else 2),  # <eos>, and the line end where that is not the same
+    ]
 
 
 def test_a_test_text_too_short_to_compare_on_says_so() -> None:
     chars = tokenizer("char")
     with pytest.raises(RegardError, match=r"The test text has 9 bytes, too few to compare models on"):
-        cut_into_blocks(documents_of(Stream.of(chars.encode_documents([("A dog ran", True)])), chars))
+        sample_stream(Stream.of(chars.encode_documents([("A dog ran", True)])), chars)
 
 
 def test_the_passage_is_read_from_a_line_start_to_a_word_end() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from treebank import read_trees
 
 from regard.config import RunConfig
 from regard.data.pair_batches import PairBatches
@@ -16,7 +17,7 @@ from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import prepare_pairs
 from regard.data.tree_pairs import rebuild_tree
-from regard.data.trees import parse_trees, read_trees
+from regard.data.trees import parse_trees
 from regard.errors import RegardError
 from regard.score.bracket_f1 import bracket_f1
 from regard.tasks.table import build_config
