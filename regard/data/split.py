@@ -302,7 +302,7 @@ def _by_cuts(cuts: list[int], names: list[int]) -> Split:
 
 
 def groups_by_text(sources: Keys, targets: Keys) -> Keys:
-    """The same key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
+    """One key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
 
     Connected components: a text is a node, a pair is an edge from its source to its target. In several parts the target
     of one pair is often the source of another (a.en to a.de, and a.de to a.fr): what is held out of one must not be
