@@ -177,7 +177,7 @@ def _check_sizes(n_bytes: int, bounds: list[int], names: list[int], p_valid: flo
     parts = (1 - p_valid - p_test, p_valid, p_test)
     sizes = np.bincount(names, weights=np.diff(bounds), minlength=len(NAMES))
     for size, name, part in zip(sizes, NAMES, parts, strict=True):
-        if size <= 0 < part:
+        if size <= 0 < part or 0 < part * n_bytes < 1:
             raise RegardError(
                 f"The text has {n_bytes} bytes, too few to cut {part:.0%} off for {name}. Give more text, separate "
                 f"files, or set p_valid and p_test to 0."
