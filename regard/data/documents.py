@@ -255,4 +255,5 @@ def _cut_at_bytes(files: Sequence[TextFile], boundaries: Sequence[tuple[int, int
                 f"data.boundaries cuts {file.name} inside a character: no UTF-8 text is from byte {start} to {end}. Is "
                 "it the table of another text?"
             ) from None
-        yield from cut_file([text.removeprefix("\ufeff").replace("\r\n", "\n") if file.has_crlf else text])
+        text = text.removeprefix("\ufeff")
+        yield from cut_file([text.replace("\r\n", "\n") if file.has_crlf else text])

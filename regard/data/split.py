@@ -153,11 +153,11 @@ def _cut_stretches(pieces: Pieces, n_bytes: int, p_valid: float, p_test: float) 
     """Cut the text into equal parts, and each of these into training, validation, training and test text."""
     smallest = min(part for part in (p_valid, p_test) if part)
     n = max(1, min(MAX_STRETCHES, int(smallest * n_bytes) // STRETCH_BYTES))
-    p_train = (1 - p_valid - p_test) / 2
-    ways = [(TRAIN, p_train), (VALID, p_valid), (TRAIN, p_train), (TEST, p_test)]
-    ends = np.cumsum([part / n for _, part in ways if part] * n)
+    held_out = [(name, part) for name, part in ((VALID, p_valid), (TEST, p_test)) if part]
+    p_train = (1 - p_valid - p_test) / len(held_out)
+    names = [number for name, _ in held_out for number in (TRAIN, name)] * n
+    ends = np.cumsum([part / n for _, p_held in held_out for part in (p_train, p_held)] * n)
     cuts = find_cuts(pieces(), np.rint(n_bytes * ends[:-1]).astype(int).tolist())
-    names = [name for name, part in ways if part] * n
     _check_sizes(n_bytes, [0, *cuts, n_bytes], names, p_valid, p_test)
     return SplitPlan(_by_cuts(cuts, names), n_bytes, n)
 
