@@ -12,6 +12,9 @@ from regard.settings import Settings, setting
 
 SOURCE_DOC = "files, folders, globs, '-' for standard input, a built-in name, or hub:NAME[/CONFIG][@SPLIT]"
 
+OF_ONE_SOURCE = ("valid", "test", "boundaries")
+"""Settings that belong to the source they are given with, and go where another one is named."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(Settings):

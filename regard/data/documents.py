@@ -29,7 +29,7 @@ from regard.data.pieces import (
     limit_bytes,
     split_lines,
 )
-from regard.data.reading import BadLine, read_lines, text_blocks, utf8_blocks
+from regard.data.reading import BadLine, read_lines, read_text_blocks, read_utf8_blocks
 from regard.data.source import TextFile, resolve
 from regard.data.split import MIN_DOCUMENTS
 from regard.data.tables import Table, read_rows
@@ -94,7 +94,7 @@ def read_pieces(
         if file.table is not None:
             yield from _cut_table(file, file.table)
             continue
-        blocks = text_blocks(file.path, file.name, file.encoding, has_crlf=file.has_crlf)
+        blocks = read_text_blocks(file.path, file.name, file.encoding, has_crlf=file.has_crlf)
         if file.field is not None:
             yield from cut_records(blocks, file.field, file.name)
         elif document == "line":
@@ -234,7 +234,7 @@ def _cut_at_bytes(files: Sequence[TextFile], boundaries: Sequence[tuple[int, int
             "text file, or leave out data.boundaries."
         )
     file, at, rest = files[0], 0, memoryview(b"")
-    blocks = utf8_blocks(file.path, file.name)
+    blocks = read_utf8_blocks(file.path, file.name)
     for start, end in boundaries:
         parts: list[memoryview] = []
         while at < end:
@@ -255,4 +255,5 @@ def _cut_at_bytes(files: Sequence[TextFile], boundaries: Sequence[tuple[int, int
                 f"data.boundaries cuts {file.name} inside a character: no UTF-8 text is from byte {start} to {end}. Is "
                 "it the table of another text?"
             ) from None
-        yield from cut_file([text.removeprefix("\ufeff").replace("\r\n", "\n") if file.has_crlf else text])
+        text = text.removeprefix("\ufeff")
+        yield from cut_file([text.replace("\r\n", "\n") if file.has_crlf else text])

@@ -29,9 +29,9 @@ from regard.data.pieces import Piece, limit_bytes
 from regard.data.source import TextFile, resolve
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, SplitPlan, plan_split
 from regard.data.stream import Stream, StreamWriter, open_streams, read_n_stretches, write_note
-from regard.data.workers import encode_batches, n_workers_for
+from regard.data.workers import count_workers, encode_batches
 from regard.text.config import TokenizerConfig
-from regard.text.learning import Progress, part_to_learn_from, take_evenly, train_tokenizer
+from regard.text.learning import Progress, choose_part_to_learn_from, take_evenly, train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
 FORMAT = 1  # another number: what older versions encoded is not found any more
@@ -137,7 +137,7 @@ class _Text:
 
     def pieces(self) -> Iterator[tuple[int, Piece]]:
         """Every piece with the number of its split: the training source first, then separate ones."""
-        yield from self.plan.assign(self._training_source())
+        yield from self.plan.assign(self._read_training_source())
         for number in (VALID, TEST):
             if (files := self._files.get(NAMES[number])) is not None:
                 yield from ((number, piece) for piece in read_pieces(files, self.cut.document))
@@ -146,7 +146,7 @@ class _Text:
     def plan(self) -> SplitPlan:
         """What is trained on and what is set apart; the first call reads the text."""
         return plan_split(
-            self._training_source,
+            self._read_training_source,
             self._data.part_valid,
             self._data.part_test,
             self._data.split_seed,
@@ -157,7 +157,7 @@ class _Text:
     def learn(self, config: TokenizerConfig) -> Tokenizer:
         """A tokenizer of the training split, or of an even part of it where that is much."""
         n_bytes = round(self.plan.n_bytes * (1 - self._data.part_valid - self._data.part_test))
-        part = part_to_learn_from(config, n_bytes)
+        part = choose_part_to_learn_from(config, n_bytes)
         texts = (piece.text for number, piece in self.pieces() if number == TRAIN)
         return train_tokenizer(
             config,
@@ -165,7 +165,7 @@ class _Text:
             lambda what, done, _: self.tell(what, done, max(done, round(part * n_bytes))),
         )
 
-    def _training_source(self) -> Iterator[Piece]:
+    def _read_training_source(self) -> Iterator[Piece]:
         pieces = read_pieces(self._files["train"], self.cut.document, self._boundaries)
         return limit_bytes(pieces, self._data.max_bytes)
 
@@ -192,7 +192,7 @@ def _fill(folder: Path, text: _Text, tokenizer: Tokenizer, n_processes: int | No
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
     writers = [StreamWriter(folder, name, dtype) for name in NAMES]
     order: list[int] = []  # the split of each batch that was handed out
-    n_workers = n_workers_for(tokenizer, text.plan.n_bytes, n_processes)
+    n_workers = count_workers(tokenizer, text.plan.n_bytes, n_processes)
     for i, ids in enumerate(encode_batches(_batches(text, writers, order), tokenizer, n_workers)):
         writers[order[i]].add(ids)
     tokenizer.save(folder / "tokenizer.json")

@@ -153,11 +153,11 @@ def _cut_stretches(pieces: Pieces, n_bytes: int, p_valid: float, p_test: float) 
     """Cut the text into equal parts, and each of these into training, validation, training and test text."""
     smallest = min(part for part in (p_valid, p_test) if part)
     n = max(1, min(MAX_STRETCHES, int(smallest * n_bytes) // STRETCH_BYTES))
-    p_train = (1 - p_valid - p_test) / 2
-    ways = [(TRAIN, p_train), (VALID, p_valid), (TRAIN, p_train), (TEST, p_test)]
-    ends = np.cumsum([part / n for _, part in ways if part] * n)
+    held_out = [(name, part) for name, part in ((VALID, p_valid), (TEST, p_test)) if part]
+    p_train = (1 - p_valid - p_test) / len(held_out)
+    names = [number for name, _ in held_out for number in (TRAIN, name)] * n
+    ends = np.cumsum([part / n for _, p_held in held_out for part in (p_train, p_held)] * n)
     cuts = find_cuts(pieces(), np.rint(n_bytes * ends[:-1]).astype(int).tolist())
-    names = [name for name, part in ways if part] * n
     _check_sizes(n_bytes, [0, *cuts, n_bytes], names, p_valid, p_test)
     return SplitPlan(_by_cuts(cuts, names), n_bytes, n)
 
@@ -177,7 +177,7 @@ def _check_sizes(n_bytes: int, bounds: list[int], names: list[int], p_valid: flo
     parts = (1 - p_valid - p_test, p_valid, p_test)
     sizes = np.bincount(names, weights=np.diff(bounds), minlength=len(NAMES))
     for size, name, part in zip(sizes, NAMES, parts, strict=True):
-        if size <= 0 < part:
+        if size <= 0 < part or 0 < part * n_bytes < 1:
             raise RegardError(
                 f"The text has {n_bytes} bytes, too few to cut {part:.0%} off for {name}. Give more text, separate "
                 f"files, or set p_valid and p_test to 0."
@@ -302,7 +302,7 @@ def _by_cuts(cuts: list[int], names: list[int]) -> Split:
 
 
 def groups_by_text(sources: Keys, targets: Keys) -> Keys:
-    """The same key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
+    """One key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
 
     Connected components: a text is a node, a pair is an edge from its source to its target. In several parts the target
     of one pair is often the source of another (a.en to a.de, and a.de to a.fr): what is held out of one must not be

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from regard.data.reading import text_blocks
+from regard.data.reading import read_text_blocks
 from regard.errors import MissingTextError, RegardError
 
 Link = tuple[int, int]
@@ -69,7 +69,7 @@ def read_alignments(path: Path | str) -> list[Alignment]:
     path = Path(path)
     if not path.exists():
         raise MissingTextError(f"There is no file of alignments at {path}.")
-    text = "".join(text_blocks(path, str(path)))
+    text = "".join(read_text_blocks(path, str(path)))
     lines = text.removesuffix("\n").split("\n") if text else []
     return [Alignment.of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
 

@@ -156,7 +156,7 @@ def _held_out(run: TranslationRun, config: ExposureConfig, is_own: bool) -> tupl
             f"Every pair is longer than the {run.model.max_context} tokens that '{run.folder}' reads. Name shorter "
             "ones with --set data=PAIRS."
         )
-    return readable.some(config.n_texts), len(pairs) - len(readable)
+    return readable.take_evenly(config.n_texts), len(pairs) - len(readable)
 
 
 def exposure(name: str, run: TranslationRun, pairs: Pairs) -> Exposure:

@@ -127,7 +127,7 @@ class PairObjective:
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
         if self.greedy_score is None:
             return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
-        score = self.greedy_score(model, valid.some(self.teaching.max_select_items), self.teaching.max_tokens)
+        score = self.greedy_score(model, valid.take_evenly(self.teaching.max_select_items), self.teaching.max_tokens)
         return Score(nats / n_tokens, bits, criterion=-score, more={self.select_by: score})
 
 
@@ -139,7 +139,7 @@ def room_of(model: Seq2Seq) -> MaxLengths:
 
 def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
     """Those that the model has room for."""
-    return pairs.fitting(room_of(model))
+    return pairs.select_fitting(room_of(model))
 
 
 @torch.inference_mode()

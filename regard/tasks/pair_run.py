@@ -177,7 +177,7 @@ def _with_tag(pairs: Pairs, tag: str | None) -> Pairs:
     """Those that have it; all where None is asked for."""
     if tag is None:
         return pairs
-    if not len(chosen := pairs.tagged(tag)):
+    if not len(chosen := pairs.select_tagged(tag)):
         raise RegardError(f"There are no pairs to evaluate on: no pair that is given has the tag {tag}. Give some.")
     return chosen
 

@@ -162,7 +162,7 @@ class PairTask:
             return (f"{data.counts.describe()}.", *_tell_left_out(config, model, data, objective))
 
         def first_batch(objective: PairObjective) -> tuple[str, ...]:
-            first = objective.batches.pairs.only(objective.batches.indices(0))
+            first = objective.batches.pairs.select(objective.batches.indices(0))
             return tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first)))
 
         n_tokens = {name: int(getattr(data, name).target_lengths.sum()) for name in ("train", "valid", "test")}
@@ -175,7 +175,7 @@ class PairTask:
         return self.run_type(self, opened, gradient.load_model(self, opened, weights, device, dtype))
 
     def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
-        some = data.test.some(MAX_TEST_PAIRS)
+        some = data.test.take_evenly(MAX_TEST_PAIRS)
         if not len(readable_pairs(run.model, some)):
             return None
         found = run.evaluate_pairs(some)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.config import COMMON, RunConfig, folder_of, mapping
+from regard.data.config import OF_ONE_SOURCE
 from regard.errors import RegardError, nearest
 from regard.models.table import MODELS, model_entry
 from regard.settings import FieldHelp, Settings, suggest_setting
@@ -98,7 +99,7 @@ def name_sources(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, An
 
     Splits of their own are those of the sources before. Without a model, `names` are the training data.
     """
-    kept = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
+    kept = {k: v for k, v in mapping(given, "data").items() if k not in OF_ONE_SOURCE}
     model_name = mapping(given, "model").get("name")
     if not isinstance(model_name, str):  # it comes from elsewhere, or its absence is told when all is put together
         return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else list(names)}}

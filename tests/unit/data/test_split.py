@@ -157,6 +157,13 @@ def test_one_long_text_is_held_out_in_stretches_that_are_spread_over_it() -> Non
     assert sizes == pytest.approx([85_500, 4_750, 4_750], rel=0.05)
 
 
+def test_training_text_is_cut_only_where_some_is_held_out() -> None:
+    pieces = [Piece("".join(f"this is line {i:05d}\n" for i in range(5000)), True)]
+    for p_valid, p_test, number in ((0.05, 0.0, VALID), (0.0, 0.05, TEST)):
+        plan = plan_split(lambda: pieces, p_valid, p_test, 0)
+        assert [n for n, _ in plan.assign(pieces)] == [TRAIN, number] * 4
+
+
 def test_a_short_text_is_held_out_in_one_stretch_each() -> None:
     lines = [f"line {i:02d}\n" for i in range(50)]
     found = split([Piece("".join(lines), True)])

@@ -15,7 +15,7 @@ from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import read_pairs
 from regard.data.prepared_text import prepare_text
-from regard.data.reading import text_blocks
+from regard.data.reading import read_text_blocks
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -182,7 +182,7 @@ def test_line_ends_of_windows_are_read_as_line_ends(
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\r\n\r\ntwo\r\n\rend\r")
     monkeypatch.setattr("regard.data.reading.BLOCK", block)
-    assert "".join(text_blocks(path, "a.txt", has_crlf=True)) == "one\n\ntwo\n\rend\r"
+    assert "".join(read_text_blocks(path, "a.txt", has_crlf=True)) == "one\n\ntwo\n\rend\r"
 
 
 def test_a_text_of_windows_trains_without_carriage_returns(tmp_path: Path) -> None:

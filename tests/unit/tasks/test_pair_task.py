@@ -255,6 +255,6 @@ def test_what_is_judged_comes_evenly_from_all() -> None:
     prepared = tiny_prepared(TEXTS)
     pairs = prepared.train
     texts = [pairs.source_text(i) for i in range(len(pairs))]
-    some = pairs.some(5)
+    some = pairs.take_evenly(5)
     assert [some.source_text(i) for i in range(5)] == [texts[i * len(texts) // 5] for i in range(5)]
-    assert len(pairs.some(len(texts))) == len(pairs.some(10 * len(texts))) == len(texts)
+    assert len(pairs.take_evenly(len(texts))) == len(pairs.take_evenly(10 * len(texts))) == len(texts)

@@ -209,7 +209,7 @@ def test_gold_trees_keep_their_tags_and_so_tell_what_is_punctuation(tmp_path: Pa
     gold = [rebuild_tree(pairs, i, tree_words) for i in range(2)]
     assert gold == trees
     assert bracket_f1(trees, gold).n_gold == 6
-    assert [rebuild_tree(some, 0, tree_words) for some in (pairs.only(np.array([1])), pairs.some(1))] == [
+    assert [rebuild_tree(some, 0, tree_words) for some in (pairs.select(np.array([1])), pairs.take_evenly(1))] == [
         trees[1],
         trees[0],
     ]
