@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -51,29 +51,11 @@ class AttentionBlock(nn.Module):
         return self.attention.flops_per_token(n_context)
 
 
-if TYPE_CHECKING:
-
-    class Block(Protocol):
-        """What an AttentionStack stacks."""
-
-        attention: Attention
-
-        def __call__(
-            self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
-        ) -> tuple[Float[Tensor, "B T D"], State | None, Tensor | None]: ...
-
-        def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]: ...
-
-        def flops_per_token(self, n_context: int) -> int: ...
-
-else:
-    Block = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
-
-
 class AttentionStack(nn.Module):
     """x^0 = positions(x),  x^l = block_l(x^{l-1}),  y = norm(x^L).
 
     The blocks are of one kind: `AttentionBlock`s make the self-attention models, `TransformerBlock`s the Transformer.
+    Any other would need an `attention` with a cache, and `forward`, `step` and `flops_per_token` as these have.
     """
 
     carries_state = False
@@ -83,7 +65,7 @@ class AttentionStack(nn.Module):
     ) -> None:
         super().__init__()
         self.positions, self.norm = order, norm
-        self.layers: Sequence[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self.layers: Sequence[Any] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.dropout = nn.Dropout(p_dropout)
         self.max_context: int | None = max_context
 

@@ -25,16 +25,13 @@ class Seq2Seq(nn.Module):
         encoder: Encoder,
         target: ConditionalLanguageModel,
         bridge: Bridge | None,
-        *,
-        p_dropout: float = 0.0,
         std: float | None = None,
     ) -> None:
-        """`p_dropout` is that of the embedded source; `std` the spread of E' at the start, None: E' is the target's."""
+        """`std` is the spread of E' at the start; None: E' is the target's. Dropout is the encoder's."""
         super().__init__()
         self.source_vocab_size = source_vocab_size
         self.source_embedding = None if std is None else nn.Parameter(torch.empty(source_vocab_size, target.d_model))
         self.encoder, self.bridge, self.target = encoder, bridge, target
-        self.dropout = nn.Dropout(p_dropout)
         if self.source_embedding is not None:
             assert std is not None
             nn.init.normal_(self.source_embedding, std=std)
@@ -49,7 +46,7 @@ class Seq2Seq(nn.Module):
         """What the decoder may look at. `words` are the source's ids in the target's extended vocabulary."""
         check_length(source.shape[1], self.encoder.max_context, "source")
         E = self.embedding if self.source_embedding is None else self.source_embedding
-        x = self.dropout(functional.embedding(source, E))
+        x = functional.embedding(source, E)
         inner = scope(taps, "encoder")
         keep(inner, "embedding", x)
         states, ends = self.encoder(x, mask, inner)

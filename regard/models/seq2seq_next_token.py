@@ -10,7 +10,6 @@ from regard.kernels.cuda_graph import Borrowed
 from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
 from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
 from regard.kernels.state import reorder
-from regard.layers.taps import Taps
 from regard.mixers.mixer import State
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
@@ -28,8 +27,6 @@ class Written(NamedTuple):
     """W, of which every step gives log-probabilities."""
     capacity: int
     """The most tokens a target will have."""
-    attention: Float[Tensor, "R S"] | None = None
-    """The weights with which the last step looked at the source, where they are kept."""
     rows: Int[Tensor, " R"] | None = None
     """What is still to be reordered, where the next step does that too."""
     tried: bool = False
@@ -41,8 +38,7 @@ class Written(NamedTuple):
 class Translating:
     """A model with a source, ready to write; puts it into evaluation mode.
 
-    `eos` is the token that every target begins after. With `keeps_attention` a state holds the weights on the source
-    with which its last log-probabilities were found: the mean over the heads of the last layer that looks.
+    `eos` is the token that every target begins after.
 
     On a GPU a step is replayed as a CUDA graph where that is possible; `is_static` decides it otherwise.
     """
@@ -52,14 +48,13 @@ class Translating:
         model: Seq2Seq | ConditionalLanguageModel,
         *,
         eos: int = EOS,
-        keeps_attention: bool = False,
         is_static: bool | None = None,
     ) -> None:
         self.model = model.eval()
         self.target = model.target if isinstance(model, Seq2Seq) else model
-        self.is_static = (model.embedding.is_cuda if is_static is None else is_static) and not keeps_attention
+        self.is_static = model.embedding.is_cuda if is_static is None else is_static
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
-        self.eos, self.keeps_attention = eos, keeps_attention
+        self.eos = eos
 
     @torch.inference_mode()
     def begin(
@@ -113,13 +108,8 @@ class Translating:
         return state if rows is None else self._reorder(state, rows)
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
-        taps = Taps() if self.keeps_attention else None
-        h, decoder = self.target.hidden(tokens[:, None], state.source, state.decoder, taps)
-        attention = None
-        if taps is not None:
-            looked = list(taps.named("cross_attention").values())  # (R, N, 1, S) each, lowest layer first
-            attention = looked[-1][:, :, 0].mean(dim=1) if looked else None
-        return self.target.log_probs(h, state.n_words), state._replace(decoder=decoder, attention=attention)
+        h, decoder = self.target.hidden(tokens[:, None], state.source, state.decoder)
+        return self.target.log_probs(h, state.n_words), state._replace(decoder=decoder)
 
     def reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         """The state whose targets are `rows` of this one's (a row may come twice)."""
@@ -129,8 +119,8 @@ class Translating:
         return self._reorder(state, rows)
 
     def _reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
-        parts = reorder((state.source, state.decoder, state.attention), rows)
-        return state._replace(**dict(zip(("source", "decoder", "attention"), parts, strict=True)))
+        source, decoder = reorder((state.source, state.decoder), rows)
+        return state._replace(source=source, decoder=decoder)
 
     @property
     def _device(self) -> torch.device:

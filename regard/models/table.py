@@ -97,21 +97,21 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "rnn": ModelEntry(
         config=RNNConfig,
-        build=lambda config, vocab_size: _assemblies().rnn(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().recurrent_network("rnn", config, vocab_size),
         summary="Elman's recurrent network: one state, rewritten at every step",
         paper="Elman 1990; Mikolov et al. 2010",
         lr=0.012,
     ),
     "gru": ModelEntry(
         config=GRUConfig,
-        build=lambda config, vocab_size: _assemblies().gru(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().recurrent_network("gru", config, vocab_size),
         summary="a recurrent network whose gates choose what to keep",
         paper="Cho et al. 2014",
         lr=0.016,
     ),
     "lstm": ModelEntry(
         config=LSTMConfig,
-        build=lambda config, vocab_size: _assemblies().lstm(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().recurrent_network("lstm", config, vocab_size),
         summary="a recurrent network with a memory cell behind three gates",
         paper="Hochreiter & Schmidhuber 1997; Zaremba et al. 2014",
         lr=0.02,
@@ -139,7 +139,7 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "restricted": ModelEntry(
         config=RestrictedConfig,
-        build=lambda config, vocab_size: _assemblies().restricted(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
         summary="self-attention within a window, at a cost that grows with the window and not with the text",
         paper="Vaswani et al. 2017",
         lr=0.003,
@@ -147,7 +147,7 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "attention": ModelEntry(
         config=AttentionConfig,
-        build=lambda config, vocab_size: _assemblies().attention(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
         summary="causal self-attention alone, with no feed-forward layers",
         paper="Vaswani et al. 2017",
         lr=0.003,
@@ -155,7 +155,7 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "transformer": ModelEntry(
         config=TransformerConfig,
-        build=lambda config, vocab_size: _assemblies().transformer(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
         summary="the Transformer decoder: self-attention and feed-forward layers, as in GPT-2",
         paper="Vaswani et al. 2017; Radford et al. 2019",
         lr=0.003,

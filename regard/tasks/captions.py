@@ -105,7 +105,7 @@ class CaptionTask:
             raise RegardError(
                 f"teaching.select_by is {teaching.select_by}, which is not for captions. Take loss or bleu."
             )
-        _model(config).seeing(config.section("data", CaptionConfig).size)  # which it must be able to take
+        _model(config).check_size(config.section("data", CaptionConfig).size)
         return config
 
     def list_unused(self, config: RunConfig) -> Mapping[str, str]:
