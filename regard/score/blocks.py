@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 MAX_TEST_BYTES = 200_000
 MAX_BLOCKS = 100  # of one document; several have at least one each
 FEWEST_BLOCK_BYTES = 500
-FEWEST_BLOCKS = 10  # with fewer, a sign-flip test cannot say much: 2 of 2^5 patterns are 6%
+FEWEST_BLOCKS = 10  # with fewer, how much the blocks of one document vary is hardly known
 STRETCH_BYTES = 1_000  # so many a document at least, on average; where there are more documents, some are chosen
 SEED = 0  # of the places where stretches begin
 

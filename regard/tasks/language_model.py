@@ -22,7 +22,7 @@ from regard.data.documents import read_documents
 from regard.data.opening import find_opening
 from regard.data.prepared_text import PreparedText, open_text, prepare_text
 from regard.errors import RegardError
-from regard.lens.passage import SAMPLING, choose_passage, choose_prompt, look_inside
+from regard.lens.passage import SAMPLING, choose_passage, choose_prompt, look_inside, measure_positions
 from regard.mixers.config import PointerConfig
 from regard.models.gradient_model import GradientModel
 from regard.models.outline import outline_model
@@ -30,6 +30,7 @@ from regard.models.table import model_entry
 from regard.score.blocks import add_up_blocks, sample_documents, sample_stream, score_text
 from regard.score.evaluate import Evaluation, evaluate
 from regard.score.judges import BitsPerByte
+from regard.score.unigram import unigram_bits_per_byte
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
@@ -230,12 +231,12 @@ class LanguageModelTask:
         """Blocks of the text: the same bytes for every model, whatever its tokens are."""
         if skips_bad:
             raise RegardError("Of a text everything is read. Leave out --skip-bad (in Python: skips_bad).")
-        watched = None
+        watched, train = None, None
         if data is not None:
             test, about = sample_documents(read_documents(run.other_text(data))), ", ".join(data)
         else:
             found = reopen_data(self, run.opened)
-            watched = key_of(found.valid.n_bytes, found.valid.n_words)
+            watched, train = key_of(found.valid.n_bytes, found.valid.n_words), found.train
             if not found.tokenizer.is_lossless:  # read the text itself through a tokenizer that loses none
                 own = run.config.section("data", DataConfig)
                 found = prepare_text(own, TokenizerConfig(kind="byte", vocab_size=None))
@@ -248,12 +249,15 @@ class LanguageModelTask:
             fits=np.ones(len(test.block_bytes), dtype=bool),
             fingerprint=key_of(test.documents, test.borders.tolist()),
             watched=watched,
-            is_comparable=run.tokenizer.is_lossless,
+            documents=test.document_of_block,
+            lossy="" if run.tokenizer.is_lossless else _name_lossy(run),
+            baseline=None if train is None else unigram_bits_per_byte(train, run.tokenizer, test),
             own=test,
             passage=passage,
             prompt=choose_prompt(passage),
             sampling=", ".join(f"{k.replace('_', '-')} {v}" for k, v in SAMPLING.items()),
             show=lambda run, prompt, note: look_inside(run, test, passage, prompt, note),
+            measure_positions=lambda run: measure_positions(run, test),
         )
 
     def answer(
@@ -272,6 +276,13 @@ class LanguageModelTask:
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> BitsPerByte:
         return BitsPerByte([test_set.own.block_bytes[i] for i in chosen])
+
+
+def _name_lossy(run: LanguageModelRun) -> str:
+    """Names what text is lost: equal for runs that lose the same."""
+    n_vocab, tokenizer = _limit_vocabulary(run.config.model), run.tokenizer
+    known = "" if n_vocab is None else f", {n_vocab:,} of them known"
+    return f"{tokenizer.kind} {tokenizer.vocab_size:,}{known} ({tokenizer.hash[:8]})"
 
 
 def _limit_vocabulary(model: Settings) -> int | None:

@@ -270,7 +270,6 @@ class Accuracy:
     wanted: Sequence[int]
     name: str = "accuracy"
     is_higher_better: bool = True
-    are_blocks: bool = False
     signature: str = ""
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from regard.compare.rank import join_positions
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.lens.passage import by_position, choose_passage, choose_prompt, surprise
+from regard.lens.passage import choose_passage, choose_prompt, measure_positions, surprise
+from regard.lens.views import PositionPoint
 from regard.score.blocks import (
-    Scoring,
     TestText,
     add_up_blocks,
     between,
@@ -96,16 +97,17 @@ def byte_run(nats_of: Callable[[NDArray[Any]], NDArray[np.float64]]) -> Any:
     return SimpleNamespace(tokenizer=learned, next_token=SimpleNamespace(nats=nats_of))
 
 
-def scored(run: Any, text: str) -> Scoring:
-    return score_text(run.next_token, run.tokenizer, TestText((text,), np.array([0.0, len(text)])))
+def by_position(run: Any, text: str) -> tuple[PositionPoint, ...]:
+    return join_positions([measure_positions(run, TestText((text,), np.array([0.0, len(text)])))])
 
 
 def test_loss_by_position_of_a_model_without_memory_is_flat_however_hard_the_text_is_in_places() -> None:
     run = byte_run(lambda ids: ids.astype(np.float64))  # some bytes always cost more than others
     text = "abcdefgh " * 500 + "zzzzzz" * 500
-    points = by_position(run, scoring := scored(run, text))
+    points = by_position(run, text)
     assert [p.n_bytes_before for p in points] == [2, 6, 12, 24, 48, 96, 192, 384, 768]
-    mean = scoring.nats.sum() / len(text) / math.log(2)
+    ids = run.tokenizer.encode(text)  # the end mark, id 0, costs nothing
+    mean = ids.sum() / len(text) / math.log(2)
     assert [p.bits_per_byte for p in points] == pytest.approx([mean] * 9, abs=1e-9)
 
 
@@ -113,7 +115,7 @@ def test_loss_by_position_of_a_model_with_memory_falls_to_its_mean() -> None:
     # A token costs 3 nats where fewer than 100 tokens were seen, and 1 nat from then on.
     run = byte_run(lambda ids: np.where(np.arange(len(ids)) < 100, 3.0, 1.0))
     text = "abcdefgh " * 2000
-    points = {p.n_bytes_before: p.bits_per_byte * math.log(2) for p in by_position(run, scored(run, text))}
+    points = {p.n_bytes_before: p.bits_per_byte * math.log(2) for p in by_position(run, text)}
     mean = 1 + 2 * 100 / 18_000 + 1 / 18_000
     n = 48  # windows; the first begins where the text begins, so nothing is lost there
     assert points[6] == pytest.approx(mean + 2 * (n - 1) / n, abs=1e-6)
