@@ -1,7 +1,7 @@
 """What all jobs share whose model learns by gradients: rehearse, fit, load.
 
-Such a job is a `GradientTask` and adds three functions: `sizes`, the numbers a model is built for; `objective`, what is
-made small; and `initialise`, what is done to fresh weights before training.
+Such a job is a `GradientTask` and adds three functions: `sizes`, the numbers a model is built for; `objective`, the
+loss to minimise; and `initialise`, what is done to fresh weights before training.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GradientTask:
         return (tokenizers[0].vocab_size,)
 
     def objective(self, config: RunConfig, model: Any, data: Any, fitting: Fitting | None = None) -> Objective:
-        """What is made small; `fitting` is None in a rehearsal, whose model has no weights."""
+        """The loss to minimise; `fitting` is None in a rehearsal, whose model has no weights."""
         raise NotImplementedError
 
     def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:

@@ -81,7 +81,7 @@ class PairTask(gradient.GradientTask):
         try:
             return PairsConfig.from_dict(data, "data").has_trees
         except RegardError:
-            return False  # what is wrong with it is told when it is read
+            return False  # the error comes when the data are read
 
     def complete(self, config: RunConfig) -> RunConfig:
         is_recurrent = outline_model(config.model_name, config.model, 2, None).bridge is not None
