@@ -213,7 +213,7 @@ def compare(
     Models are given by their names, or by a recipe (a YAML file, or a mapping of the same form) that describes the
     whole comparison; `data` is what they are trained on, `budget` (2min, 5Mtokens, 1e14flops) what each may cost. Runs
     are tested on the `split` of their own data, or on `data`; those that differ by their seed alone are one contender,
-    unless `is_each`. `levels` are validation scores whose cost is told.
+    unless `is_each`. `levels` are validation scores whose cost is reported.
 
         regard.compare(["ngram", "lstm"], data="my.txt", budget="2min", out="compare/mine").ranking
         regard.compare(["runs/lstm", "runs/transformer"], out="compare/runs").to_frame()

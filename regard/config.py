@@ -169,7 +169,7 @@ def with_settings(
 ) -> dict[str, Any]:
     """A copy of the plain config with `a.b=c` assignments laid on top; values are read as YAML.
 
-    `example` is what the error says to who forgot the value.
+    `example` is shown in the error about an assignment without a value.
 
     >>> with_settings({"model": {"name": "lstm"}}, ["model.n_layers=2", "seed=7"])
     {'model': {'name': 'lstm', 'n_layers': 2}, 'seed': 7}

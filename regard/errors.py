@@ -39,7 +39,7 @@ def naming_recipe(recipe: object) -> Iterator[None]:
 def nearest(given: str, allowed: Iterable[str], before: str = "") -> str:
     """`" Did you mean 'lstm'?"` for the closest allowed name, or an empty string where none is close.
 
-    A hidden file is offered to who asks for one only. `before` is put before the name.
+    Hidden files are suggested only for a name that begins with a dot. `before` is put before the suggestion.
 
     >>> nearest("lsmt", ["rnn", "lstm"])
     " Did you mean 'lstm'?"

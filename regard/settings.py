@@ -145,7 +145,7 @@ class Settings:
 
     @classmethod
     def _rename(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Give values the names that fields have now; an old name is told once."""
+        """Give values the names that fields have now; an old name is logged once."""
         for old in cls.renamed.keys() & given.keys():
             _tell_renamed(_join_names(where, old), _join_names(where, cls.renamed[old]))
         return {cls.renamed.get(key, key): value for key, value in given.items()}
@@ -193,7 +193,7 @@ def suggest_setting(key: str, allowed: Sequence[str], where: str = "") -> str:
 
 @functools.cache
 def _tell_renamed(old: str, new: str) -> None:
-    """Tell of a renamed setting, once in a process."""
+    """Log that a setting was renamed, once in a process."""
     logging.getLogger("regard").warning(f"The setting {old} is now called {new}; the old name still works.")
 
 

@@ -46,7 +46,7 @@ Reach = Annotated[
     typer.Option("--reach", help="Tell what this validation score costs (repeatable; default: round ones)."),
 ]
 SkipBad = Annotated[
-    bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
+    bool | None, typer.Option("--skip-bad", help="Runs: leave out items of --data that cannot be used, and count them.")
 ]
 Each = Annotated[bool | None, typer.Option("--each", help="Runs: compare seeds one by one, not as one contender.")]
 

@@ -71,7 +71,7 @@ def _read(line: bytes) -> str | BadLine:
 
 
 def is_typed(file: Path | None) -> bool:
-    """Whether somebody types the lines and waits for each answer."""
+    """Whether the lines are typed at a terminal, so that each answer is waited for."""
     return _is_standard_input(file) and _is_terminal(sys.stdin)
 
 
@@ -92,7 +92,7 @@ def answer_lines(
 ) -> Iterator[tuple[int, str, Answer]]:
     """Number, text and answer of every line of a file or of standard input, with progress on stderr.
 
-    `decode` is the method `lines` of what decodes. Where somebody types, each line is answered before the next is read.
+    `decode` is the method `lines` of a translator or parser. At a terminal each line is answered before the next one.
     """
     with open_lines(file, skip_bad) as lines, show_progress(lines) as progress:
         read: deque[str] = deque()
@@ -142,7 +142,7 @@ def read_aligned(files: Sequence[Path]) -> list[list[str]]:
 
 @contextmanager
 def show_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
-    """How many lines are done and how fast, on stderr, where somebody looks at it and types nothing.
+    """Print how many lines are done and how fast on stderr, where that is a terminal and the lines are not typed.
 
     At the end it says how many were left out, whoever looks.
     """

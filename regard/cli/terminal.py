@@ -249,7 +249,7 @@ def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int, as_j
 
 
 def reporter(is_quiet: bool) -> Reporter:
-    """Who is told how a training goes: a bar on a terminal, a line now and then elsewhere, or nobody."""
+    """How training is shown: a bar on a terminal, a line now and then elsewhere, or nothing."""
     return Silent() if is_quiet else training_reporter()
 
 

@@ -62,7 +62,7 @@ def train(
         reporter.note(note)
     rehearsal.check_memory()
     if start is not None:
-        _ = start.weights  # read now, so that what is wrong with them is told before a run folder is written
+        _ = start.weights  # read now: broken weights are refused before a run folder is written
     with run_folder.lock_folder(folder):
         if not is_begun:
             tokenizers = task.tokenizers(data)

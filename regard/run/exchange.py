@@ -35,7 +35,8 @@ def import_run(
 ) -> LanguageModelRun:
     """Make a run folder of an ARPA file, packed by gzip or not, or of a Hugging Face GPT-2 folder.
 
-    `tell` is told what is read otherwise than the folder says; `force` writes into a folder that holds other files.
+    `tell` is called with a sentence where something in the folder is not taken as it stands. `force` writes into a
+    folder that holds other files.
     """
     source, folder = Path(source), Path(folder)
     run_folder.check_free(folder, can_resume=False, force=force)

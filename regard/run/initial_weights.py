@@ -29,7 +29,7 @@ LIMITS = ("max_steps", "max_tokens", "max_seconds", "max_epochs")
 KEPT = (
     "n_batch", "n_context", "varies_context", "n_accumulate", "order", "average", "average_decay", "average_patience",
 )  # fmt: skip
-"""What of a run's `train` section says how it is trained, and not for how long."""
+"""Keys of a run's `train` section that say how it is trained, and not for how long."""
 
 
 def open_initial_weights(path: Path) -> InitialWeights:
@@ -54,7 +54,7 @@ def open_initial_weights(path: Path) -> InitialWeights:
     if not (path / "model.safetensors").is_file():
         raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
     settings = run.tokenizer.replace(path=str(path))
-    trained = {} if opened.facts.data == IMPORTED else _how_trained(run)
+    trained = {} if opened.facts.data == IMPORTED else _list_training(run)
     is_tuned = run.folders["start_from"] is not None
     model, tokenizer = (run.model_name, run.model), opened.tokenizers[0]
     return InitialWeights(path, True, *model, tokenizer, settings.to_dict(), trained, is_tuned)
@@ -65,7 +65,7 @@ def _open_begun(folder: Path) -> InitialWeights:
     opened = open_folder(folder)
     config, path = opened.config, opened.config.folders["start_from"]
     assert path is not None
-    settings, trained = config.tokenizer.to_dict(), _how_trained(config)
+    settings, trained = config.tokenizer.to_dict(), _list_training(config)
     model, tokenizer = (config.model_name, config.model), opened.tokenizers[0]
     return InitialWeights(Path(path), True, *model, tokenizer, settings, trained, has_small_rate=True)
 
@@ -86,7 +86,7 @@ def find_initial_weights(config: RunConfig, folder: Path | None = None) -> Initi
     return start
 
 
-def _how_trained(run: RunConfig) -> dict[str, dict[str, Any]]:
+def _list_training(run: RunConfig) -> dict[str, dict[str, Any]]:
     own = run.train.to_dict()
     return {
         "train": {name: own[name] for name in KEPT},
@@ -121,7 +121,7 @@ def _start_from(given: Mapping[str, Any], start: InitialWeights) -> dict[str, An
     tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
     _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")
     _check_context(mapping(given, "train").get("n_context"), start)
-    tuned = _fine_tuning(start, given)
+    tuned = _choose_fine_tuning(start, given)
     sections = {name: {**tuned[name], **mapping(given, name)} for name in tuned}
     return {**given, **sections, "model": {**model, **own_model}, "tokenizer": {**tokenizer, **own_tokenizer}}
 
@@ -146,7 +146,7 @@ def _check_context(n_context: Any, start: InitialWeights) -> None:
         )
 
 
-def _fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _choose_fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What suits weights that know much already; everything else keeps its own default.
 
     For a GPT-2 that was not trained here a rate of 5e-5, 8 sequences an update and 3 passes over the text, as in
@@ -154,7 +154,10 @@ def _fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, d
     smallest. Runs are trained as they were, at a tenth of the rate; the second time at the rate of the first.
     """
     train = mapping(given, "train")
-    sections: dict[str, dict[str, Any]] = {**start.trained, "optimizer": _optimizer(start, mapping(given, "optimizer"))}
+    sections: dict[str, dict[str, Any]] = {
+        **start.trained,
+        "optimizer": _choose_optimizer(start, mapping(given, "optimizer")),
+    }
     sections["train"] = {**start.trained.get("train", {}), "eval_every": 50}
     if not start.trained:
         n_batch = train.get("n_batch", 8)
@@ -164,7 +167,7 @@ def _fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, d
     return sections
 
 
-def _optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, Any]:
+def _choose_optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, Any]:
     """The run's own optimizer section; of another update rule the defaults, since a rate or decay is for one rule."""
     before = OptimizerConfig.from_dict(start.trained.get("optimizer", {}))
     name = OptimizerConfig.from_dict(given, "optimizer").name if "name" in given else before.name

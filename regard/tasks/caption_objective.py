@@ -20,7 +20,7 @@ from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.seq2seq import roll_out
 from regard.score.translation import BleuScore, bleu
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 from regard.training.scheduled_sampling import own_words, share_of_true_words
 from regard.training.teaching_config import TeachingConfig
 
@@ -30,7 +30,7 @@ N_PICTURES = 32
 Features = Float[Tensor, "N 320 h w"]
 
 
-class CaptionObjective:
+class CaptionObjective(Objective):
     """loss = Σ -log P(y_t | picture, y_1 ... y_{t-1}), smoothed; the y that are given may be the decoder's own.
 
     Weights are selected by the nats a token of the validation captions, or by BLEU.
@@ -97,17 +97,11 @@ class CaptionObjective:
             seen, arrays = self.features[self.batches.numbers[rows]], self.batches.captions(rows)
         return HostBatch((seen, *map(torch.from_numpy, arrays)), int(arrays[2].sum()), is_fresh=True)
 
-    def rate_factor(self, index: int) -> float:
-        return 1.0
-
     def body(self, model: Captioner) -> Callable[..., Any]:
         def read(seen: Tensor, inputs: Tensor) -> Any:
             return model.target.hidden(inputs, model.encode(seen))[0]
 
         return read
-
-    def start(self, model: Captioner, tensors: tuple[Tensor, ...]) -> None:
-        return None
 
     def loss(
         self, model: Captioner, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int

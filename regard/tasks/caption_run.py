@@ -99,7 +99,7 @@ class CaptionRun(Run):
         """Every picture with what the model sees of it and its captions, in order.
 
         One that cannot be read is an error, once all before it are given; or, where there is `tell_skipped`, it is
-        left out, and `tell_skipped` is told why.
+        left out, and `tell_skipped` is called with the reason.
         """
         for first in range(0, len(files), N_PICTURES):
             shown: list[tuple[Path, Square]] = []
@@ -194,7 +194,7 @@ class CaptionRun(Run):
     ) -> CaptionEvaluation:
         """Loss and BLEU on a split of the pictures the run was trained on, or on others: [folder, captions].
 
-        What of others cannot be used is an error, or, where `skips_bad`, left out and counted.
+        Of other pictures, one that cannot be used is an error, or, with `skips_bad`, left out and counted.
         """
         prepared, pictures = self.pictures_of(data, split, skips_bad)
         config = BeamConfig(beam=beam, max_length=MAX_LENGTH) if isinstance(beam, int) else beam

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.config import RunConfig
 from regard.data.cache import key_of
@@ -37,7 +36,6 @@ from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_de
 from regard.tasks.picture_features import picture_features
 from regard.tasks.task import (
     Fitting,
-    OpenRun,
     ProgressBar,
     Rehearsal,
     RunFacts,
@@ -67,19 +65,15 @@ UNUSED = {
 }
 
 
-class CaptionTask:
+class CaptionTask(gradient.GradientTask):
     """Describe pictures."""
 
     name, verb, summary = "captions", "caption", "describes pictures"
     sections: Mapping[str, type[Settings]] = {"data": CaptionConfig, "teaching": TeachingConfig}
-    optional = ()
     folders = ("decoder_from",)
     example = "--data photos --data captions.txt"
     run_type = CaptionRun
     comparing = Comparing(items="pictures")
-
-    def recognises(self, given: Mapping[str, Any]) -> bool:
-        return True
 
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         if len(names) != 2:
@@ -89,9 +83,6 @@ class CaptionTask:
             )
         kept = {key: value for key, value in given.items() if key != "train"}
         return {**kept, "pictures": names[0], "captions": names[1]}
-
-    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        return given
 
     def complete(self, config: RunConfig) -> RunConfig:
         size = config.section("data", CaptionConfig).size
@@ -120,9 +111,6 @@ class CaptionTask:
 
     def reopen(self, config: RunConfig, fingerprint: str) -> PreparedCaptions | None:
         return None  # pictures are looked for where the run found them
-
-    def tokenizers(self, data: PreparedCaptions) -> tuple[Tokenizer, ...]:
-        return (data.tokenizer,)
 
     def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
         return tokenizers[0].vocab_size, config.section("data", CaptionConfig).size
@@ -162,12 +150,6 @@ class CaptionTask:
             for name in ("train", "valid", "test")
         }
         return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
-
-    def fit(self, config: RunConfig, data: PreparedCaptions, fitting: Fitting) -> None:
-        gradient.fit(self, config, data, fitting)
-
-    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> CaptionRun:
-        return CaptionRun(self, opened, gradient.load_model(self, opened, weights, device, dtype))
 
     def test(self, run: CaptionRun, data: PreparedCaptions) -> CaptionEvaluation | None:
         if not len(data.data.test):
@@ -229,9 +211,6 @@ class CaptionTask:
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Bleu:
         return Bleu([test_set.references[i] for i in chosen], "BLEU-4", is_lowercase=True)
-
-    def export(self, run: CaptionRun, to: Path) -> None:
-        raise RegardError(f"'{run.folder}' describes pictures, and there is no form of other programs to export it to.")
 
 
 def _model(config: RunConfig) -> CaptionerConfig:

@@ -44,7 +44,7 @@ class InitialWeights:
     has_small_rate: bool = False
     """Whether these weights were fine-tuned before, so that the rate in `trained` is one for fine-tuning."""
     note: str = ""
-    """What is read otherwise than the folder says."""
+    """A sentence where something in the folder was not taken as it stands."""
 
     def __str__(self) -> str:
         form = "a run" if self.is_run else "a Hugging Face folder"

@@ -51,7 +51,6 @@ from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.text_objective import TextObjective, first_tokens
 from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.text.learning import Progress
-from regard.text.tokenizer import Tokenizer
 from regard.weights.arpa import write_arpa
 from regard.weights.hugging_face import describe_as_gpt2, write_hugging_face
 
@@ -59,12 +58,11 @@ MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
 
 
-class LanguageModelTask:
+class LanguageModelTask(gradient.GradientTask):
     """Predict the next token of a text."""
 
     name, verb, summary = "language-model", "generate", "predicts the next token of a text"
     sections: Mapping[str, type[Settings]] = {"data": DataConfig}
-    optional = ()
     folders = ("start_from",)
     example = "--data my.txt"
     run_type = LanguageModelRun
@@ -76,12 +74,6 @@ class LanguageModelTask:
         n_parameters=1_000_000,
         train={"cpu": {"n_batch": 8, "n_context": 64}, "cuda": {"n_batch": 32, "n_context": 128}},
     )
-
-    def recognises(self, given: Mapping[str, Any]) -> bool:
-        return True
-
-    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-        return {**given, "train": names[0] if len(names) == 1 else list(names)}
 
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a model sees at most is what it is trained on: other positions would be read, and never be learned."""
@@ -129,12 +121,6 @@ class LanguageModelTask:
 
     def reopen(self, config: RunConfig, fingerprint: str) -> PreparedText | None:
         return open_text(fingerprint)
-
-    def tokenizers(self, data: PreparedText) -> tuple[Tokenizer, ...]:
-        return (data.tokenizer,)
-
-    def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
-        return (tokenizers[0].vocab_size,)
 
     def objective(
         self, config: RunConfig, model: GradientModel, data: PreparedText, fitting: Fitting | None = None

@@ -54,7 +54,7 @@ def count_ngrams(
     tokenizer, ids = prepared.tokenizer, prepared.train.tokens
     step, last = 0, (0, 0.0)
     try:
-        for wanted in growing(n_tokens):
+        for wanted in list_lengths(n_tokens):
             n = _within_seconds(wanted, last, train.max_seconds)
             if n < wanted:
                 reason = "max_seconds"
@@ -104,10 +104,10 @@ def check_end_mark(tokenizer: Tokenizer) -> None:
         )
 
 
-def growing(n_tokens: int) -> list[int]:
+def list_lengths(n_tokens: int) -> list[int]:
     """Lengths of the beginnings that are fitted, the whole last.
 
-    >>> growing(10_000)
+    >>> list_lengths(10_000)
     [1250, 2500, 5000, 10000]
     """
     lengths = [n_tokens]

@@ -15,7 +15,7 @@ from regard.data.prepared_pairs import PreparedPairs
 from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.models.seq2seq import Seq2Seq, roll_out
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 from regard.training.scheduled_sampling import own_words, share_of_true_words
 from regard.training.teaching_config import TeachingConfig
 
@@ -23,7 +23,7 @@ GreedyScore = Callable[[Seq2Seq, Pairs, int], float]
 """A score in per cent of what a model writes greedily for some pairs, in batches of so many tokens."""
 
 
-class PairObjective:
+class PairObjective(Objective):
     """loss = Σ -log P(y_t | source, y_1 ... y_{t-1}), smoothed; the y that are given may be the decoder's own.
 
     Weights are selected by the nats a token of `prepared.valid`, or by `greedy_score`.
@@ -53,7 +53,7 @@ class PairObjective:
             prepared.train,
             max_tokens=teaching.max_tokens,
             seed=seed,
-            max_lengths=room_of(model).within(max_length),
+            max_lengths=find_room(model).within(max_length),
             p_bpe_dropout=teaching.p_bpe_dropout,
             copies=model.copies,
             skips_bad=skips_bad,
@@ -94,17 +94,11 @@ class PairObjective:
             arrays.append(batch.words)
         return HostBatch(tuple(torch.from_numpy(array) for array in arrays), int(batch.mask.sum()), is_fresh=True)
 
-    def rate_factor(self, index: int) -> float:
-        return 1.0
-
     def body(self, model: Seq2Seq) -> Callable[..., Any]:
         def read(source: Tensor, source_mask: Tensor, inputs: Tensor, words: Tensor | None) -> Any:
             return model.target.hidden(inputs, model.encode(source, source_mask, words))[0]
 
         return read
-
-    def start(self, model: Seq2Seq, tensors: tuple[Tensor, ...]) -> None:
-        return None
 
     def loss(
         self, model: Seq2Seq, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
@@ -131,7 +125,7 @@ class PairObjective:
         return Score(nats / n_tokens, bits, criterion=-score, more={self.select_by: score})
 
 
-def room_of(model: Seq2Seq) -> MaxLengths:
+def find_room(model: Seq2Seq) -> MaxLengths:
     """The longest pairs that a model can learn from and be scored on."""
     n_target = model.target.max_context
     return MaxLengths(model.encoder.max_context, None if n_target is None else n_target - 1)  # <eos> needs a place
@@ -139,7 +133,7 @@ def room_of(model: Seq2Seq) -> MaxLengths:
 
 def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
     """Those that the model has room for."""
-    return pairs.select_fitting(room_of(model))
+    return pairs.select_fitting(find_room(model))
 
 
 @torch.inference_mode()

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from regard.config import RunConfig
 from regard.data.cache import key_of
@@ -29,7 +27,6 @@ from regard.tasks.pair_run import warn_of_split_words
 from regard.tasks.task import (
     Evaluation,
     Fitting,
-    OpenRun,
     Rehearsal,
     RunFacts,
     Usage,
@@ -58,7 +55,7 @@ UNUSED = {
 
 
 @dataclass(frozen=True)
-class PairTask:
+class PairTask(gradient.GradientTask):
     """Write the target of a source. The fields are what translation and parsing differ in."""
 
     name: str
@@ -84,13 +81,7 @@ class PairTask:
         try:
             return PairsConfig.from_dict(data, "data").has_trees
         except RegardError:
-            return False  # what is wrong with it is told when it is read
-
-    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-        return {**given, "train": names[0] if len(names) == 1 else list(names)}
-
-    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        return given
+            return False  # the error comes when the data are read
 
     def complete(self, config: RunConfig) -> RunConfig:
         is_recurrent = outline_model(config.model_name, config.model, 2, None).bridge is not None
@@ -167,12 +158,6 @@ class PairTask:
 
         n_tokens = {name: int(getattr(data, name).target_lengths.sum()) for name in ("train", "valid", "test")}
         return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
-
-    def fit(self, config: RunConfig, data: PreparedPairs, fitting: Fitting) -> None:
-        gradient.fit(self, config, data, fitting)
-
-    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> Any:
-        return self.run_type(self, opened, gradient.load_model(self, opened, weights, device, dtype))
 
     def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
         some = data.test.take_evenly(MAX_TEST_PAIRS)

@@ -101,7 +101,7 @@ def name_sources(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, An
     """
     kept = {k: v for k, v in mapping(given, "data").items() if k not in OF_ONE_SOURCE}
     model_name = mapping(given, "model").get("name")
-    if not isinstance(model_name, str):  # it comes from elsewhere, or its absence is told when all is put together
+    if not isinstance(model_name, str):  # it comes from elsewhere, or `build_config` says that it is missing
         return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else list(names)}}
     return {**given, "data": TASKS[model_entry(model_name).tasks[0]].name_sources(kept, names)}
 

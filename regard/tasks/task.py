@@ -143,7 +143,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a run is trained: where, from which weights, whether it goes on, and who is told."""
+    """How a run is trained: in which folder, from which weights, whether it is resumed, and how progress is shown."""
 
     folder: Path
     start: InitialWeights | None
@@ -244,7 +244,7 @@ class Task(Protocol):
     def answer(
         self, run: Any, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
     ) -> list[Any]:
-        """What a run makes of each chosen item, as one JSON value; `tell` is told how many are done."""
+        """The answer of a run to each chosen item, as one JSON value; `tell` is called with how many are done."""
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
         """What scores answers to the chosen items."""

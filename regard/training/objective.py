@@ -24,7 +24,7 @@ class PartLoss(NamedTuple):
     """The loss of some rows."""
 
     goal: Tensor
-    """What is made small: the nats, and what is added to them while training."""
+    """The loss to minimise: the nats, and what is added to them while training."""
     nats: Tensor
     """Summed over the tokens."""
     after: Any
@@ -79,12 +79,14 @@ class Objective(Protocol):
 
     def rate_factor(self, index: int) -> float:
         """What the learning rate of batch `index` is multiplied by."""
+        return 1.0
 
     def body(self, model: Any) -> Callable[..., Any]:
         """The part of the forward pass that may be compiled."""
 
     def start(self, model: Any, tensors: tuple[Tensor, ...]) -> Any:
         """The state before a fresh batch."""
+        return None
 
     def loss(
         self, model: Any, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int

@@ -51,7 +51,7 @@ class Status:
 
 
 class Reporter(Protocol):
-    """Is told what happens; `note` is for sentences, `show` for every update."""
+    """Shows how training goes: `note` takes sentences, `show` the status after every update."""
 
     def start(self, title: str) -> None: ...
 
@@ -169,7 +169,7 @@ def reporter(out: TextIO | None = None) -> Reporter:
 
 
 def python_reporter() -> Reporter:
-    """Who is told where Python calls and names nobody: one updating line in a notebook, nobody elsewhere."""
+    """The reporter of a Python call that names none: one updating line in a notebook, silence elsewhere."""
     return reporter() if _is_in_notebook() else Silent()
 
 

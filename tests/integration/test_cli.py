@@ -124,6 +124,7 @@ def test_a_run_of_every_kind_is_evaluated_scored_and_generates(
     coloured = regard("score", folder, text)
     assert "the cat sat on the mat" in coloured.out
     assert "log-probability" in coloured.err
+    assert "Surprise in bits" not in coloured.err  # colours that a pipe does not show need no legend
 
 
 def test_scores_by_token_line_and_document_add_up(regard: Callable[..., object], lstm_run: Path, text: Path) -> None:
