@@ -22,13 +22,16 @@ def study(
             "--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency, exposure."
         ),
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Trainings of each model: --set n_seeds=N; not for cost.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
     settings: Set = None,
     quiet: Quiet = False,
 ) -> None:
     """Show what the lectures claim: a small experiment, its figure, its numbers and one sentence.
 
-    Each takes a few minutes on two cores and writes report.html, figure.png and numbers.json.
+    Each takes some minutes on two cores, fewer with --seeds 1, and writes report.html, figure.png and numbers.json.
 
     [bold]Examples[/bold]
 
@@ -36,6 +39,9 @@ def study(
       regard study
 
       regard study gradients
+
+      [dim]soon, and without an interval over seeds:[/dim]
+      regard study ab --seeds 1
 
       [dim]your own models:[/dim]
       regard study recency --run runs/lstm --run runs/transformer
@@ -48,6 +54,7 @@ def study(
     if name is None:
         terminal.print_studies()
         return
+    given = [*(settings or ()), *([] if seeds is None else [f"n_seeds={seeds}"])]
     with terminal.progress_bar(quiet)() as progress:
-        found = regard.study(name, runs=run or (), settings=settings or (), out=out, progress=progress)
+        found = regard.study(name, runs=run or (), settings=given, out=out, progress=progress)
     terminal.print_study(found, Path(out) if out is not None else regard.api.study_folder(name))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from regard.studies.fits import Spread
+
 Cell = str | int | float | None
 
 
@@ -23,6 +25,12 @@ class Line:
     @property
     def model(self) -> str:
         return self.of or self.name
+
+    @classmethod
+    def over(cls, name: str, spreads: Mapping[float, Spread]) -> Line:
+        """The line of the means, by x, with their intervals as its band where there are any."""
+        band = tuple((float(x), s.low, s.high) for x, s in spreads.items() if s.low is not None and s.high is not None)
+        return cls(name, tuple((float(x), s.mean) for x, s in spreads.items()), band)
 
 
 @dataclass(frozen=True)

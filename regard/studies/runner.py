@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regard.config import with_settings
+from regard.data.cache import be_silent
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
 from regard.run.engine import load
+from regard.score.figures import join_names
 from regard.studies.finding import Study
-from regard.studies.fits import join_words
 from regard.studies.table import STUDIES, study_config, study_entry
 from regard.tasks.language_model import LanguageModelRun
 from regard.tasks.translation import TranslationRun
@@ -46,7 +47,7 @@ def run_study(
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
-            finding = entry.measure(config, loaded, tell or _silent)
+            finding = entry.measure(config, loaded, tell or be_silent)
     except (KeyboardInterrupt, InterruptedRunError):
         raise InterruptedRunError(f"Interrupted: the study '{name}' wrote nothing. Start it again.") from None
     study = Study(
@@ -67,7 +68,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
     """Refuse runs where a study takes none, one run twice, and settings of models that would not be made."""
     making = study_entry(name).making
     if making is None:
-        takers = join_words([key for key, entry in STUDIES.items() if entry.takes_runs])
+        takers = join_names([key for key, entry in STUDIES.items() if entry.takes_runs])
         raise RegardError(
             f"The study '{name}' makes its own models and takes no --run; {takers} do. "
             "To score a run, ask `regard eval RUN`."
@@ -122,7 +123,3 @@ def _command(name: str, runs: Sequence[Any], settings: Sequence[str], out: Path)
     for assignment in settings:
         words += ["--set", assignment]
     return shlex.join([*words, "--out", str(out)])
-
-
-def _silent(what: str, done: int, total: int | None) -> None:
-    """No progress is shown."""
