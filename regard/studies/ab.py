@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import Spread, percent, spread, wilson_interval
+from regard.studies.fits import Spread, percent, wilson_interval
 from regard.text.learning import Progress
 
 A, B = 0, 1
@@ -178,17 +179,20 @@ class Trials(NamedTuple):
 
     @property
     def solved(self) -> Spread:
-        """The share of the seeds that solved it, in per cent, with Wilson's interval."""
-        n = len(self.attempts)
-        return Spread(*(100 * share for share in (self.n_solved / n, *wilson_interval(self.n_solved, n))))
+        """Seeds that solved it, in per cent."""
+        return _percent_of(self.n_solved, len(self.attempts))
 
     @property
     def right(self) -> Spread:
-        """Right answers in per cent: over seeds, or of one training over sequences, which is Wilson's too."""
+        """Right answers in per cent. Over seeds without an interval: they are all or half, and little between."""
         if len(self.attempts) > 1:
-            return spread([100 * attempt.accuracy for attempt in self.attempts])
-        (one,) = self.attempts
-        return Spread(*(100 * share for share in (one.accuracy, *wilson_interval(one.n_right, one.n_test))))
+            return Spread(100 * fmean(attempt.accuracy for attempt in self.attempts))
+        return _percent_of(self.attempts[0].n_right, self.attempts[0].n_test)
+
+
+def _percent_of(n: int, n_all: int) -> Spread:
+    """A share in per cent with its interval after Wilson (1927)."""
+    return Spread(*(100 * share for share in (n / n_all, *wilson_interval(n, n_all))))
 
 
 def choose_rates(found: Sequence[Attempt]) -> list[Trials]:
@@ -261,7 +265,8 @@ def _charts(by_model: Mapping[str, Mapping[int, Trials]], lengths: Sequence[int]
     right = chart(
         "Right answers by length", "% right", "right", 38.0,
         "Sequences of A, half of them with one B somewhere; after the last token the model says whether there was one. "
-        "Each point is for models trained on that length alone; bands are 95% intervals. Guessing gives 50%.",
+        f"Each point is for models trained on that length alone{', the mean over seeds' * (n_seeds > 1)}. Guessing "
+        "gives 50%.",
     )  # fmt: skip
     if n_seeds == 1:
         return (right,)
@@ -278,7 +283,7 @@ def ab_sentence(trials: Sequence[Trials]) -> str:
         right = [f"{t.model} {'is right ' * (i == 0)}in {percent(t.right.mean / 100)}" for i, t in enumerate(ends)]
         begin = f"Trained once: at length {longest:,} {join_names(right)} of the sequences"
     else:
-        solved = [f"{t.n_solved} with {t.model} ({_interval(t.solved)})" for t in ends]
+        solved = [f"{t.n_solved} with {t.model} ({t.solved.low:.0f} to {t.solved.high:.0f}%)" for t in ends]
         begin = f"Of {n} seeds at length {longest:,} (95% intervals in brackets) {join_names(solved)} solved it"
     others = []
     for end in ends:
@@ -287,10 +292,6 @@ def ab_sentence(trials: Sequence[Trials]) -> str:
             others.append(f"{end.model} {f'{max(lengths):,}' if lengths else 'none'}")
     every = "the longest that was learned" if n == 1 else "the longest that every seed solved"
     return begin + (f"; {every}: {join_names(others)}." if others else ".")
-
-
-def _interval(share: Spread) -> str:
-    return f"{share.low:.0f} to {share.high:.0f}%"
 
 
 def _method(config: ABConfig) -> tuple[tuple[str, str], ...]:

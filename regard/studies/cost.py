@@ -302,7 +302,9 @@ def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
 
 def cost_sentence(fitted: Mapping[str, Exponents], config: CostConfig) -> str:
     """What the numbers say, in one sentence."""
-    times, memory, uneven = [], [], []
+    times: list[str] = []
+    memory: list[str] = []
+    uneven: list[str] = []
     for layer, laws in fitted.items():
         powers = {size: _power(size, laws[f"time_by_{size}"]) for size in "nd"}
         if any(powers.values()):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,8 +36,8 @@ from regard.score.figures import join_names
 from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ExposureConfig
-from regard.studies.finding import Cell, Chart, Finding, Line, Numbers
-from regard.studies.fits import TENTHS, Spread, say_seeds, spread, to_text
+from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, to_text
 from regard.tasks.pair_objective import readable_pairs
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TRANSLATION, TranslationRun
@@ -83,10 +83,9 @@ class Exposure:
         chosen = self.is_real & ~self.is_same
         return (float(self.forced[chosen].mean()), float(self.free[chosen].mean())) if chosen.any() else None
 
-    def places(self) -> list[int]:
+    def places(self) -> set[int]:
         """The columns that enough texts reach."""
-        n = self.is_real.sum(axis=0)
-        return [t for t in range(len(n)) if n[t] >= min(MIN_TEXTS, len(self.forced))]
+        return set(np.flatnonzero(self.is_real.sum(axis=0) >= min(MIN_TEXTS, len(self.forced))).tolist())
 
 
 Trials = list[Exposure]  # of one model, a seed each
@@ -191,9 +190,13 @@ def losses(model: Seq2Seq, batch: PairBatch) -> tuple[Float[Tensor, "B T"], Floa
 
 def figures_of(trials: Trials) -> dict[str, Spread]:
     """The losses a token, the gap between them, the share of exact texts and BLEU, over seeds."""
+    forced, free = (
+        [float(np.nanmean(losses)) for losses in sides]
+        for sides in zip(*((e.forced, e.free) for e in trials), strict=True)
+    )
     return {
-        "forced": spread([float(np.nanmean(e.forced)) for e in trials]),
-        "free": spread([float(np.nanmean(e.free)) for e in trials]),
+        "forced": spread(forced),
+        "free": spread(free),
         "gap": spread([e.gap for e in trials]),
         "p_same": spread([e.p_same for e in trials]),
         "bleu": spread([e.bleu for e in trials]),
@@ -204,15 +207,16 @@ def _finding(
     config: ExposureConfig, found: Mapping[str, Trials], runs: Sequence[TranslationRun], notes: tuple[str, ...]
 ) -> Finding:
     figures = {name: figures_of(trials) for name, trials in found.items()}
-    rows = []
-    for name, of in figures.items():
-        losses = to_text(of["forced"].mean), to_text(of["free"].mean)
-        exact, bleu = f"{100 * of['p_same'].mean:.0f}%", of["bleu"].write(TENTHS)
-        rows.append((name, *losses, str(of["gap"]), exact, bleu))
+    places = {name: by_place(trials) for name, trials in found.items()}
+    rows = [
+        (name, to_text(of["forced"].mean), to_text(of["free"].mean), str(of["gap"]), percent(of["p_same"].mean),
+         of["bleu"].write(TENTHS))
+        for name, of in figures.items()
+    ]  # fmt: skip
     return Finding(
         question="What does a model lose where it reads its own words?",
-        sentence=exposure_sentence(found),
-        charts=_charts(found),
+        sentence=exposure_sentence(figures, n_seeds=len(next(iter(found.values())))),
+        charts=_charts(places),
         summary=Numbers(
             "Loss a token after the true words and after the model's own, in nats",
             ("run" if runs else "taught by", "true words", "own words", "gap", "exact", "BLEU"),
@@ -221,16 +225,16 @@ def _finding(
             "the model writes by itself, greedily: the most probable word at every step. In brackets 95% intervals "
             "over seeds.",
         ),
-        tables=(_after_drift(found), *(_by_place(name, trials) for name, trials in found.items())),
+        tables=(_after_drift(found), *(_by_place(name, of) for name, of in places.items())),
         notes=notes,
         method=_method(config, found, runs),
         numbers={
             "models": [
                 {
                     "model": name, **{key: value.mean for key, value in figures[name].items()},
-                    "over_seeds": {key: asdict(value) for key, value in figures[name].items()},
+                    "intervals": {key: (value.low, value.high) for key, value in figures[name].items()},
                     "after_drift": [e.after_drift() for e in trials], "n_texts": len(trials[0].forced),
-                    "by_place": [place._asdict() for place in by_place(trials)],
+                    "by_place": [{**p._asdict(), **vars(p.gap), "gap": p.gap.mean} for p in places[name]],
                 }
                 for name, trials in found.items()
             ]
@@ -261,49 +265,41 @@ class Place(NamedTuple):
     n_texts: int
     forced: float
     free: float
-    gap: float
-    gap_low: float
-    gap_high: float
+    gap: Spread
     p_same: float
 
 
 def by_place(trials: Trials) -> list[Place]:
     """The means at each place that enough texts reach with every seed."""
     rows = []
-    for t in sorted(set[int].intersection(*(set(e.places()) for e in trials))):
-        reached = [e.is_real[:, t] for e in trials]
-        forced = [e.forced[real, t] for e, real in zip(trials, reached, strict=True)]
-        free = [e.free[real, t] for e, real in zip(trials, reached, strict=True)]
-        p_same = float(np.mean([e.is_same[real, t].mean() for e, real in zip(trials, reached, strict=True)]))
-        gaps = [own - true for own, true in zip(free, forced, strict=True)]
-        gap = spread([float(g.mean()) for g in gaps])
-        if gap.low is None or gap.high is None:
+    for t in sorted(set[int].intersection(*(e.places() for e in trials))):
+        at = [(e.forced[e.is_real[:, t], t], e.free[e.is_real[:, t], t]) for e in trials]
+        forced, free = (float(np.mean([side.mean() for side in sides])) for sides in zip(*at, strict=True))
+        gaps = [own - true for true, own in at]
+        gap = spread([float(each.mean()) for each in gaps])
+        if len(trials) == 1:
             half = 1.96 * float(gaps[0].std(ddof=1)) / len(gaps[0]) ** 0.5 if len(gaps[0]) > 1 else 0.0
             gap = Spread(gap.mean, gap.mean - half, gap.mean + half)
-        means = (float(np.mean([side.mean() for side in sides])) for sides in (forced, free))
-        n_texts = min(int(real.sum()) for real in reached)
-        rows.append(Place(t + 1, n_texts, *means, gap.mean, gap.low or 0.0, gap.high or 0.0, p_same))
+        p_same = float(np.mean([e.is_same[e.is_real[:, t], t].mean() for e in trials]))
+        rows.append(Place(t + 1, min(map(len, gaps)), forced, free, gap, p_same))
     return rows
 
 
-def _by_place(name: str, trials: Trials) -> Numbers:
-    rows: list[tuple[Cell, ...]] = []
-    for p in by_place(trials):
-        nats = (to_text(v) for v in (p.forced, p.free, p.gap))
-        interval = f"{to_text(p.gap_low)} to {to_text(p.gap_high)}"
-        rows.append((p.place, p.n_texts, *nats, interval, f"{100 * p.p_same:.0f}%"))
-    columns = ("place", "texts", "true words", "own words", "gap", "95% interval", "still the reference")
-    return Numbers(f"By place: {name}", columns, tuple(rows), is_folded=True)
+def _by_place(name: str, places: Sequence[Place]) -> Numbers:
+    rows = tuple(
+        (p.place, p.n_texts, to_text(p.forced), to_text(p.free), str(p.gap), f"{100 * p.p_same:.0f}%") for p in places
+    )
+    columns = ("place", "texts", "true words", "own words", "gap (95% interval)", "still the reference")
+    return Numbers(f"By place: {name}", columns, rows, is_folded=True)
 
 
-def _charts(found: Mapping[str, Trials]) -> tuple[Chart, ...]:
+def _charts(found: Mapping[str, Sequence[Place]]) -> tuple[Chart, ...]:
     losses, gaps, same = [], [], []
-    for name, trials in found.items():
-        places = by_place(trials)
+    for name, places in found.items():
         losses.append(Line(name, tuple((float(p.place), p.forced) for p in places)))
         own = tuple((float(p.place), p.free) for p in places)
         losses.append(Line(f"{name}, own words", own, dash="5 4", of=name))
-        gaps.append(Line.over(name, {p.place: Spread(p.gap, p.gap_low, p.gap_high) for p in places}))
+        gaps.append(Line.over(name, {p.place: p.gap for p in places}))
         same.append(Line(name, tuple((float(p.place), 100 * p.p_same) for p in places)))
     bands = [band for line in gaps for band in line.band]
     return (
@@ -329,14 +325,13 @@ def _charts(found: Mapping[str, Trials]) -> tuple[Chart, ...]:
     )  # fmt: skip
 
 
-def exposure_sentence(found: Mapping[str, Trials]) -> str:
+def exposure_sentence(figures: Mapping[str, Mapping[str, Spread]], n_seeds: int) -> str:
     """What the numbers say, in one sentence."""
-    figures = {name: figures_of(trials) for name, trials in found.items()}
     costs = [f"{of['gap']}{' nats a token' * (i == 0)} with {name}" for i, (name, of) in enumerate(figures.items())]
     scores = join_names([of["bleu"].write(TENTHS) for of in figures.values()])
     return (
-        f"{say_seeds(len(next(iter(found.values()))))}: reading its own words in place of the true ones costs a model "
-        f"{join_names(costs)}; BLEU of {'its' if len(found) == 1 else 'their'} own texts is {scores}."
+        f"{say_seeds(n_seeds)}: reading its own words in place of the true ones costs a model "
+        f"{join_names(costs)}; BLEU of {'its' if len(figures) == 1 else 'their'} own texts is {scores}."
     )
 
 

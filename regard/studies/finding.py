@@ -27,7 +27,7 @@ class Line:
         return self.of or self.name
 
     @classmethod
-    def over(cls, name: str, spreads: Mapping[float, Spread]) -> Line:
+    def over(cls, name: str, spreads: Mapping[int, Spread]) -> Line:
         """The line of the means, by x, with their intervals as its band where there are any."""
         band = tuple((float(x), s.low, s.high) for x, s in spreads.items() if s.low is not None and s.high is not None)
         return cls(name, tuple((float(x), s.mean) for x, s in spreads.items()), band)

@@ -32,8 +32,8 @@ class Spread:
         return self.write(to_text)
 
     def write(self, text: Callable[[float], str]) -> str:
-        """The mean, and the interval in brackets, each number written by `text`."""
-        if self.low is None or self.high is None:
+        """The mean, and in brackets the interval, unless its ends read the same; each number written by `text`."""
+        if self.low is None or self.high is None or text(self.low) == text(self.high):
             return text(self.mean)
         return f"{text(self.mean)} ({text(self.low)} to {text(self.high)})"
 

@@ -121,10 +121,10 @@ def test_the_sentence_on_gradients_says_what_the_numbers_say() -> None:
 
 
 def test_the_sentence_on_gradients_has_intervals_over_seeds() -> None:
-    rnn = Fading("rnn", "trained", [[1.0, 1.0, 0.5], [1.0, 3.0, 1.5]])
+    rnn = Fading("rnn", "trained", [[1.0, 1.0, 0.25], [1.0, 3.0, 0.9]])
     assert gradients_sentence([rnn]) == (
-        "Over 2 seeds (95% intervals in brackets): in trained models the gradient 2 steps back is 0.50 (0.50 to 0.50) "
-        "of the one a step back in rnn; it halves every 1.0 (1.0 to 1.0) steps in rnn."
+        "Over 2 seeds (95% intervals in brackets): in trained models the gradient 2 steps back is 0.27 (0.086 to 0.87) "
+        "of the one a step back in rnn; it halves every 0.54 (0.28 to 5.1) steps in rnn."
     )
 
 
