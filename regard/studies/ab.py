@@ -19,11 +19,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from regard.errors import RegardError
 from regard.layers.attention import attention_weights
 from regard.mixers.mixer import select_positions
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_model, model_config, model_entry
+from regard.models.table import build_model, model_config
 from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, ABConfig
@@ -61,11 +60,7 @@ class Attempt:
 
 def measure(config: ABConfig, runs: Sequence[Any], tell: Progress) -> Finding:
     """Train and test every model at every length, with every seed and learning rate."""
-    for name in config.models:
-        if model_entry(name).is_counted:
-            raise RegardError(
-                f"The model '{name}' is counted and cannot be trained on this task. Leave it out of models."
-            )
+    brief.refuse_counted(config.models)
     found = [
         _attempt(name, length, seed, rate, config)
         for seed in brief.seeds_of(config, runs, tell)
@@ -294,28 +289,19 @@ def ab_sentence(trials: Sequence[Trials]) -> str:
     return begin + (f"; {every}: {join_names(others)}." if others else ".")
 
 
-def _method(config: ABConfig) -> tuple[tuple[str, str], ...]:
+def _method(config: ABConfig) -> dict[str, str]:
     rates = ", ".join(f"{rate:g}" for rate in config.rates)
-    return (
-        (
-            "Task",
-            "tokens A and B; every second sequence has exactly one B, at a place drawn evenly, the others none. The "
-            "answer is the next token, asked only after the last one: B if there was one, else A",
-        ),
-        (
-            "Models",
-            f"{', '.join(config.models)} of `regard models`, one layer, width {config.d_model}"
-            + (f"; attention with {N_HEADS} heads and no positions" if "attention" in config.models else "")
-            + ("; the bag with one hidden layer above its average" if "bag" in config.models else ""),
-        ),
-        (
-            "Training",
-            f"for each length from fresh weights: AdamW, {config.n_batch} new sequences an update, gradients clipped "
-            f"to norm 1, at most {config.n_steps:,} updates, fewer where the loss stayed below {SOLVED_NATS} nats for "
-            f"{SOLVED_STEPS}. Learning rates {rates}: of each seed the one that does best on {config.n_test} sequences "
-            "kept for that choice",
-        ),
-        ("Test", f"{config.n_test} other sequences; the interval of a share of seeds is Wilson's (1927)"),
-        ("Limits", "with more updates, other starts or hints on the way the recurrent networks get farther"),
-        brief.describe_seeds(config, ()),
-    )
+    return {
+        "Task": "tokens A and B; every second sequence has exactly one B, at a place drawn evenly, the others none. "
+        "The answer is the next token, asked only after the last one: B if there was one, else A",
+        "Models": f"{', '.join(config.models)} of `regard models`, one layer, width {config.d_model}"
+        + (f"; attention with {N_HEADS} heads and no positions" if "attention" in config.models else "")
+        + ("; the bag with one hidden layer above its average" if "bag" in config.models else ""),
+        "Training": f"for each length from fresh weights: AdamW, {config.n_batch} new sequences an update, gradients "
+        f"clipped to norm 1, at most {config.n_steps:,} updates, fewer where the loss stayed below {SOLVED_NATS} "
+        f"nats for {SOLVED_STEPS}. Learning rates {rates}: of each seed the one that does best on {config.n_test} "
+        "sequences kept for that choice",
+        "Test": f"{config.n_test} other sequences; the interval of a share of seeds is Wilson's (1927)",
+        "Limits": "with more updates, other starts or hints on the way the recurrent networks get farther",
+        **brief.describe_seeds(config, ()),
+    }

@@ -18,7 +18,7 @@ from regard.data.config import DataConfig
 from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.models.table import model_config
+from regard.models.table import model_config, model_entry
 from regard.run import engine
 from regard.run.initial_weights import apply_start
 from regard.studies.config import ABConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
@@ -168,6 +168,13 @@ def choose_settings(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
+def refuse_counted(models: Sequence[str]) -> None:
+    """Refuse models that no gradient flows through."""
+    for name in models:
+        if model_entry(name).is_counted:
+            raise RegardError(f"The model '{name}' is counted: no gradient flows through it. Leave it out of models.")
+
+
 def draw_stretches(subject: Subject, n_tokens: int, n: int, draws: np.random.Generator) -> NDArray[np.int64]:
     """n stretches of a text at places drawn evenly, (n, n_tokens); refused where the text is shorter, or one word."""
     n_needed = max(n_tokens, 2)
@@ -223,20 +230,19 @@ def describe_runs(runs: Sequence[LanguageModelRun | TranslationRun]) -> str:
     return f"your runs: {', '.join(f'{run.folder} ({run.config.model_name})' for run in runs)}"
 
 
-def describe_seeds(config: SeededConfig, runs: Sequence[object]) -> tuple[str, str]:
+def describe_seeds(config: SeededConfig, runs: Sequence[object]) -> dict[str, str]:
     """Which seeds there were, and what an interval holds."""
     if runs:
-        return "Seed", f"{config.seed}, of the draws; each run is one training"
+        return {"Seed": f"{config.seed}, of the draws; each run is one training"}
     if config.n_seeds == 1:
-        return "Seed", f"{config.seed}; one training each: another seed gives somewhat other numbers"
-    return "Seeds", (
-        f"{config.seed} to {config.seed + config.n_seeds - 1}, each with weights, batches and draws of its own; 95% "
-        "intervals over seeds by Student's t, of the logarithms where an axis is logarithmic"
-    )
+        return {"Seed": f"{config.seed}; one training each: another seed gives somewhat other numbers"}
+    seeds = f"{config.seed} to {config.seed + config.n_seeds - 1}, each with weights, batches and draws of its own"
+    return {"Seeds": f"{seeds}; 95% intervals by Student's t, of the logarithms where an axis is logarithmic"}
 
 
 def write_grammar(folder: Path, n_of: Mapping[str, int], seed: int, tell: Progress) -> None:
     """Sentences of the built-in grammar as aligned files, `train.en` and so on: so many of each split."""
+    folder.mkdir(exist_ok=True)
     for split, n in n_of.items():
         with ExitStack() as stack:
             files = {

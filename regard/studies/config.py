@@ -54,7 +54,7 @@ class ABConfig(Settings):
         _check_listed("models", self.models, "[rnn, lstm]")
         _check_listed("lengths", self.lengths, "[10, 100]")
         _check_listed("rates", self.rates, "[0.01]")
-        _check_width(self.d_model)
+        _check_heads(self.d_model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class RecencyConfig(Settings):
 
     def check(self) -> None:
         _check_listed("models", self.models, "[rnn, lstm]")
-        _check_width(self.d_model)
+        _check_heads(self.d_model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +193,6 @@ def _check_listed(name: str, values: Sequence[object], example: str) -> None:
         raise RegardError(f"{name} names {twice} twice; leave one out.")
 
 
-def _check_width(d_model: int) -> None:
+def _check_heads(d_model: int) -> None:
     if d_model % N_HEADS:
         raise RegardError(f"d_model must be a multiple of {N_HEADS}, the number of attention heads, not {d_model}.")

@@ -31,7 +31,7 @@ from regard.layers.taps import Taps
 from regard.score.figures import join_names
 from regard.studies.brief import watch
 from regard.studies.config import CostConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import MAX_OFF, PowerLaw, fit_power_law, to_text
 from regard.text.learning import Progress
 from regard.training.device import pick_device
@@ -243,7 +243,7 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
 def _exponent_table(fitted: Mapping[str, Exponents], config: CostConfig) -> Numbers:
     rows = []
     for layer in LAYERS:
-        time_n, time_d, memory_n, memory_d, *_ = (_fit_text(law) for law in fitted[layer.name].values())
+        time_n, time_d, memory_n, memory_d, *_ = (str(law or "none") for law in fitted[layer.name].values())
         rows.append((layer.name, layer.formula, str(layer.by_n), time_n, memory_n, str(layer.by_d), time_d, memory_d))
     return Numbers(
         "Exponents: predicted and measured",
@@ -258,7 +258,7 @@ def _exponent_table(fitted: Mapping[str, Exponents], config: CostConfig) -> Numb
 def _lecture_table(fitted: Mapping[str, Exponents]) -> Numbers:
     rows = tuple(
         (
-            layer.name, layer.formula, *(_fit_text(fitted[layer.name][f"flops_by_{size}"]) for size in "nd"),
+            layer.name, layer.formula, *(str(fitted[layer.name][f"flops_by_{size}"] or "none") for size in "nd"),
             layer.n_sequential, layer.path,
         )
         for layer in LAYERS
@@ -275,8 +275,7 @@ def _lecture_table(fitted: Mapping[str, Exponents]) -> Numbers:
 def _chart(
     title: str, x_label: str, y_label: str, points: Sequence[Point], size: str, unit: float, value: str, note: str
 ) -> Chart:
-    at = [(p.layer, float(getattr(p, size)), unit * getattr(p, value)) for p in points]
-    lines = tuple(Line(layer.name, tuple((x, y) for name, x, y in at if name == layer.name)) for layer in LAYERS)
+    lines = lines_of((p.layer, getattr(p, size), unit * getattr(p, value)) for p in points)
     sizes = tuple(sorted({float(getattr(p, size)) for p in points}))
     note = f"One layer, one sequence, {note}."
     return Chart(title, x_label, y_label, lines, is_x_log=True, measured_at=sizes, note=note)
@@ -287,10 +286,6 @@ def _kink(config: CostConfig, device: torch.device) -> str:
     if device.type == "cuda" or not min(config.lengths) <= MAX_T < max(config.lengths):
         return ""
     return f". Up to {MAX_T} tokens the fused path keeps half of the weights, because that is faster on a CPU"
-
-
-def _fit_text(law: PowerLaw | None) -> str:
-    return "none" if law is None else str(law)
 
 
 def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
@@ -327,7 +322,7 @@ def _power(size: str, law: PowerLaw | None) -> str:
     return "" if law is None else f"{size}^{law.exponent:.1f}"
 
 
-def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], ...]:
+def _method(config: CostConfig, device: torch.device) -> dict[str, str]:
     what = (
         "with their four d x d products"
         if config.has_projections
@@ -340,13 +335,13 @@ def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], 
         "left out"
     )
     n_threads = torch.get_num_threads()
-    return (
-        ("Layers", f"attention with one head, {what}; Elman's network for recurrent; k = {config.n_kernel}, r = "
-                   f"{config.n_window}; float32, one sequence, on {device}, {n_threads} thread{'s' * (n_threads > 1)}"),
-        ("Time", f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns"),
-        ("Memory", memory),
-        ("Fit", f"least squares in log-log over the {config.n_largest} largest sizes, three or more; no exponent is "
-                f"given where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls"),
-        ("FLOPs", "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
-                  "twice as many scores and hide half)"),
-    )  # fmt: skip
+    return {
+        "Layers": f"attention with one head, {what}; Elman's network for recurrent; k = {config.n_kernel}, r = "
+        f"{config.n_window}; float32, one sequence, on {device}, {n_threads} thread{'s' * (n_threads > 1)}",
+        "Time": f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns",
+        "Memory": memory,
+        "Fit": f"least squares in log-log over the {config.n_largest} largest sizes, three or more; no exponent is "
+        f"given where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls",
+        "FLOPs": "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
+        "twice as many scores and hide half)",
+    }

@@ -335,9 +335,7 @@ def exposure_sentence(figures: Mapping[str, Mapping[str, Spread]], n_seeds: int)
     )
 
 
-def _method(
-    config: ExposureConfig, found: Mapping[str, Trials], runs: Sequence[TranslationRun]
-) -> tuple[tuple[str, str], ...]:
+def _method(config: ExposureConfig, found: Mapping[str, Trials], runs: Sequence[TranslationRun]) -> dict[str, str]:
     named = config.data if isinstance(config.data, str) else ", ".join(config.data or ())
     if runs:
         models, pairs = brief.describe_runs(runs), named or "each run's own held-out pairs"
@@ -345,21 +343,15 @@ def _method(
         held_out = f"{named}, the part held out for test"
         pairs = held_out if named else "the built-in grammar, English to German, its test split"
         models = _made(config)
-    return (
-        ("Models", models),
-        ("Pairs", f"{pairs}; {max(len(trials[0].forced) for trials in found.values())} at most"),
-        (
-            "True words",
-            "-log P of each word of the reference, and of its end, after the words of the reference before it",
-        ),
-        (
-            "Own words",
-            "-log P of them after the words that the model writes greedily; where it ends before the reference does, "
-            "it is made to go on. Both losses are one number until the two texts differ",
-        ),
-        ("Places", f"tokens of each model's own vocabulary; those that at least {MIN_TEXTS} texts reach"),
-        brief.describe_seeds(config, runs),
-    )
+    return {
+        "Models": models,
+        "Pairs": f"{pairs}; {max(len(trials[0].forced) for trials in found.values())} at most",
+        "True words": "-log P of each word of the reference, and of its end, after its words before that",
+        "Own words": "-log P of them after the words that the model writes greedily; where it ends before the "
+        "reference does, it is made to go on. Both losses are one number until the two texts differ",
+        "Places": f"tokens of each model's own vocabulary; those that at least {MIN_TEXTS} texts reach",
+        **brief.describe_seeds(config, runs),
+    }
 
 
 def _made(config: ExposureConfig) -> str:

@@ -25,11 +25,11 @@ from regard.layers.taps import Taps
 from regard.mixers.mixer import select_positions
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_model, model_entry
+from regard.models.table import build_model
 from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, GradientsConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import MIN_R2, Fall, Spread, fit_fall, say_seeds, spread, to_text
 from regard.tasks.language_model import LanguageModelRun
 from regard.text.learning import Progress
@@ -66,25 +66,23 @@ class Fading:
 
     def share(self, k: int) -> Spread:
         """How large the gradient k steps back is as a share of the one a step back, over seeds."""
-        return share_at(self.inputs, k)
+        return spread([divide(curve, k) for curve in self.inputs], is_log=True)
 
 
-def share_at(curves: Sequence[Sequence[float]], k: int) -> Spread:
-    """g_k / g_1 over seeds; zero where nothing reaches one step back.
+def divide(curve: Sequence[float], k: int) -> float:
+    """g_k / g_1; zero where nothing reaches one step back.
 
-    >>> print(share_at([[9.0, 4.0, 1.0]], 2), share_at([[9.0, 0.0, 0.0]], 2))
-    0.25 0
+    >>> divide([9.0, 4.0, 1.0], 2), divide([9.0, 0.0, 0.0], 2), divide([9.0], 1)
+    (0.25, 0.0, 0.0)
     """
-    return spread([curve[k] / curve[1] if curve[1] else 0.0 for curve in curves], is_log=True)
+    return curve[k] / curve[1] if len(curve) > 1 and curve[1] else 0.0
 
 
 def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Progress) -> Finding:
     """Fresh models and briefly trained ones; or the user's own runs, as they are."""
     for run in runs:
         _network(run)
-    for name in () if runs else config.models:
-        if model_entry(name).is_counted:
-            raise RegardError(f"{_NO_GRADIENT.format(name=name)} Leave '{name}' out of models.")
+    brief.refuse_counted(() if runs else config.models)
     wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS}
     n_context = config.max_distance + 1
     found: dict[tuple[str, str], Fading] = {}
@@ -102,14 +100,11 @@ def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Pro
     return _finding(config, list(found.values()), runs)
 
 
-_NO_GRADIENT = "The model '{name}' is counted: no gradient flows through it."
-
-
 def _network(run: LanguageModelRun) -> GradientModel:
     if isinstance(run.model, NgramModel):
         raise RegardError(
-            f"{_NO_GRADIENT.format(name=run.config.model_name)} Leave out --run {run.folder}, or ask "
-            f"`regard study recency --run {run.folder}`, which takes every model."
+            f"The model '{run.config.model_name}' is counted: no gradient flows through it. Leave out --run "
+            f"{run.folder}, or ask `regard study recency --run {run.folder}`, which takes every model."
         )
     return run.model
 
@@ -225,14 +220,14 @@ _STATE_NOTE = (
 
 def _chart(title: str, curves: Mapping[str, Sequence[Sequence[float]]], note: str, is_share: bool = True) -> Chart:
     """Lines from distance 1 on: at 0 there is nothing to remember."""
-    lines = []
-    for model, rows in curves.items():
-        spreads = {
-            k: share_at(rows, k) if is_share else spread([row[k] for row in rows], is_log=True)
-            for k in range(1, len(rows[0]))
-        }
-        lines.append(Line.over(model, spreads or {1: Spread(0.0)}))
-    return Chart(title, "steps back", f"gradient{', 1 step back = 1' * is_share}", tuple(lines), note=note)
+    rows = [
+        (model, k, divide(curve, k) if is_share else curve[k] if k < len(curve) else 0.0)
+        for model, of_seeds in curves.items()
+        for curve in of_seeds
+        for k in range(1, max(2, len(curve)))
+    ]
+    lines = lines_of(rows, is_log=True)
+    return Chart(title, "steps back", f"gradient{', 1 step back = 1' * is_share}", lines, note=note)
 
 
 def _far(found: Sequence[Fading]) -> int:
@@ -261,7 +256,7 @@ def gradients_sentence(found: Sequence[Fading]) -> str:
     return text + (f"; none reaches back beyond the token just read in {others}." if others else ".")
 
 
-def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> tuple[tuple[str, str], ...]:
+def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> dict[str, str]:
     trained = (
         f"each trained for {config.n_steps:,} updates of {brief.N_BATCH} x {config.max_distance + 1} tokens by "
         f"`regard train`, learning rate {brief.RATE:g}"
@@ -271,19 +266,13 @@ def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> tuple[
         f"{trained if config.n_steps else 'not trained'}"
     )
     text = brief.describe_text(config.data, bool(runs))
-    return (
-        ("Models", brief.describe_runs(runs) if runs else made),
-        ("Text", f"{text}; {config.n_texts} stretches drawn at random, the same for every model of one tokenizer"),
-        (
-            "Gradient",
-            "of -log P(next token) at the last position of a stretch, by automatic differentiation through the plain "
-            "path; Euclidean norm, then the mean over stretches. Distance 0 is the token just read",
-        ),
-        (
-            "Fit",
-            "log2 of the mean norm over distance, least squares over all distances from 1; its slope gives the "
-            "half-life. A curve whose fit falls by less than a factor of two in all does not fall; one of which "
-            f"the fit explains less than {MIN_R2:.0%} of the variance falls unevenly, and neither has a half-life",
-        ),
-        brief.describe_seeds(config, runs),
-    )
+    return {
+        "Models": brief.describe_runs(runs) if runs else made,
+        "Text": f"{text}; {config.n_texts} stretches drawn at random, the same for every model of one tokenizer",
+        "Gradient": "of -log P(next token) at the last position of a stretch, by automatic differentiation through the "
+        "plain path; Euclidean norm, then the mean over stretches. Distance 0 is the token just read",
+        "Fit": "log2 of the mean norm over distance, least squares over all distances from 1; its slope gives the "
+        "half-life. A curve whose fit falls by less than a factor of two in all does not fall; one of which "
+        f"the fit explains less than {MIN_R2:.0%} of the variance falls unevenly, and neither has a half-life",
+        **brief.describe_seeds(config, runs),
+    }

@@ -30,7 +30,7 @@ from regard.models.table import model_entry
 from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, RecencyConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.finding import Chart, Finding, Line, Numbers, lines_of
 from regard.studies.fits import Spread, find_reach, say_seeds, spread, to_text
 from regard.tasks.language_model import LanguageModelRun
 from regard.text.config import TokenizerConfig
@@ -297,16 +297,18 @@ def _cell(nats: float | None) -> str:
 
 
 def _charts(found: Sequence[Effects], units: str) -> tuple[Chart, ...]:
-    kl, top = [], []
+    kl = []
     for e in found:
         effects = e.by_distance()
         last = max((d for d, effect in effects.items() if effect.mean > 0), default=0)
         gone = next((d for d in e.distances if d > last), last)  # the first zero after which all is zero
         kl.append(Line.over(e.model, {d: effect for d, effect in effects.items() if d <= gone}))
-        rows = zip(*(100 * shares for shares in e.changed), strict=True)
-        top.append(
-            Line.over(e.model, dict(zip(e.distances, (spread([*map(float, row)]) for row in rows), strict=True)))
-        )
+    top = [
+        (e.model, d, 100 * float(share))
+        for e in found
+        for shares in e.changed
+        for d, share in zip(e.distances, shares, strict=True)
+    ]
     return (
         Chart(
             "Change of the prediction", f"{units} back", "KL divergence, nats", tuple(kl), is_x_log=True,
@@ -315,7 +317,7 @@ def _charts(found: Sequence[Effects], units: str) -> tuple[Chart, ...]:
             "rounding alone makes such changes.",
         ),
         Chart(
-            "Another most probable token", f"{units} back", "% of texts", tuple(top), is_x_log=True, is_y_log=False,
+            "Another most probable token", f"{units} back", "% of texts", lines_of(top), is_x_log=True, is_y_log=False,
             note="How often the token with the highest probability becomes another one.",
         ),
     )  # fmt: skip
@@ -336,29 +338,21 @@ def recency_sentence(found: Sequence[Effects], threshold: float) -> str:
     return text + (f"; {join_names(deaf)} heeds no token at all." if deaf else ".")
 
 
-def _method(
-    config: RecencyConfig, found: Sequence[Effects], runs: Sequence[LanguageModelRun]
-) -> tuple[tuple[str, str], ...]:
+def _method(config: RecencyConfig, found: Sequence[Effects], runs: Sequence[LanguageModelRun]) -> dict[str, str]:
     given = f"{brief.describe_runs(runs)}; distances are in tokens of each run's own tokenizer"
     text = brief.describe_text(config.data, bool(runs))
-    return (
-        ("Models", given if runs else _made(config)),
-        ("Text", f"{text}; {len(found[0].samples[0])} stretches drawn at random, others for each seed"),
-        (
-            "Effect",
-            "KL(prediction with the true token ‖ prediction with the other), mean over stretches. The other token is "
-            "drawn from the text, as often as it occurs there"
-            + ("; a word that a model can only copy counts as <unk>" if any(e.is_folded for e in found) else ""),
-        ),
-        ("Rounding", f"changes below {ROUNDING:g} nats count as none: predictions are computed in float32"),
-        (
-            "Reach",
-            f"the distance up to which every effect is at least {100 * config.threshold:g}% of the nearest token's: "
-            "the curve's first crossing of that line. Its interval is where the ends of the curve's cross it",
-        ),
-        ("One training", f"has 95% intervals over {N_DRAWS:,} draws of the stretches with replacement"),
-        brief.describe_seeds(config, runs),
-    )
+    return {
+        "Models": given if runs else _made(config),
+        "Text": f"{text}; {len(found[0].samples[0])} stretches drawn at random, others for each seed",
+        "Effect": "KL(prediction with the true token ‖ prediction with the other), mean over stretches. The other "
+        "token is drawn from the text, as often as it occurs there"
+        + ("; a word that a model can only copy counts as <unk>" if any(e.is_folded for e in found) else ""),
+        "Rounding": f"changes below {ROUNDING:g} nats count as none: predictions are computed in float32",
+        "Reach": f"the distance up to which every effect is at least {100 * config.threshold:g}% of the nearest "
+        "token's: the curve's first crossing of that line. Its interval is where the ends of the curve's cross it",
+        "One training": f"has 95% intervals over {N_DRAWS:,} draws of the stretches with replacement",
+        **brief.describe_seeds(config, runs),
+    }
 
 
 def _made(config: RecencyConfig) -> str:

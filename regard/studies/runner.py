@@ -101,25 +101,18 @@ def _check_place(out: Path, name: str) -> None:
         return
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")
+    try:
+        page = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        page = None
     held = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
-    if held and _study_in(out) != name:
+    if held and not (isinstance(page, dict) and page.get("study") == name):
         raise RegardError(
             f"'{out}' is not empty (it holds {held[0]}) and holds no page of the study '{name}'; choose another --out."
         )
 
 
-def _study_in(out: Path) -> str | None:
-    try:
-        found = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found.get("study") if isinstance(found, dict) else None
-
-
 def _command(name: str, runs: Sequence[Any], settings: Sequence[str], out: Path) -> str:
-    words = ["regard", "study", name]
-    for run in runs:
-        words += ["--run", str(run.folder)]
-    for assignment in settings:
-        words += ["--set", assignment]
-    return shlex.join([*words, "--out", str(out)])
+    given = [word for run in runs for word in ("--run", str(run.folder))]
+    given += [word for assignment in settings for word in ("--set", assignment)]
+    return shlex.join(["regard", "study", name, *given, "--out", str(out)])

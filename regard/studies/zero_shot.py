@@ -26,7 +26,7 @@ from regard.score.language import LanguageGuesser
 from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ZeroShotConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread
 from regard.studies.three_languages import (
     Direction,
@@ -62,6 +62,10 @@ class Way:
     languages: Mapping[str, float]
     """Which share of the texts is in each language."""
 
+    def off(self, wanted: str) -> float:
+        """The share of the texts that are not in the wanted language; empty ones are in none."""
+        return 1 - self.languages[wanted]
+
 
 @dataclass(frozen=True)
 class Found:
@@ -92,7 +96,11 @@ def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress) -> Find
 def _measure(config: ZeroShotConfig, given: Mapping[str, Any], seed: int, tell: Progress) -> Found:
     with tempfile.TemporaryDirectory(prefix="regard-study-") as name:
         folder = Path(name)
-        data = _write_grammar(folder, config, seed, tell) if config.data is None else Path(config.data)
+        data = Path(config.data or folder / "grammar")
+        if config.data is None:
+            assert config.n_pairs is not None, "the settings refuse it"
+            sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
+            brief.write_grammar(data, dict(zip(config.splits, sizes, strict=True)), seed, tell)
         n_of = write_parts(data, folder, config)
         count_lines(data, config.splits[2], config.languages)
         test = read_texts(data, config.splits[2], config.languages, config.n_test)
@@ -105,18 +113,11 @@ def _measure(config: ZeroShotConfig, given: Mapping[str, Any], seed: int, tell: 
             run = _train(config, given, seed, folder, model, learned, tell)
             asked = ("zero-shot", "pivot") if model == "zero-shot" else ("supervised",)
             ways += _translate_at_points(config, run, asked, test, guesser, tell)
-            taught += [(model, (x, y), _bleu(translate_texts(config, run, test[x], y), test[y])) for x, y in learned]
+            taught += [
+                (model, (x, y), bleu(translate_texts(config, run, test[x], y), test[y]).score) for x, y in learned
+            ]
         recognised = {language: guesser.shares(texts)[language] for language, texts in test.items()}
         return Found(tuple(ways), tuple(taught), recognised, test, n_of[config.splits[0]])
-
-
-def _write_grammar(folder: Path, config: ZeroShotConfig, seed: int, tell: Progress) -> Path:
-    assert config.n_pairs is not None, "the settings refuse it"
-    written = folder / "grammar"
-    written.mkdir()
-    sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
-    brief.write_grammar(written, dict(zip(config.splits, sizes, strict=True)), seed, tell)
-    return written
 
 
 def _train(
@@ -152,7 +153,7 @@ def _translate_at_points(
         for name in names:
             sources = translate_texts(config, run, test[a], b) if name == "pivot" else test[a]
             texts = translate_texts(config, run, sources, c)
-            ways.append(Way(name, step, tuple(texts), _bleu(texts, test[c]), guesser.shares(texts)))
+            ways.append(Way(name, step, tuple(texts), bleu(texts, test[c]).score, guesser.shares(texts)))
     return ways
 
 
@@ -160,10 +161,6 @@ def translate_texts(config: ZeroShotConfig, run: TranslationRun, texts: Sequence
     """One text for each; what is longer than the model reads, as a pivot's can be, is not translated, and empty."""
     translator = run.translator(BeamConfig(beam=config.beam, max_ratio=MAX_RATIO), tag=tag_of(language))
     return [best[0].text for best in translator.lines(texts, skips_long=True)]
-
-
-def _bleu(texts: Sequence[str], references: Sequence[str]) -> float:
-    return bleu(texts, references).score
 
 
 def _finding(config: ZeroShotConfig, found: Sequence[Found]) -> Finding:
@@ -175,7 +172,7 @@ def _finding(config: ZeroShotConfig, found: Sequence[Found]) -> Finding:
         rows.append((name, scores[name].write(TENTHS), *(f"{100 * share:.0f}%" for share in shares)))
     return Finding(
         question=f"Can a model translate {a} to {c} if it never saw such a pair?",
-        sentence=zero_shot_sentence(config.languages, scores, [_off(f.last("zero-shot"), c) for f in found]),
+        sentence=zero_shot_sentence(config.languages, scores, [f.last("zero-shot").off(c) for f in found]),
         charts=_charts(config, found),
         summary=Numbers(
             f"From {a} to {c}: BLEU, and how many of the translations are in each language",
@@ -184,7 +181,16 @@ def _finding(config: ZeroShotConfig, found: Sequence[Found]) -> Finding:
             note=f"In brackets 95% intervals over {'seeds' if len(found) > 1 else 'the test sentences'}. A text that "
             "is empty is in no language; that of a source longer than the model reads is empty.",
         ),
-        tables=(_taught_table(found), _recognised_table(found[0]), _examples(config.languages, found[0])),
+        tables=(
+            _taught_table(found),
+            Numbers(
+                "How well languages are recognised",
+                ("language", "recognised"),
+                tuple((language, f"{100 * share:.1f}%") for language, share in found[0].recognised.items()),
+                note="Of the true test sentences in each language, those that are taken for it.",
+            ),
+            _examples(config.languages, found[0]),
+        ),
         method=_method(config, found[0]),
         numbers={
             "ways": [
@@ -235,41 +241,24 @@ def zero_shot_sentence(languages: Sequence[str], scores: Mapping[str, Spread], o
     )
 
 
-def _off(way: Way, wanted: str) -> float:
-    """The share of the texts that are not in the wanted language; empty ones are in none."""
-    return 1 - way.languages[wanted]
-
-
-def _ways_note(languages: Sequence[str]) -> str:
-    a, b, c = languages
-    return (
-        f"Zero-shot and pivot are one model, taught {a}–{b} and {b}–{c} in both directions: the first asks it for {c} "
-        f"at once, the second for {b} and then for {c}. Supervised is another that was taught {a} to {c} too."
-    )
-
-
 def _charts(config: ZeroShotConfig, found: Sequence[Found]) -> tuple[Chart, ...]:
-    a, _, c = config.languages
-    scores: dict[str, dict[int, list[float]]] = {name: {} for name in WAYS}
-    off: dict[str, dict[int, list[float]]] = {name: {} for name in WAYS}
-    for way in sorted((way for f in found for way in f.ways), key=lambda way: way.step):
-        scores[way.name].setdefault(way.step, []).append(way.bleu)
-        off[way.name].setdefault(way.step, []).append(100 * _off(way, c))
-    lines = [
-        tuple(Line.over(name, {step: spread(values) for step, values in of.items()}) for name, of in figures.items())
-        for figures in (scores, off)
-    ]
-    steps = tuple(map(float, scores["zero-shot"]))
-    bands = "; bands are 95% intervals over seeds" * (len(found) > 1)
+    a, b, c = config.languages
+    ways = [way for f in found for way in f.ways]
+    steps = tuple(sorted({float(way.step) for way in ways}))
+    bands = " Bands are 95% intervals over seeds." * (len(found) > 1)
     return (
         Chart(
-            f"From {a} to {c} while the models learn", "updates", "BLEU", lines[0], is_y_log=False,
-            y_limits=(0.0, 1.1 * max(way.bleu for f in found for way in f.ways) + 1.0), measured_at=steps,
-            note=_ways_note(config.languages),
+            f"From {a} to {c} while the models learn", "updates", "BLEU",
+            lines_of((way.name, way.step, way.bleu) for way in ways), is_y_log=False,
+            y_limits=(0.0, 1.1 * max(way.bleu for way in ways) + 1.0), measured_at=steps,
+            note=f"Zero-shot and pivot are one model, taught {a}–{b} and {b}–{c} in both directions: the first asks it "
+            f"for {c} at once, the second for {b} and then for {c}. Supervised is another that was taught {a} to {c} "
+            f"too.{bands}",
         ),
         Chart(
-            "In the wrong language", "updates", "% of translations", lines[1], is_y_log=False,
-            y_limits=(-2.0, 103.0), measured_at=steps, note=f"Translations that are not in {c}{bands}.",
+            "In the wrong language", "updates", "% of translations",
+            lines_of((way.name, way.step, 100 * way.off(c)) for way in ways), is_y_log=False,
+            y_limits=(-2.0, 103.0), measured_at=steps, note=f"Translations that are not in {c}.",
         ),
     )  # fmt: skip
 
@@ -290,16 +279,6 @@ def _taught_table(found: Sequence[Found]) -> Numbers:
     )
 
 
-def _recognised_table(found: Found) -> Numbers:
-    rows = tuple((language, f"{100 * share:.1f}%") for language, share in found.recognised.items())
-    return Numbers(
-        "How well languages are recognised",
-        ("language", "recognised"),
-        rows,
-        note="Of the true test sentences in each language, those that are taken for it.",
-    )
-
-
 def _examples(languages: Sequence[str], found: Found) -> Numbers:
     a, _, c = languages
     rows = tuple(
@@ -314,7 +293,7 @@ def _examples(languages: Sequence[str], found: Found) -> Numbers:
     return Numbers("Examples", ("", "text"), rows, is_folded=True, note="The first test sentences, as they came.")
 
 
-def _method(config: ZeroShotConfig, found: Found) -> tuple[tuple[str, str], ...]:
+def _method(config: ZeroShotConfig, found: Found) -> dict[str, str]:
     a, b, c = config.languages
     own = "the same" if config.shares_sentences else "others"
     where = f"'{config.data}'" if config.data is not None else "the built-in grammar"
@@ -323,16 +302,13 @@ def _method(config: ZeroShotConfig, found: Found) -> tuple[tuple[str, str], ...]
         if config.recipe is not None
         else brief.describe_small_translator(config.d_model, VOCAB_SIZE)
     )
-    return (
-        (
-            "Models",
-            f"{made}; {config.n_steps:,} updates each by `regard train`, one vocabulary for all languages, {tag_of(b)} "
-            f"and so on before the source",
-        ),
-        ("Taught", f"{a}–{b} and {b}–{c} in both directions; the supervised model {a} to {c} too, in as many updates"),
-        ("Texts", f"{where}: {found.n_train:,} sentences for each two languages, {own} for each"),
-        ("Test", f"{len(found.test[a])} sentences, beam {config.beam}; BLEU as sacreBLEU counts it, 13a, with case"),
-        ("One training", "has 95% intervals over 1,000 draws of the test sentences with replacement (Koehn 2004)"),
-        ("Language", "naive Bayes on three characters in a row, counted in the training texts"),
-        brief.describe_seeds(config, ()),
-    )
+    return {
+        "Models": f"{made}; {config.n_steps:,} updates each by `regard train`, one vocabulary for all languages, "
+        f"{tag_of(b)} and so on before the source",
+        "Taught": f"{a}–{b} and {b}–{c} in both directions; the supervised model {a} to {c} too, in as many updates",
+        "Texts": f"{where}: {found.n_train:,} sentences for each two languages, {own} for each",
+        "Test": f"{len(found.test[a])} sentences, beam {config.beam}; BLEU as sacreBLEU counts it, 13a, with case",
+        "One training": "has 95% intervals over 1,000 draws of the test sentences with replacement (Koehn 2004)",
+        "Language": "naive Bayes on three characters in a row, counted in the training texts",
+        **brief.describe_seeds(config, ()),
+    }

@@ -436,7 +436,7 @@ def test_charts_that_label_an_axis_alike_share_its_limits() -> None:
 
 def test_what_is_typed_stands_in_code_and_notes_stand_below_the_sentence() -> None:
     study = made_up_study()
-    finding = replace(study.finding, method=(("How", "by `regard <x>`"),), notes=("b was cut short.",))
+    finding = replace(study.finding, method={"How": "by `regard <x>`"}, notes=("b was cut short.",))
     html = render_study(replace(study, finding=finding))
     assert "by <code>regard &lt;x&gt;</code>" in html
     assert "`" not in html.partition("<script")[0].partition("</style>")[2]
