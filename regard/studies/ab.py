@@ -27,7 +27,7 @@ from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import Spread, percent, wilson_interval
+from regard.studies.fits import Spread, percent, say_seeds, wilson_interval
 from regard.text.learning import Progress
 
 A, B = 0, 1
@@ -276,10 +276,10 @@ def ab_sentence(trials: Sequence[Trials]) -> str:
     n = len(ends[0].attempts)
     if n == 1:
         right = [f"{t.model} {'is right ' * (i == 0)}in {percent(t.right.mean / 100)}" for i, t in enumerate(ends)]
-        begin = f"Trained once: at length {longest:,} {join_names(right)} of the sequences"
+        begin = f"{say_seeds(n)}: at length {longest:,} {join_names(right)} of the sequences"
     else:
-        solved = [f"{t.n_solved} with {t.model} ({t.solved.low:.0f} to {t.solved.high:.0f}%)" for t in ends]
-        begin = f"Of {n} seeds at length {longest:,} (95% intervals in brackets) {join_names(solved)} solved it"
+        solved = [f"{t.model} in {t.n_solved} ({t.solved.low:.0f} to {t.solved.high:.0f}%)" for t in ends]
+        begin = f"{say_seeds(n)}: length {longest:,} is solved by {join_names(solved)}"
     others = []
     for end in ends:
         if end.n_solved < n:

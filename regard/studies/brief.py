@@ -64,15 +64,14 @@ def subjects_of(
     runs: Sequence[LanguageModelRun],
     config: GradientsConfig | RecencyConfig,
     wanted: Mapping[str, Any],
-    *,
-    n_context: int,
     seed: int,
     tell: Progress,
 ) -> Iterator[list[Subject]]:
     """The user's runs; or where there are none the study's own models, trained for a moment.
 
-    `wanted` are settings of the models, of which each takes those that it has. Each comes with `config.data`, or with
-    what the run itself held out. The folders of the models end with the block.
+    They learn from max_distance + 1 tokens at once: as many as are read, be it with the mark before a text or with the
+    token just read. `wanted` are settings of the models, of which each takes those that it has. Each comes with
+    `config.data`, or with what the run itself held out. The folders of the models end with the block.
     """
     if runs:
         named = name_runs(runs, [run.config.model_name for run in runs])
@@ -90,7 +89,7 @@ def subjects_of(
                 "tokenizer": tokenizer,
                 "model": {"name": name, **model},
                 "optimizer": {"lr": RATE},
-                "train": {"n_batch": N_BATCH, "n_context": n_context, "max_eval_tokens": 2048},
+                "train": {"n_batch": N_BATCH, "n_context": config.max_distance + 1, "max_eval_tokens": 2048},
             }
             run = _train(Path(folder) / name, given, max(1, config.n_steps), seed, f"training {name}", tell)
             assert isinstance(run, LanguageModelRun)
@@ -228,6 +227,14 @@ def describe_text(data: str | None, has_runs: bool) -> str:
 def describe_runs(runs: Sequence[LanguageModelRun | TranslationRun]) -> str:
     """Which runs of the user's were measured."""
     return f"your runs: {', '.join(f'{run.folder} ({run.config.model_name})' for run in runs)}"
+
+
+def describe_training(config: GradientsConfig | RecencyConfig) -> str:
+    """How the models of `subjects_of` were trained."""
+    return (
+        f"each trained for {config.n_steps:,} updates of {N_BATCH} x {config.max_distance + 1} tokens by `regard "
+        f"train`, learning rate {RATE:g}"
+    )
 
 
 def describe_seeds(config: SeededConfig, runs: Sequence[object]) -> dict[str, str]:

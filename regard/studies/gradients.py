@@ -84,10 +84,9 @@ def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Pro
         _network(run)
     brief.refuse_counted(() if runs else config.models)
     wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS}
-    n_context = config.max_distance + 1
     found: dict[tuple[str, str], Fading] = {}
     for seed in brief.seeds_of(config, runs, tell):
-        with brief.subjects_of(runs, config, wanted, n_context=n_context, seed=seed, tell=tell) as subjects:
+        with brief.subjects_of(runs, config, wanted, seed, tell) as subjects:
             for subject in subjects:
                 stages = {"trained": _network(subject.run)} if runs or config.n_steps else {}
                 if not runs:
@@ -257,13 +256,9 @@ def gradients_sentence(found: Sequence[Fading]) -> str:
 
 
 def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> dict[str, str]:
-    trained = (
-        f"each trained for {config.n_steps:,} updates of {brief.N_BATCH} x {config.max_distance + 1} tokens by "
-        f"`regard train`, learning rate {brief.RATE:g}"
-    )
     made = (
         f"{', '.join(config.models)}: width {config.d_model}, {config.n_layers} layer{'s' * (config.n_layers > 1)}, "
-        f"{trained if config.n_steps else 'not trained'}"
+        f"{brief.describe_training(config) if config.n_steps else 'not trained'}"
     )
     text = brief.describe_text(config.data, bool(runs))
     return {

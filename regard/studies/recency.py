@@ -117,13 +117,12 @@ def measure(config: RecencyConfig, runs: Sequence[LanguageModelRun], tell: Progr
         "n_window": N_WINDOW,
     }  # fmt: skip
     found: dict[str, Effects] = {}
-    n_context = config.max_distance + 1  # and the mark that every text begins after
     for seed in brief.seeds_of(config, runs, tell):
-        with brief.subjects_of(runs, config, wanted, n_context=n_context, seed=seed, tell=tell) as subjects:
+        with brief.subjects_of(runs, config, wanted, seed, tell) as subjects:
             units = name_units([subject.run for subject in subjects])
             for subject in subjects:
                 # One of the tokens it sees is the start; where it sees one alone, that is the last token.
-                T = max(1, subject.n_readable(n_context) - 1)
+                T = max(1, subject.n_readable(config.max_distance + 1) - 1)
                 effects = found.setdefault(subject.name, Effects(subject.name, choose_distances(T)))
                 _replace_tokens(effects, subject, config, seed, tell)
     return _finding(config, list(found.values()), runs, units)
@@ -362,8 +361,5 @@ def _made(config: RecencyConfig) -> str:
     trained = [name + sizes.get(name, "") for name in config.models if not model_entry(name).is_counted]
     parts = [f"{join_names(counted)}, counted on the whole training text"] if counted else []
     if trained:
-        parts.append(
-            f"{join_names(trained)}, of width {config.d_model}, trained for {config.n_steps:,} updates of "
-            f"{brief.N_BATCH} x {config.max_distance + 1} tokens by `regard train`, learning rate {brief.RATE:g}"
-        )
+        parts.append(f"{join_names(trained)}, of width {config.d_model}, {brief.describe_training(config)}")
     return f"{'; '.join(parts)}; a token is one of {brief.VOCAB_SIZE} of BPE, a short word or a part of one"

@@ -35,8 +35,7 @@ def test_every_study_prints_its_sentence_and_writes_its_page(
     done = regard("study", name, "--out", out, *seeds, *with_settings(TINY[name] + data))
     assert done.code == 0, done.err
     found = json.loads((out / "numbers.json").read_text())
-    often = {"cost": "once", "ab": "Of 2 seeds"}.get(name, "Over 2 seeds")
-    assert often in found["sentence"]
+    assert ("once" if name == "cost" else "Over 2 seeds (95% intervals in brackets)") in found["sentence"]
     printed = " ".join(done.out.split())
     assert found["sentence"] in printed
     assert str(out / "report.html") in done.out

@@ -157,8 +157,8 @@ def test_the_sentence_on_ab_counts_the_seeds_that_solved_it() -> None:
     found = [attempt(name, n, 100, seed) for name in ("rnn", "lstm") for n in (10, 1000) for seed in (0, 1)]
     found[2] = attempt("rnn", 1000, 52)
     assert ab_sentence(choose_rates(found)) == (
-        "Of 2 seeds at length 1,000 (95% intervals in brackets) 1 with rnn (9 to 91%) and 2 with lstm (34 to 100%) "
-        "solved it; the longest that every seed solved: rnn 10."
+        "Over 2 seeds (95% intervals in brackets): length 1,000 is solved by rnn in 1 (9 to 91%) and lstm in 2 (34 to "
+        "100%); the longest that every seed solved: rnn 10."
     )
 
 
