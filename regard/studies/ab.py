@@ -9,7 +9,7 @@ asked is whether the dependence can be learned, not whether one that is known ca
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -250,23 +250,25 @@ def _every(found: Sequence[Attempt]) -> Numbers:
 
 
 def _charts(by_model: Mapping[str, Mapping[int, Trials]], lengths: Sequence[int], n_seeds: int) -> tuple[Chart, ...]:
-    def chart(title: str, y_label: str, which: str, low: float, note: str) -> Chart:
+    def chart(title: str, y_label: str, spreads: Callable[[Trials], Spread], low: float, note: str) -> Chart:
         return Chart(
             title, "length of the sequence", y_label,
-            tuple(Line.over(name, {n: getattr(t, which) for n, t in of.items()}) for name, of in by_model.items()),
+            tuple(Line.over(name, {n: spreads(t) for n, t in of.items()}) for name, of in by_model.items()),
             is_x_log=True, is_y_log=False, y_limits=(low, 103.0), measured_at=tuple(map(float, lengths)), note=note,
         )  # fmt: skip
 
     right = chart(
-        "Right answers by length", "% right", "right", 38.0,
+        "Right answers by length", "% right", lambda t: t.right, 38.0,
         "Sequences of A, half of them with one B somewhere; after the last token the model says whether there was one. "
         f"Each point is for models trained on that length alone{', the mean over seeds' * (n_seeds > 1)}. Guessing "
         "gives 50%.",
     )  # fmt: skip
     if n_seeds == 1:
         return (right,)
-    note = f"Of {n_seeds} seeds, those that were right in at least {RIGHT:.0%}; bands are 95% intervals (Wilson 1927)."
-    return right, chart("Solved by length", "% of seeds", "solved", -3.0, note)
+    counts = {t.n_solved: t.solved for of in by_model.values() for t in of.values()}  # bands would hide each other
+    sure = join_names([f"{n} of {n_seeds} {s.low:.0f} to {s.high:.0f}%" for n, s in sorted(counts.items())])
+    note = f"Seeds that were right in at least {RIGHT:.0%}. The 95% intervals (Wilson 1927) are for {sure}."
+    return right, chart("Solved by length", "% of seeds", lambda t: Spread(t.solved.mean), -3.0, note)
 
 
 def ab_sentence(trials: Sequence[Trials]) -> str:

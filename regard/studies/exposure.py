@@ -37,7 +37,7 @@ from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ExposureConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, to_text
+from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, spread_of_scores, to_text
 from regard.tasks.pair_objective import readable_pairs
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TRANSLATION, TranslationRun
@@ -198,8 +198,8 @@ def figures_of(trials: Trials) -> dict[str, Spread]:
         "forced": spread(forced),
         "free": spread(free),
         "gap": spread([e.gap for e in trials]),
-        "p_same": spread([e.p_same for e in trials]),
-        "bleu": spread([e.bleu for e in trials]),
+        "p_same": spread_of_scores([e.p_same for e in trials]),
+        "bleu": spread_of_scores([e.bleu for e in trials]),
     }
 
 
@@ -219,7 +219,7 @@ def _finding(
         charts=_charts(places),
         summary=Numbers(
             "Loss a token after the true words and after the model's own, in nats",
-            ("run" if runs else "taught by", "true words", "own words", "gap", "exact", "BLEU"),
+            ("run" if runs else "taught by", "true", "own", "gap", "exact", "BLEU"),
             tuple(rows),
             note="Exact: texts in which every word of the model's is the reference's. BLEU is that of the texts which "
             "the model writes by itself, greedily: the most probable word at every step. In brackets 95% intervals "

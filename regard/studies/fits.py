@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import correlation, fmean, linear_regression, stdev
 
 from regard.score.bootstrap import student_t
@@ -56,6 +56,12 @@ def spread(values: Sequence[float], *, is_log: bool = False) -> Spread:
     half = student_t(len(values) - 1, 0.95) * stdev(values) / math.sqrt(len(values))
     ends = fmean(values), fmean(values) - half, fmean(values) + half
     return Spread(*(math.exp(end) for end in ends)) if is_log else Spread(*ends)
+
+
+def spread_of_scores(values: Sequence[float]) -> Spread:
+    """The mean over seeds of BLEU or a share and its 95% interval, which does not go below zero."""
+    found = spread(values)
+    return found if found.low is None else replace(found, low=max(0.0, found.low))
 
 
 def say_seeds(n_seeds: int) -> str:

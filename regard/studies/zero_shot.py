@@ -27,7 +27,7 @@ from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ZeroShotConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
-from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread
+from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, spread_of_scores
 from regard.studies.three_languages import (
     Direction,
     Texts,
@@ -213,7 +213,7 @@ def _finding(config: ZeroShotConfig, found: Sequence[Found]) -> Finding:
 def scores_of(found: Sequence[Found], wanted: str) -> dict[str, Spread]:
     """BLEU of each way with its 95% interval: over seeds, or of one training over draws of the test sentences."""
     if len(found) > 1:
-        return {name: spread([f.last(name).bleu for f in found]) for name in WAYS}
+        return {name: spread_of_scores([f.last(name).bleu for f in found]) for name in WAYS}
     last = {name: found[0].last(name) for name in WAYS}
     sure = intervals(last, found[0].test[wanted])
     return {name: Spread(last[name].bleu, *sure[name]) for name in WAYS}
@@ -268,7 +268,10 @@ def _taught_table(found: Sequence[Found]) -> Numbers:
     for model, direction, score in (row for f in found for row in f.taught):
         scores.setdefault(direction, {}).setdefault(model, []).append(score)
     rows = tuple(
-        (f"{x} to {y}", *(spread(of[m]).write(TENTHS) if m in of else "–" for m in ("zero-shot", "supervised")))
+        (
+            f"{x} to {y}",
+            *(spread_of_scores(of[m]).write(TENTHS) if m in of else "–" for m in ("zero-shot", "supervised")),
+        )
         for (x, y), of in scores.items()
     )
     return Numbers(
