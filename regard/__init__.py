@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from regard.compare.result import Comparison
     from regard.lens.trace import Trace
     from regard.score.scored import Scored
-    from regard.tasks.captions import CaptionRun
-    from regard.tasks.language_model import LanguageModelRun
+    from regard.tasks.caption_run import CaptionRun
+    from regard.tasks.language_model_run import LanguageModelRun
     from regard.tasks.parsing import ParsingRun
     from regard.tasks.table import AnyRun as Run
     from regard.tasks.translation import TranslationRun
@@ -38,8 +38,8 @@ _HOMES = {
     "regard.compare.result": ("Comparison",),
     "regard.lens.trace": ("Trace",),
     "regard.score.scored": ("Scored",),
-    "regard.tasks.captions": ("CaptionRun",),
-    "regard.tasks.language_model": ("LanguageModelRun",),
+    "regard.tasks.caption_run": ("CaptionRun",),
+    "regard.tasks.language_model_run": ("LanguageModelRun",),
     "regard.tasks.parsing": ("ParsingRun",),
     "regard.tasks.table": ("Run",),
     "regard.tasks.translation": ("TranslationRun",),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from regard.config import RunConfig, mapping, read_yaml, with_settings
 from regard.errors import RegardError, naming_recipe
+from regard.files import check_not_there
 from regard.lens.trace import trace
 from regard.run import engine
 from regard.run import folder as run_folder
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
-from regard.tasks.table import AnyRun, build_config, choose_task, task_of
+from regard.tasks.table import AnyRun, build_config, name_sources, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.text.learning import Progress
 from regard.training.progress import Reporter, python_reporter
@@ -56,24 +57,12 @@ def resolve(
         given["model"] = current if current.get("name") == model else {"name": model}
         given.pop("task", None)
     if data is not None:
-        given = _with_data(given, [data] if isinstance(data, str) else list(data), start_from)
+        given = name_sources(given, [data] if isinstance(data, str) else list(data))
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    whole = apply_start(given, begun)
-    if begun is None and mapping(whole, "model").get("name") is not None:
-        whole = choose_task(whole).adapt(whole)
-    config = build_config(whole)
+    config = build_config(apply_start(given, begun), is_new=begun is None)
     return task_of(config).complete(config)
-
-
-def _with_data(given: Mapping[str, Any], names: list[str], start_from: object) -> dict[str, Any]:
-    """The plain config with other sources: what its task makes of what `--data` names."""
-    kept = {k: v for k, v in mapping(given, "data").items() if k not in ("valid", "test")}
-    has_model = mapping(given, "model").get("name") is not None
-    if not has_model:  # the model comes from elsewhere, or its absence is told when all is put together
-        return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else names}}
-    return {**given, "data": choose_task(given).name_sources(kept, names)}
 
 
 def train(
@@ -85,6 +74,7 @@ def train(
     settings: Sequence[str] = (),
     out: str | Path | None = None,
     resume: bool = False,
+    force: bool = False,
     is_tested: bool = True,
     progress: ProgressBar | None = None,
     reporter: Reporter | None = None,
@@ -93,8 +83,9 @@ def train(
 
     `recipe` is a path to YAML, a mapping of the same form, or None for every default; `model`, `data` and `settings`
     lie on top of it. With `resume`, the run in `out` is continued from its last state; a recipe is not needed then,
-    and one that differs from the run's own config is refused. `is_tested` scores the test text at the end.
-    `start_from` is a folder, a run or a Hugging Face GPT-2, whose model, tokenizer and weights are trained further.
+    and one that differs from the run's own config is refused. `force` writes into a folder that holds other files; a
+    run in it is never written over. `is_tested` scores the test text at the end. `start_from` is a folder, a run or a
+    Hugging Face GPT-2, whose model, tokenizer and weights are trained further.
 
         run = regard.train({"model": {"name": "lstm"}}, data="my.txt", out="runs/mine")
         run = regard.train(start_from="gpt2", data="my.txt", out="runs/mine")
@@ -102,12 +93,13 @@ def train(
     asked = {"model": model, "data": data, "start_from": start_from, "settings": settings}
     if resume and out is not None:
         run_folder.check_resumable(Path(out))
-    folder, config = _place(recipe, asked, out=out, resume=resume)
+    folder, config = _place(recipe, asked, out=out, resume=resume, force=force)
     with naming_recipe(recipe if data is None else None):
         return engine.train(
             config,
             folder,
             resume=resume,
+            force=force,
             is_tested=is_tested,
             progress=progress or nullcontext,
             reporter=reporter or python_reporter(),
@@ -134,11 +126,13 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32", *
     return engine.load(folder, device, precision, kind)
 
 
-def _place(recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, resume: bool) -> tuple[Path, RunConfig]:
+def _place(
+    recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, resume: bool, force: bool
+) -> tuple[Path, RunConfig]:
     """Where the run lives and what it is, checked against what is there already."""
     if resume and recipe is None and not any(asked.values()):
         if out is None:
-            raise RegardError("--resume needs to know which run: give its folder with --out.")
+            raise RegardError("Say which run to resume: give its folder with --out (in Python: out).")
         return Path(out), run_folder.open_folder(Path(out)).config
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
     if begun is not None and recipe is None:  # what is asked for lies on top of what the run is
@@ -149,7 +143,7 @@ def _place(recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, 
     if resume and (folder / "config.yaml").exists():
         run_folder.check_same(folder, config)
     else:
-        run_folder.check_free(folder)
+        run_folder.check_free(folder, force=force)
     return folder, config
 
 
@@ -170,8 +164,12 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
     return run.evaluate(data, split=split, **asked)
 
 
-def export(folder: str | Path, to: str | Path) -> None:
-    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
+def export(folder: str | Path, to: str | Path, *, force: bool = False) -> None:
+    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model.
+
+    A file that is there already is written over with `force` only, and a folder never.
+    """
+    check_not_there(Path(to), force)
     export_run(engine.load(folder, device="cpu"), to)
 
 
@@ -215,7 +213,7 @@ def compare(
     Models are given by their names, or by a recipe (a YAML file, or a mapping of the same form) that describes the
     whole comparison; `data` is what they are trained on, `budget` (2min, 5Mtokens, 1e14flops) what each may cost. Runs
     are tested on the `split` of their own data, or on `data`; those that differ by their seed alone are one contender,
-    unless `is_each`. `levels` are validation scores whose cost is told.
+    unless `is_each`. `levels` are validation scores whose cost is reported.
 
         regard.compare(["ngram", "lstm"], data="my.txt", budget="2min", out="compare/mine").ranking
         regard.compare(["runs/lstm", "runs/transformer"], out="compare/runs").to_frame()

@@ -97,6 +97,10 @@ class RunConfig:
     def with_section(self, name: str, section: Settings | None) -> Self:
         return replace(self, sections={**self.sections, name: section})
 
+    def take_open(self, begun: RunConfig) -> Self:
+        """The config with what its data leave open as the run that was begun has it."""
+        return self.with_section("data", self.data.take_open(begun.data))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order a reader would want them, every default written out, without what is unused."""
         whole: dict[str, Any] = {"task": self.task, "seed": self.seed, **self.folders}
@@ -165,7 +169,7 @@ def with_settings(
 ) -> dict[str, Any]:
     """A copy of the plain config with `a.b=c` assignments laid on top; values are read as YAML.
 
-    `example` is what the error says to who forgot the value.
+    `example` is shown in the error about an assignment without a value.
 
     >>> with_settings({"model": {"name": "lstm"}}, ["model.n_layers=2", "seed=7"])
     {'model': {'name': 'lstm', 'n_layers': 2}, 'seed': 7}
@@ -175,17 +179,17 @@ def with_settings(
         path, equals, text = assignment.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys) or len(keys) > 2:
-            raise RegardError(f"--set takes KEY=VALUE such as {example}, not '{assignment}'.")
+            raise RegardError(f"A setting is KEY=VALUE such as {example}, not '{assignment}'.")
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise RegardError(f"The value in --set {assignment} cannot be read as YAML; quote it.") from None
+            raise RegardError(f"The value in the setting {assignment} cannot be read as YAML; quote it.") from None
         if len(keys) == 1:
             result[keys[0]] = value
             continue
         section = result[keys[0]] = {} if result.get(keys[0]) is None else result[keys[0]]
         if not isinstance(section, dict):
-            raise RegardError(f"--set {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
+            raise RegardError(f"The setting {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
         section[keys[1]] = value
     return result
 

@@ -32,13 +32,14 @@ def naming_recipe(recipe: object) -> Iterator[None]:
     except MissingTextError as error:
         if not isinstance(recipe, str | Path):
             raise
-        raise RegardError(f"{error} See {recipe} for where to get it, or give your own text with --data.") from None
+        own = "or give your own: --data (in Python: data)"
+        raise RegardError(f"{error} See {recipe} for where to get it, {own}.") from None
 
 
-def nearest(given: str, allowed: Iterable[str]) -> str:
+def nearest(given: str, allowed: Iterable[str], before: str = "") -> str:
     """`" Did you mean 'lstm'?"` for the closest allowed name, or an empty string where none is close.
 
-    A hidden file is offered to who asks for one only.
+    Hidden files are suggested only for a name that begins with a dot. `before` is put before the suggestion.
 
     >>> nearest("lsmt", ["rnn", "lstm"])
     " Did you mean 'lstm'?"
@@ -47,7 +48,7 @@ def nearest(given: str, allowed: Iterable[str]) -> str:
     """
     shown = [name for name in allowed if given.startswith(".") or not name.startswith(".")]
     close = difflib.get_close_matches(given, shown, n=1, cutoff=0.6)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    return f" Did you mean '{before}{close[0]}'?" if close else ""
 
 
 def explain_old_name(thing: object, name: str, renamed: Mapping[str, str]) -> AttributeError:

@@ -10,7 +10,8 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
                 aside.write_bytes(data)
             else:
                 data(aside)
+                _follow_umask(aside.parent, [aside])
             _sync(aside)
             os.replace(aside, path)
             aside.unlink(missing_ok=True)  # still there where both were links to one file: POSIX renames nothing then
@@ -54,6 +56,7 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
         _make(aside, folder)
         try:
             fill(aside)
+            _follow_umask(aside, [path for path in aside.rglob("*") if path.is_file()])
             for file in sorted(aside.rglob("*")):
                 _sync(file)
             _sync(aside)
@@ -64,14 +67,25 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
         _sync(folder.parent)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it."""
+    with _explain_errors(folder.parent):
+        _make(folder, folder)
+
+
 def check_can_be_made(folder: Path) -> None:
     """Refuse a folder that cannot be made, before hours go into what it is to hold; nothing is left of the trial."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    with _explain_errors(folder.parent):
-        _make(folder, folder)
+    make_folder(folder)
     for path in missing:
         with suppress(OSError):  # somebody else's by now
             path.rmdir()
+
+
+def check_not_there(path: Path, force: bool) -> None:
+    """Refuse to write over a file, unless that is asked for."""
+    if path.is_file() and not force:
+        raise RegardError(f"'{path}' is there already. Choose another name, or add --force (in Python: force=True).")
 
 
 def remove_folder(folder: Path) -> None:
@@ -105,6 +119,17 @@ def _make(path: Path, folder: Path) -> None:
         if _is_full(error) or _is_forbidden(error):
             raise
         raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another.") from None
+
+
+def _follow_umask(folder: Path, files: Iterable[Path]) -> None:
+    """Give files the mode of any new file in `folder`: what libraries write may be readable by its owner alone."""
+    probe = _aside(folder / "mode")
+    probe.touch()
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.unlink()
+    for path in files:
+        with suppress(PermissionError):  # a link to somebody else's file
+            path.chmod(mode)
 
 
 def _sync(path: Path) -> None:

@@ -95,6 +95,9 @@ class Settings:
     renamed: ClassVar[Mapping[str, str]] = {}
     """Old names of fields, which recipes and run folders may still use, and their new names."""
 
+    younger: ClassVar[Mapping[str, Any]] = {}
+    """Fields that were added since, and what a complete config that does not name them was run with."""
+
     def __post_init__(self) -> None:
         hints = _hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -130,8 +133,19 @@ class Settings:
             raise RegardError(_join_names(where, str(error))) from None
 
     @classmethod
+    def from_complete(cls, written: Mapping[str, Any], where: str = "") -> Self:
+        """Build from what `to_dict` of this or an earlier version gave: fields that it lacks have been added since."""
+        return cls.from_dict({**cls.younger, **written}, where)
+
+    def take_open(self, begun: Settings) -> Self:
+        """A copy in which values that are left open, as `auto`, are those of `begun`, if that is of the same class."""
+        if type(begun) is not type(self):
+            return self
+        return self.replace(**{key: getattr(begun, key) for key, value in self.to_dict().items() if value == "auto"})
+
+    @classmethod
     def _rename(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Give values the names that fields have now; an old name is told once."""
+        """Give values the names that fields have now; an old name is logged once."""
         for old in cls.renamed.keys() & given.keys():
             _tell_renamed(_join_names(where, old), _join_names(where, cls.renamed[old]))
         return {cls.renamed.get(key, key): value for key, value in given.items()}
@@ -170,16 +184,16 @@ def suggest_setting(key: str, allowed: Sequence[str], where: str = "") -> str:
     """`" Did you mean 'optimizer.lr'?"` for a key that section `where` of a run's config does not have.
 
     >>> suggest_setting("learning_rate", ["n_batch"], "train"), suggest_setting("n_bach", ["n_batch"], "train")
-    (" Did you mean 'optimizer.lr'?", " Did you mean 'n_batch'?")
+    (" Did you mean 'optimizer.lr'?", " Did you mean 'train.n_batch'?")
     """
     sections = {name.partition(".")[0] for name in COMMON_NAMES} | {"", "data"}
     meant = [name for name, others in COMMON_NAMES.items() if key in others and where in sections]
-    return f" Did you mean '{meant[0]}'?" if meant else nearest(key, allowed)
+    return f" Did you mean '{meant[0]}'?" if meant else nearest(key, allowed, _join_names(where, ""))
 
 
 @functools.cache
 def _tell_renamed(old: str, new: str) -> None:
-    """Tell of a renamed setting, once in a process."""
+    """Log that a setting was renamed, once in a process."""
     logging.getLogger("regard").warning(f"The setting {old} is now called {new}; the old name still works.")
 
 
@@ -188,6 +202,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _join_names(where: str, key: str) -> str:
+    """
+    >>> _join_names("train", "n_batch"), _join_names("", "seed")
+    ('train.n_batch', 'seed')
+    """
     return f"{where}.{key}" if where else key
 
 
@@ -277,14 +295,22 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
 
 
 def _limits_text(low: float | None, high: float | None) -> str:
+    """
+    >>> _limits_text(0, 2**63 - 1), _limits_text(0.5, None)
+    (' from 0 to 2^63 - 1', ' from 0.5 on')
+    """
     if low is not None and high is not None:
-        return f" from {low:g} to {high:g}"
+        return f" from {_number_text(low)} to {_number_text(high)}"
     if low is None and high is None:
         return ""
-    return f" from {low:g} on" if low is not None else f" up to {high:g}"
+    return f" from {_number_text(low)} on" if low is not None else f" up to {_number_text(high)}"
 
 
 def _range_text(low: float | None, high: float | None) -> str:
     if low is not None and high is not None:
-        return f"between {low:g} and {high:g}"
-    return f"at least {low:g}" if low is not None else f"at most {high:g}"
+        return f"between {_number_text(low)} and {_number_text(high)}"
+    return f"at least {_number_text(low)}" if low is not None else f"at most {_number_text(high)}"
+
+
+def _number_text(limit: float | None) -> str:
+    return "2^63 - 1" if limit == 2**63 - 1 else f"{limit:g}"

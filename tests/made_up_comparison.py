@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,8 +21,8 @@ from regard.compare.result import (
     Training,
 )
 from regard.lens.views import AttentionView, CellTrace, CellView, PositionPoint, Span, Views
-from regard.score.bootstrap import explain, score_with_interval
 from regard.score.judges import BitsPerByte
+from regard.score.significance import Sample, explain, take_sample
 
 PASSAGE = """If the iterable is empty, return an empty list. The optional key argument specifies
 a function of one argument that is used to extract a comparison key from each
@@ -78,22 +79,23 @@ def made_up_comparison(
     failing: tuple[str, ...] = (),
     passage: str = PASSAGE,
     prompt: str = "The function should",
-    lossy: tuple[str, ...] = (),
+    lossy: Mapping[str, str] = {},
+    n_documents: int = 20,
 ) -> Comparison:
     rng = np.random.default_rng(0)
     hardness = rng.normal(1.0, 0.12, size=40)
-    contenders, counts = [], {}
+    contenders, samples = [], {}
     for name in names:
-        contender, counted = _contender(name, n_seeds, hardness, passage, rng, name in lossy)
+        contender, sample = _contender(name, n_seeds, hardness, passage, rng, n_documents, lossy.get(name, ""))
         if name in failing:
             reason = "the loss became NaN at step 320"
             failures = tuple(Failure(seed=s, reason=reason) for s in range(n_seeds))
             nothing = {"runs": (), "score": None, "curve": (), "valid": None, "views": Views()}
             contender = replace(contender, failures=failures, **nothing)
         else:
-            counts[name] = counted
+            samples[name] = sample
         contenders.append(contender)
-    interval, test = explain(JUDGE, 40, n_seeds, "blocks of text")
+    interval, test = explain(n_documents, 40, "blocks of text", [n_seeds])
     setup = Setup(
         task="language-model",
         items="blocks of text",
@@ -106,11 +108,11 @@ def made_up_comparison(
         data="the test split of python-docs: 164kB in 40 blocks",
         data_hash="9f2c1a77b0de4431" * 2,
         n_tested=40,
+        n_documents=n_documents,
         n_left_out=0,
         decoding="",
         interval=interval,
         test=test,
-        needs_seeds=True,
         training=Training(
             data="python-docs: 4.35M tokens to train on, 240k tokens to watch, 238k tokens to test on",
             budget="2 min",
@@ -128,13 +130,13 @@ def made_up_comparison(
         date="2026-03-14 15:09",
         command="regard compare ngram window rnn lstm transformer --data python-docs --budget 2min --seeds 3",
     )
-    return put_in_order(contenders, counts, JUDGE, setup)
+    return put_in_order(contenders, samples, setup)
 
 
 def _contender(
-    name: str, n_seeds: int, hardness: np.ndarray, passage: str, rng: np.random.Generator, is_lossy: bool
-) -> tuple[Contender, np.ndarray]:
-    """A contender with a score, and its counts (S, n, 2)."""
+    name: str, n_seeds: int, hardness: np.ndarray, passage: str, rng: np.random.Generator, n_documents: int, lossy: str
+) -> tuple[Contender, Sample]:
+    """A contender with a score, and the sample that it is from."""
     final, start, speed, memory, cost = SHAPES[name]
     is_count = name == "ngram"
     runs, counts, curves = [], [], []
@@ -154,8 +156,8 @@ def _contender(
         spent = {"tokens": n_tokens, "flops": 3 * cost * n_tokens, "seconds": seconds}
         score = JUDGE.score(counts[-1].sum(axis=0))
         runs.append(RunResult(run=f"runs/{name}-seed{seed}", seed=seed, score=score, **spent))
-    counted = np.stack(counts)
-    drawn = score_with_interval(JUDGE, counted)
+    sample = take_sample(JUDGE.score, np.stack(counts), [block * n_documents // 40 for block in range(40)])
+    low, high = sample.estimate.interval
     lr = {"name": "adamw", "lr": 0.002, "is_fused": True}
     model = {"order": 5} if is_count else {"d_model": 132, "n_layers": 2}
     contender = Contender(
@@ -165,16 +167,17 @@ def _contender(
         config={"model": {"name": name, **model}, "optimizer": lr, "schedule": {"name": "cosine"}},
         n_parameters=2_411_000 if is_count else 1_003_000,
         size_note="as many n-grams as the text holds; not matched" if is_count else "",
-        is_comparable=not is_lossy,
+        lossy=lossy,
         has_seeds=not is_count,
         runs=tuple(runs),
         failures=(),
-        score=Score(value=drawn.score, low=drawn.low, high=drawn.high, others={"perplexity": 48.2}),
+        score=Score(value=sample.estimate.value, low=low, high=high, others={"perplexity": 48.2}),
         valid=float(np.mean([min(point[-1] for point in curve) for curve in curves])),
+        baseline=4.5,
         curve=tuple(_mean_point(step, points) for step, points in enumerate(zip(*curves, strict=True), start=1)),
         views=_views(name, final, memory, passage, rng),
     )
-    return contender, counted
+    return contender, sample
 
 
 def _mean_point(step: int, points: tuple[tuple[float, ...], ...]) -> CurvePoint:
@@ -194,8 +197,9 @@ def _views(name: str, final: float, memory: float, passage: str, rng: np.random.
     return Views(
         sample=SAMPLES.get(name, SAMPLES["lstm"]),
         positions=tuple(
-            PositionPoint(n_bytes_before=b, bits_per_byte=final + 0.9 * math.exp(-b / 6) + memory * math.exp(-b / 160))
+            PositionPoint(n_bytes_before=b, bits_per_byte=bits, low=bits - 0.02, high=bits + 0.02)
             for b in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+            for bits in (final + 0.9 * math.exp(-b / 6) + memory * math.exp(-b / 160),)
         ),
         surprise=surprise,
         attention=_attention(tuple(passage[a:b] for a, b in tokens)[:34], rng) if name in ATTENDING else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import pairwise
+from itertools import combinations
 from typing import Any
 
 from regard.compare.cost_to_score import cost_to_score
@@ -20,6 +20,7 @@ from regard.compare.result import (
     Setup,
 )
 from regard.lens.views import Views
+from regard.score.figures import p_text
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -40,12 +41,13 @@ def translator(name: str, score: float, curve: tuple[CurvePoint, ...] = (), **ch
         config={"model": {"name": "seq2seq", "d_model": 16}},
         n_parameters=12_345,
         size_note="",
-        is_comparable=True,
+        lossy="",
         has_seeds=True,
         runs=(RunResult(run=f"runs/{name}", seed=0, score=score, tokens=3000, flops=3e12, seconds=30.0),),
         failures=(),
         score=Score(value=score, low=score - 2, high=score + 2, others={"chrF": score + 20}),
         valid=max((point.score for point in curve), default=None),
+        baseline=None,
         curve=curve,
         views=Views(),
     )
@@ -55,8 +57,9 @@ def translator(name: str, score: float, curve: tuple[CurvePoint, ...] = (), **ch
 def pair(better: str, worse: str, difference: float, p: float = 0.001) -> PairResult:
     low, high = (difference - 1, difference + 1) if p < 0.05 else (-1.0, difference + 1)
     return PairResult(
-        better=better, worse=worse, difference=difference, low=low, high=high, p=p, wins=0.99, is_clear=p < 0.05
-    )
+        better=better, worse=worse, difference=difference, relative=difference / 30, low=low, high=high, p=p, p_holm=p,
+        n_effective=100.0, is_settled=p < 0.05, why="" if p < 0.05 else p_text(p),
+    )  # fmt: skip
 
 
 SETUP = Setup(
@@ -71,11 +74,11 @@ SETUP = Setup(
     data="test.en, test.de",
     data_hash="0" * 32,
     n_tested=100,
+    n_documents=100,
     n_left_out=3,
     decoding="beam search of width 5",
-    interval="95% of 1,000 draws of the test sentences (Koehn 2004)",
-    test="paired bootstrap over the test sentences; settled means p < 0.05",
-    needs_seeds=False,
+    interval="95%, by Student's t over 100 sentences (jackknife)",
+    test="two-sided, by Student's t over 100 sentences; settled means p < 0.05",
     training=None,
     passage="",
     prompt="",
@@ -98,9 +101,8 @@ def made_up_translators(n_more: int = 0, **setup: Any) -> Comparison:
     ]
     scores = {c.name: c.score.value for c in contenders if c.score is not None}
     ranked = sorted(contenders, key=lambda c: -scores[c.name])
-    neighbours = [pair(a.name, b.name, scores[a.name] - scores[b.name]) for a, b in pairwise(ranked)]
-    neighbours[0] = pair("transformer", HOSTILE, 2.0, p=0.2)
-    pairs = [*neighbours, *(pair(ranked[0].name, b.name, 35.0 - scores[b.name]) for b in ranked[2:])]
+    pairs = [pair(a.name, b.name, scores[a.name] - scores[b.name]) for a, b in combinations(ranked, 2)]
+    pairs[0] = pair("transformer", HOSTILE, 2.0, p=0.2)
     measured = dataclasses.replace(SETUP, **setup)
     costs = cost_to_score([c.curve for c in contenders], is_upwards=True)
     examples = (
@@ -118,6 +120,8 @@ def made_up_translators(n_more: int = 0, **setup: Any) -> Comparison:
         contenders=tuple(contenders),
         ranking=tuple(c.name for c in ranked),
         pairs=tuple(pairs),
+        warnings=(),
+        power="",
         costs=costs,
         examples=examples,
     )

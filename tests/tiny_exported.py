@@ -11,7 +11,7 @@ from tiny_pairs import TINY, tiny_prepared
 from regard.models.table import build_model
 from regard.tasks.table import build_config
 from regard.tasks.task import OpenRun, RunFacts
-from regard.tasks.translation import TranslationRun
+from regard.tasks.translation import TRANSLATION, TranslationRun
 
 
 def tiny_pair_run(
@@ -40,4 +40,4 @@ def tiny_pair_run(
                 parameter += 0.1 * torch.randn(parameter.shape, generator=draws)
     facts = RunFacts(1, "0", name, source.vocab_size, source.hash, "", seq2seq.n_parameters, 1)
     tokenizers = (source,) if is_shared else (source, target)
-    return TranslationRun(OpenRun(Path("runs/tiny"), config, facts, tokenizers), seq2seq.eval())
+    return TranslationRun(TRANSLATION, OpenRun(Path("runs/tiny"), config, facts, tokenizers), seq2seq.eval())

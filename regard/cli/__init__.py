@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -23,37 +24,45 @@ from regard.cli import (
     train,
     translate,
     use,
-)
+)  # fmt: skip
+from regard.cli.help import format_help
 from regard.errors import InterruptedRunError, RegardError
 
 app = typer.Typer(
     name="regard",
     help="Train, compare and look inside sequence models, from n-grams to the Transformer, on your own text.",
-    epilog="Start with:  regard compare ngram lstm transformer --data python-docs --budget 30s",
+    epilog="Start with: regard compare ngram lstm --data python-docs --budget 30s",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_TRAIN, _USE, _SEE = "Train", "Use a trained run", "What there is"
-app.command("compare", rich_help_panel=_TRAIN)(compare.compare)
-app.command("train", rich_help_panel=_TRAIN)(train.train)
-app.command("study", rich_help_panel=_TRAIN)(study.study)
-app.command("generate", rich_help_panel=_USE)(use.generate)
-app.command("translate", rich_help_panel=_USE)(translate.translate)
-app.command("caption", rich_help_panel=_USE)(caption.caption)
-app.command("parse", rich_help_panel=_USE)(parse.parse)
-app.command("score", rich_help_panel=_USE)(use.score)
-app.command("eval", rich_help_panel=_USE)(use.evaluate)
-app.command("bleu", rich_help_panel=_USE)(judge.bleu)
-app.command("align", rich_help_panel=_USE)(judge.align)
-app.command("report", rich_help_panel=_USE)(compare.report)
-app.command("export", rich_help_panel=_USE)(exchange.export_run)
-app.command("import", rich_help_panel=_USE)(exchange.import_run)
-app.command("models", rich_help_panel=_SEE)(catalog.models)
-app.command("recipes", rich_help_panel=_SEE)(recipes.recipes)
-app.add_typer(grammar.data, name="data", rich_help_panel=_SEE)
+VERBS: dict[str, dict[str, Callable[..., None]]] = {
+    "Train and compare": {
+        "compare": compare.compare,
+        "train": train.train,
+        "study": study.study,
+        "report": compare.report,
+    },
+    "Use a trained run": {
+        "generate": use.generate,
+        "translate": translate.translate,
+        "caption": caption.caption,
+        "parse": parse.parse,
+        "score": use.score,
+        "eval": use.evaluate,
+        "bleu": judge.bleu,
+        "align": judge.align,
+        "export": exchange.export_run,
+        "import": exchange.import_run,
+    },
+    "What there is": {"models": catalog.models, "recipes": recipes.recipes},
+}
+for _panel, _verbs in VERBS.items():
+    for _name, _verb in _verbs.items():
+        app.command(_name, help=format_help(_verb.__doc__), rich_help_panel=_panel)(_verb)
+app.add_typer(grammar.data, name="data", rich_help_panel="What there is")
 
 
 def _print_version(is_asked: bool) -> None:

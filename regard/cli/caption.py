@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import regard
-from regard.cli.caption_terminal import print_drawn, print_n_skipped, print_skipped
-from regard.cli.options import (
-    Alpha,
-    AsJson,
-    Beam,
-    Device,
-    LengthPenalty,
-    NBest,
-    NoRepeat,
-    Precision,
-    RunFolder,
-    SkipBad,
-)
+from regard.cli import options
+from regard.cli.terminal import print_note
 from regard.decode.config import BeamConfig
 
 if TYPE_CHECKING:
@@ -40,31 +29,29 @@ Draw = Annotated[
 
 
 def caption(
-    run: RunFolder,
+    run: options.RunFolder,
     pictures: Pictures,
-    beam: Beam = 5,
-    n_best: NBest = 1,
-    length_penalty: LengthPenalty = "length",
-    alpha: Alpha = 1.0,
+    beam: options.Beam = 5,
+    n_best: options.NBest = 1,
+    length_penalty: options.LengthPenalty = "length",
+    alpha: options.Alpha = 1.0,
     max_length: MaxLength = 50,
-    no_repeat: NoRepeat = None,
+    no_repeat: options.NoRepeat = None,
     draw: Draw = None,
-    skip_bad: SkipBad = False,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    force: options.Force = False,
+    skip_bad: options.SkipBad = False,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Say what is in pictures.
 
     One picture gives its caption; several give a line each, name and caption with a tab between them. With --n-best
     the score stands behind each caption.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard caption runs/flickr8k photo.jpg
-
       regard caption runs/flickr8k photos/ --draw attention
-
       regard caption runs/flickr8k 'photos/*.png' --n-best 3 --json
     """
     from regard.data.pictures import list_pictures  # Pillow and matplotlib take long to start
@@ -76,20 +63,21 @@ def caption(
         no_repeat_ngram=no_repeat,
     )  # fmt: skip
     files = list(list_pictures(pictures))
-    drawing = None if draw is None else CaptionDrawing(draw)
+    drawing = None if draw is None else CaptionDrawing(draw, force)
     if drawing is not None:
         loaded.check_attention()
-    n_described = 0
-    for path, square, best in loaded.describe(files, config, print_skipped if skip_bad else None):
+    n_described, tell = 0, lambda why: print_note(f"regard: {why}")
+    for path, square, best in loaded.describe(files, config, tell if skip_bad else None):
         n_described += 1
         for found in best:
             print(_line(path, found, len(files) > 1, n_best > 1, as_json))
         if drawing is not None:
             drawing.add(loaded.attend(square, best[0], path.name))
     if n_described < len(files):
-        print_n_skipped(len(files) - n_described, len(files))
+        print_note(f"regard: left out: {len(files) - n_described:,} of {len(files):,} pictures.")
     if drawing is not None:
-        print_drawn(drawing.finish())
+        page = drawing.finish()
+        print_note(f"Where each word looked: {page}; beside it a PNG for each picture, and sheet.png.")
 
 
 def _line(path: Path, found: Caption, has_name: bool, has_score: bool, as_json: bool) -> str:

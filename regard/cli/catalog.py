@@ -13,6 +13,7 @@ from rich.text import Text
 from regard.cli.terminal import console, draw_progress, plain_table, to_yaml
 from regard.config import mapping, with_settings
 from regard.data.builtin import BUILTIN
+from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
@@ -25,10 +26,8 @@ def models(
 ) -> None:
     """List the models; with a name, everything that can be set in its recipe.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard models
-
       regard models lstm
     """
     _print_models(name)
@@ -46,17 +45,13 @@ def data(
 ) -> None:
     """List the built-in texts and the forms a source may have; with a source, its size, splits and first lines.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard data
-
       regard data python-docs
-
       regard data 'notes/*.md'
-
       regard data train.en train.de
-
       regard data posts.csv --set data.field=body
+      regard data grammar --n 1000 --out toy
     """
     given = with_settings({}, settings or [], "data.field=body")
     if unknown := given.keys() - {"data"}:
@@ -103,6 +98,8 @@ def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
         config = choose_config(sources, settings)
         if isinstance(config, PairsConfig):
             _print_pairs(config)
+        elif isinstance(config, CaptionConfig):
+            _print_captions(config)
         else:
             _print_text(config)
         return
@@ -138,8 +135,29 @@ def _print_text(config: DataConfig) -> None:
         stream = getattr(prepared, name)
         table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
     console.print(table)
+    for note in prepared.notes:
+        console.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
     console.print("[dim]It begins:[/dim]")
     console.print(Text(prepared.train.text_sample(400)))
+
+
+def _print_captions(config: CaptionConfig) -> None:
+    """How many pictures and captions each split has, what was left out, and the first captions."""
+    from regard.data.prepared_captions import READING, load_captions  # with numpy and Pillow, which take long to start
+
+    with draw_progress() as progress:
+        found = load_captions(config, None, None if progress is None else lambda n: progress(READING, n, None))
+    table = plain_table("split", "pictures", "captions", right=("pictures", "captions"))
+    for split in ("train", "valid", "test"):
+        part = getattr(found, split)
+        table.add_row(split, f"{len(part):,}", f"{part.n_captions:,}")
+    console.print(table)
+    for kind, n in found.skipped.items():
+        console.print(f"[dim]Left out: {kind}: {n:,}[/dim]")
+    for name, captions in zip(found.train.names[:3], found.train.captions[:3], strict=True):
+        console.print(Text(f"{name}  {captions[0]}"), soft_wrap=True)
+    data = f"--data {config.pictures} --data {config.captions}"
+    console.print(f"[dim]To learn them: regard train --model captioner {data}[/dim]", soft_wrap=True)
 
 
 def _print_pairs(config: PairsConfig) -> None:

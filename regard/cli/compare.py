@@ -11,36 +11,6 @@ import regard
 from regard.cli import terminal
 from regard.cli.options import Quiet
 
-COMPARE_EXAMPLES = (
-    """
-One budget for all: every contender stops at the same number of seconds, tokens or FLOPs. Language models get the """
-    """same number of parameters (widths are solved for, within 2%) and are scored in bits per byte on text that """
-    """none has seen; other models do where --params is given.
-
-Writes a table, compare.json, overview.png and report.html. After an interruption, the same command goes on.
-
-[bold]Examples[/bold]
-
-  regard compare ngram window rnn lstm transformer --data my.txt --budget 2min
-
-  regard compare lstm transformer --data my.txt --budget 5Mtokens --seeds 3
-
-  [dim]contenders, data and budget from a file:[/dim]
-  regard compare recipes/demo.yaml
-
-[bold]Finished runs[/bold] of one task are given by their folders; nothing is trained. All are tested on the same """
-    """data: intervals, a test for each pair, what each cost, their answers side by side. Answers are kept in --out, """
-    """so that a second call is quick.
-
-  regard compare runs/lstm-plain runs/lstm runs/transformer --out compare/multi30k
-
-  regard compare runs/lstm-s* runs/transformer-s*    (runs that differ by their seed alone count as one contender)
-
-  regard compare runs/lstm runs/transformer --data test.en --data test.de --beam 5 --reach 30
-"""
-)
-
-
 Contenders = Annotated[
     list[str],
     typer.Argument(help="Model names (`regard models`), one YAML file that describes the comparison, or run folders."),
@@ -76,7 +46,7 @@ Reach = Annotated[
     typer.Option("--reach", help="Tell what this validation score costs (repeatable; default: round ones)."),
 ]
 SkipBad = Annotated[
-    bool | None, typer.Option("--skip-bad", help="Runs: leave out what of --data cannot be used, and count it.")
+    bool | None, typer.Option("--skip-bad", help="Runs: leave out items of --data that cannot be used, and count them.")
 ]
 Each = Annotated[bool | None, typer.Option("--each", help="Runs: compare seeds one by one, not as one contender.")]
 
@@ -99,7 +69,26 @@ def compare(
     each: Each = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compare models, trained under one budget or finished: which is better, by how much, at what cost."""
+    """Compare models, trained under one budget or finished: which is better, by how much, at what cost.
+
+    One budget for all: every contender stops at the same number of seconds, tokens or FLOPs. Language models get the
+    same number of parameters (widths are solved for, within 2%) and are scored in bits per byte on text that none has
+    seen; other models do where --params is given. Finished runs of one task are given by their folders; nothing is
+    trained, and all are tested on the same data. Runs that differ by their seed alone count as one contender.
+
+    Writes a table, compare.json, overview.png and report.html: intervals, a test for each pair, what each cost, answers
+    side by side. After an interruption, the same command goes on.
+
+    Examples:
+      regard compare ngram window rnn lstm --data my.txt --budget 2min
+      regard compare lstm transformer --data my.txt --budget 5Mtokens --seeds 3
+      # contenders, data and budget from a file
+      regard compare recipes/demo.yaml
+      # finished runs; answers are kept in --out, so that a second call is quick
+      regard compare runs/lstm runs/transformer --out compare/multi30k
+      regard compare runs/lstm-s* runs/transformer-s*
+      regard compare runs/lstm runs/gru --data test.en --data test.de --beam 5
+    """
     comparison = regard.compare(
         contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out,
         split=split, beam=beam, max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
@@ -110,16 +99,13 @@ def compare(
         raise typer.Exit(1)
 
 
-compare.__doc__ = f"{compare.__doc__}\n{COMPARE_EXAMPLES}"
-
-
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that `regard compare` wrote.")],
 ) -> None:
     """Draw report.html and overview.png again from a comparison's compare.json.
 
-    [bold]Example[/bold]
-
+    Example:
       regard report compare/python-docs
     """
-    typer.echo(f"Wrote {regard.api.report(folder)}")
+    page = regard.api.report(folder)
+    typer.echo(f"Wrote {page}\nWrote {page.with_name('overview.png')}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import regard
+from regard.cli.options import Force
 
 
 def export_run(
@@ -15,36 +16,33 @@ def export_run(
     to: Annotated[
         Path, typer.Argument(help="The ARPA file (.gz packs it), or the folder for Hugging Face or CTranslate2.")
     ],
+    force: Force = False,
 ) -> None:
     """Write a run for another tool: n-grams for KenLM, GPT-2 for transformers, translators for CTranslate2.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard export runs/ngram words.arpa.gz
-
-      [dim]gpt2, or a transformer of its form; AutoModelForCausalLM and AutoTokenizer load it:[/dim]
+      # GPT-2, or a transformer of its form, for AutoModelForCausalLM
       regard export runs/mine my-gpt2
-
-      [dim]a Transformer that translates or parses; ctranslate2.Translator loads it (extra: export):[/dim]
+      # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de
     """
-    regard.api.export(run, to)
+    regard.api.export(run, to, force=force)
     typer.echo(f"Wrote {to}")
 
 
 def import_run(
     source: Annotated[Path, typer.Argument(help="An ARPA file, packed by gzip or not, or a Hugging Face folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")],
+    force: Force = False,
 ) -> None:
     """Make a run folder of an ARPA file or of a Hugging Face GPT-2 folder: to score, generate and look inside.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard import words.arpa.gz --out runs/words
-
-      [dim]a folder with config.json, model.safetensors and tokenizer.json (or vocab.json and merges.txt):[/dim]
+      # a folder with config.json, model.safetensors and its tokenizer
       regard import gpt2 --out runs/gpt2
     """
     notes: list[str] = []
-    run = regard.api.import_run(source, out, notes.append)
+    run = regard.api.import_run(source, out, notes.append, force=force)
     typer.echo("\n".join([f"Wrote {run.folder}", *notes]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from regard.cli import catalog, terminal
+from regard.cli.help import format_help
 from regard.errors import RegardError, nearest
 
 UsageError: Any = typer.BadParameter.__base__  # of click, or of the copy of click that newer versions of typer hold
@@ -36,6 +37,12 @@ class SourceOrVerb(TyperGroup):
                 error.ctx = ctx
             raise
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, with the arguments and options of `look`: they are what one types."""
+        shown = copy(self)
+        shown.params, shown.subcommand_metavar = [*self.commands[LOOK].params, *self.params], "| grammar ..."
+        super(SourceOrVerb, shown).format_help(ctx, formatter)
+
     def _check_near(self, first: str) -> None:
         """Refuse a verb that is written wrong: as a source, it would be told that sources take no --out."""
         verbs = [name for name, verb in self.commands.items() if not verb.hidden]
@@ -46,7 +53,7 @@ class SourceOrVerb(TyperGroup):
 
 data = typer.Typer(
     cls=SourceOrVerb,
-    help=f"{cleandoc(catalog.data.__doc__ or '')}\n\n  regard data grammar --n 1000 --out toy",
+    help=format_help(catalog.data.__doc__),
     subcommand_metavar="[SOURCE | grammar ...]",
     rich_markup_mode="rich",
     add_completion=False,
@@ -54,7 +61,6 @@ data = typer.Typer(
 data.command(LOOK, hidden=True)(catalog.data)
 
 
-@data.command("grammar")
 def grammar(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write: new, or empty.")],
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Sentences to train on.")] = 1000,
@@ -79,15 +85,12 @@ def grammar(
 
     Validation and test hold combinations of words (verb and object, adjective and noun) that training never shows.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard data grammar --n 1000 --out toy
-
-      [dim]translation with gold alignments, and nothing else:[/dim]
+      # translation with gold alignments, and nothing else
       regard data grammar --n 100000 --only text --only align --out parallel
-
-      [dim]pictures with captions:[/dim]
-      regard data grammar --n 5000 --kind scene --only scenes --pixels 64 --out captions
+      # pictures with captions
+      regard data grammar --n 5000 --kind scene --only scenes --out captions
     """
     from regard.data.builtin.grammar.corpus_files import CorpusPlan, write_corpus  # with numpy, which starts slowly
 
@@ -103,3 +106,6 @@ def grammar(
         write_corpus(out, plan, progress)
     n_files = sum(path.is_file() for path in out.rglob("*"))
     typer.echo(f"Wrote {out}: {n_files:,} files; its README.md says what each holds.")
+
+
+data.command("grammar", help=format_help(grammar.__doc__))(grammar)

@@ -24,27 +24,29 @@ def bleu(
     tokenizer: Annotated[str, typer.Option("--tokenizer", help="sacreBLEU's: 13a, intl, char, zh or none.")] = "13a",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """BLEU and chrF by sacreBLEU, with its signature; with --other, a paired bootstrap of the two systems.
+    """BLEU and chrF by sacreBLEU, with its signature; with --other, whether more sentences would say the same.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard bleu test.out --reference test.de
-
       regard bleu transformer.out -r test.de --other lstm.out
     """
-    from regard.score.bootstrap import paired_bootstrap  # sacreBLEU takes long to start
+    from regard.score.figures import p_text  # sacreBLEU takes long to start
     from regard.score.translation import bleu as bleu_of
     from regard.score.translation import chrf as chrf_of
+    from regard.score.translation import sample_sentences
 
     texts, *rest = lines.read_aligned([system, *reference, *([] if other is None else [other])])
     references = [list(several) for several in zip(*rest[: len(reference)], strict=True)]
     found = bleu_of(texts, references, tokenizer=tokenizer), chrf_of(texts, references)
     versus = None
     if other is not None:
-        versus = paired_bootstrap(rest[-1], texts, references, tokenizer=tokenizer)
+        one, two = (sample_sentences(given, references, tokenizer=tokenizer) for given in (texts, rest[-1]))
+        versus = one - two
     if as_json:
         both = {"bleu": found[0].to_dict(), "chrf": found[1].to_dict()}
-        typer.echo(json.dumps(both | ({} if versus is None else {"versus": versus.to_dict()})))
+        if versus is not None:
+            both["versus"] = {"difference": versus.value, "interval": versus.interval, "p": versus.p}
+        typer.echo(json.dumps(both))
         return
     for score in found:
         typer.echo(str(score))
@@ -52,12 +54,12 @@ def bleu(
         note = "The translations are split into words already: this BLEU compares with no published score."
         typer.echo(note, err=True)
     if versus is not None:
-        d = versus.difference
-        verdict = "the order is clear" if versus.is_clear else "the order is not settled"
-        typer.echo(
-            f"{d.score:+.2f} BLEU against {other} (95% interval {d.low:+.2f} to {d.high:+.2f}, p = {versus.p:.3f}, "
-            f"{versus.n_draws:,} draws): {verdict}."
-        )
+        low, high = versus.interval
+        verdict = "other sentences may say otherwise"
+        if versus.p < 0.05:
+            verdict = "other sentences would say the same; whether other seeds would, two files cannot tell"
+        interval = f"95% interval {low:+.2f} to {high:+.2f}, {p_text(versus.p)}"
+        typer.echo(f"{versus.value:+.2f} BLEU against {other} over {len(texts):,} sentences ({interval}): {verdict}.")
 
 
 def align(
@@ -72,10 +74,8 @@ def align(
 ) -> None:
     """Which source word each target word comes from, by where the model looks when it is made to write the target.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard align runs/mine test.en test.de > test.align
-
       regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
     """
     # Here, with numpy, which takes long to start.

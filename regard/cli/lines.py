@@ -6,10 +6,10 @@ import codecs
 import gzip
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from regard.data.reading import MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from regard.decode.lines import LinesDone
 
+Answer = TypeVar("Answer")
 TOO_LONG = "too long"
 MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
 
@@ -26,11 +27,16 @@ MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
 class SourceLines:
     """The lines of a stream, as they come; one that is not UTF-8, or endless, is an error that names it.
 
-    With `skips_bad` it is an empty line instead, and is counted.
+    With `skips_bad` it is an empty line instead, and is counted; of a `file` that is named, none can be left out.
     """
 
-    def __init__(self, stream: IO[bytes], skips_bad: bool = False, is_typed: bool = False) -> None:
+    def __init__(
+        self, stream: IO[bytes], skips_bad: bool = False, is_typed: bool = False, file: Path | None = None
+    ) -> None:
         self._stream, self._skips_bad, self.is_typed = stream, skips_bad, is_typed
+        self._place, self._way_out = (
+            ("Line", ", or leave it out: --skip-bad") if file is None else (f"'{file}', line", "")
+        )
         self.skipped: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[str]:
@@ -38,7 +44,7 @@ class SourceLines:
             text = _read(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
             if isinstance(text, BadLine):
                 if not self._skips_bad:
-                    raise RegardError(f"Line {number} {text.why}, or leave it out: --skip-bad.")
+                    raise RegardError(f"{self._place} {number} {text.why}{self._way_out}.")
                 self.skipped[text.kind] += 1
                 text = ""
             yield text
@@ -65,7 +71,7 @@ def _read(line: bytes) -> str | BadLine:
 
 
 def is_typed(file: Path | None) -> bool:
-    """Whether somebody types the lines and waits for each answer."""
+    """Whether the lines are typed at a terminal, so that each answer is waited for."""
     return _is_standard_input(file) and _is_terminal(sys.stdin)
 
 
@@ -74,6 +80,27 @@ def open_lines(file: Path | None, skips_bad: bool = False) -> Iterator[SourceLin
     """The lines of a file or of standard input."""
     with _open(file) as stream:
         yield SourceLines(stream, skips_bad, is_typed(file))
+
+
+def answer_lines(
+    decode: Callable[..., Iterator[Answer]],
+    file: Path | None,
+    *,
+    skip_bad: bool,
+    window: int | None,
+    max_tokens: int,
+) -> Iterator[tuple[int, str, Answer]]:
+    """Number, text and answer of every line of a file or of standard input, with progress on stderr.
+
+    `decode` is the method `lines` of a translator or parser. At a terminal each line is answered before the next one.
+    """
+    with open_lines(file, skip_bad) as lines, show_progress(lines) as progress:
+        read: deque[str] = deque()
+        kept = (read.append(line) or line for line in lines)  # type: ignore[func-returns-value]
+        window = window or (1 if lines.is_typed else 2000)
+        found = decode(kept, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
+        for number, answer in enumerate(found, start=1):
+            yield number, read.popleft(), answer
 
 
 def _is_standard_input(file: Path | None) -> bool:
@@ -97,16 +124,7 @@ def _open(file: Path | None) -> AbstractContextManager[IO[bytes]]:
 def read_lines(file: Path) -> list[str]:
     """All lines of a file. None can be left out, since others belong to them."""
     with _open(file) as stream:
-        lines = []
-        for number, line in enumerate(stream, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise RegardError(
-                    f"'{file}', line {number} is not UTF-8 ({error.reason}). Convert it first, with iconv for example."
-                ) from None
-            lines.append(text.rstrip("\r\n"))
-        return lines
+        return list(SourceLines(stream, file=file))
 
 
 def read_aligned(files: Sequence[Path]) -> list[list[str]]:
@@ -124,7 +142,7 @@ def read_aligned(files: Sequence[Path]) -> list[list[str]]:
 
 @contextmanager
 def show_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
-    """How many lines are done and how fast, on stderr, where somebody looks at it and types nothing.
+    """Print how many lines are done and how fast on stderr, where that is a terminal and the lines are not typed.
 
     At the end it says how many were left out, whoever looks.
     """

@@ -34,6 +34,9 @@ TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the fewes
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for scripts instead of text for people.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Write where files lie that Regard did not write; a run is never written over.")
+]
 Set = Annotated[
     list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="Change one setting (repeatable).")
 ]

@@ -9,25 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import regard
-from regard.cli import lines as sources
-from regard.cli.options import (
-    AsJson,
-    BatchTokens,
-    Beam,
-    Device,
-    Lines,
-    OtherRuns,
-    Precision,
-    RunFolder,
-    SkipBad,
-    Tag,
-    Window,
-)
+from regard.cli import lines, options
 from regard.cli.terminal import console
 from regard.data.tree_lines import to_brackets
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import make_folder, write_atomically
 from regard.report.trees import tree_svg, tree_text
 
 if TYPE_CHECKING:
@@ -40,32 +27,29 @@ Svg = Annotated[
 
 
 def parse(
-    run: RunFolder,
-    file: Lines = None,
-    others: OtherRuns = None,
-    to: Tag = None,
-    beam: Beam = 5,
+    run: options.RunFolder,
+    file: options.Lines = None,
+    others: options.OtherRuns = None,
+    to: options.Tag = None,
+    beam: options.Beam = 5,
     draw: Draw = False,
     svg: Svg = None,
-    skip_bad: SkipBad = False,
-    window: Window = None,
-    max_tokens: BatchTokens = 4096,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    skip_bad: options.SkipBad = False,
+    window: options.Window = None,
+    max_tokens: options.BatchTokens = 4096,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Parse sentences: one tree in brackets a line, in their order.
 
     A sentence is its words with spaces between them, punctuation split off. Every tree is whole and holds exactly these
     words; brackets among them are written -LRB- and -RRB-. An empty line gives an empty line.
 
-    [bold]Examples[/bold]
-
+    Examples:
       echo "The dog barks ." | regard parse runs/treebank --draw
-
       regard parse runs/treebank sentences.txt > trees.txt
-
-      [dim]pictures for a page, and one JSON object a line:[/dim]
+      # pictures for a page, and one JSON object a line
       regard parse runs/treebank sentences.txt --svg pictures --json
     """
     if draw and as_json:
@@ -75,16 +59,14 @@ def parse(
     )
     parser = loaded.parser(BeamConfig(beam=beam), others=more, tag=loaded.reader.choose_tag(to))
     if svg is not None:
-        _make_folder(svg)
-    is_typed, is_below_another = sources.is_typed(file), False
-    with sources.open_lines(file, skip_bad) as lines, sources.show_progress(lines) as progress:
-        window = window or (1 if is_typed else 2000)
-        found = parser.lines(lines, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
-        for number, parsed in enumerate(found, start=1):
-            if svg is not None:
-                _write_svg(svg / f"{number}.svg", parsed)
-            print(_text(number, parsed, draw, as_json, is_below_another), flush=is_typed)
-            is_below_another = parsed.tree is not None
+        make_folder(svg)
+    is_typed, is_below_another = lines.is_typed(file), False
+    found = lines.answer_lines(parser.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
+    for number, _, parsed in found:
+        if svg is not None and parsed.tree is not None:
+            write_atomically(svg / f"{number}.svg", tree_svg(parsed.tree).encode())
+        print(_text(number, parsed, draw, as_json, is_below_another), flush=is_typed)
+        is_below_another = parsed.tree is not None
 
 
 def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_another: bool) -> str:
@@ -95,15 +77,3 @@ def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_anothe
     if draw and parsed.tree is not None:
         return ("\n" if is_below_another else "") + tree_text(parsed.tree, console.width)
     return text
-
-
-def _write_svg(path: Path, parsed: Parse) -> None:
-    if parsed.tree is not None:
-        write_atomically(path, tree_svg(parsed.tree).encode())
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Give --svg another.") from None

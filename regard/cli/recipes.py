@@ -24,15 +24,11 @@ def recipes(
 ) -> None:
     """List the recipes that come with Regard; with a name, print one; with --copy, make it your own.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard recipes
-
       regard recipes lstm
-
       regard recipes lstm --copy mine.yaml
-
-      [dim]all of them, into a folder:[/dim]
+      # all of them, into a folder
       regard recipes --copy recipes
     """
     if copy is not None:

@@ -33,22 +33,16 @@ def study(
 
     Each takes some minutes on two cores, fewer with --seeds 1, and writes report.html, figure.png and numbers.json.
 
-    [bold]Examples[/bold]
-
-      [dim]what there is, and what can be set:[/dim]
+    Examples:
+      # what there is, and what can be set
       regard study
-
       regard study gradients
-
-      [dim]soon, and without an interval over seeds:[/dim]
+      # soon, and without an interval over seeds
       regard study ab --seeds 1
-
-      [dim]your own models:[/dim]
+      # your own models
       regard study recency --run runs/lstm --run runs/transformer
-
       regard study ab --set lengths="[10, 100, 1000]" --out ab-short
-
-      [dim]your own translations, in files train.en, train.de, train.fr and so on:[/dim]
+      # your own translations, in files train.en, train.de, train.fr and so on
       regard study zero-shot --set data=FOLDER
     """
     if name is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -34,6 +34,11 @@ MAX_ROWS = 12  # of a batch that are shown
 # From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
 # dark backgrounds and by colour-blind readers (lightness alone tells the order).
 SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange3"), (float("inf"), "bold red"))
+
+
+def print_note(text: str) -> None:
+    """A line on standard error, as it is."""
+    errors.print(Text(text), soft_wrap=True)
 
 
 def print_plan(plan: Rehearsal) -> None:
@@ -97,8 +102,59 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
         bits = nats / math.log(2)
         errors.print(
             f"[dim]{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
-            f"{bits / max(n_bytes, 1):.3f} bits a byte. Surprise in bits: [/dim]" + _legend()
+            f"{bits / max(n_bytes, 1):.3f} bits a byte.[/dim]" + (_legend() if console.is_terminal else "")
         )
+
+
+def print_scored_pairs(
+    sources: Sequence[str], targets: Sequence[str], scores: Iterable[Scored | None], as_json: bool
+) -> None:
+    """A line a pair: log P of the target, its tokens, their perplexity and both texts, or JSON; the sum on stderr."""
+    n_pairs, n_tokens, n_left_out, nats = 0, 0, 0, 0.0
+    for number, (source, target, found) in enumerate(zip(sources, targets, scores, strict=True), start=1):
+        if found is None:
+            n_left_out += bool(source.strip() or target.strip())
+            print(json.dumps({"line": number, "log_prob": None}) if as_json else "")
+            continue
+        n_pairs, n_tokens, nats = n_pairs + 1, n_tokens + len(found.tokens), nats + found.total
+        if as_json:
+            print(_json_line(number, source, found))
+        else:
+            numbers = (
+                f"{found.log_probability:.4f}",
+                str(len(found.tokens)),
+                f"{perplexity(found.total, len(found.tokens)):.4f}",
+            )
+            print(*numbers, on_one_line(source.strip()), on_one_line(found.text), sep="\t")
+    left_out = f"; left out, each an empty line: {n_left_out:,}" if n_left_out else ""
+    pairs = "pair" if n_pairs == 1 else "pairs"
+    mean = nats / max(n_tokens, 1)
+    errors.print(
+        f"[dim]{n_pairs:,} {pairs}, {n_tokens:,} target tokens, log-probability {-nats:,.2f} nats, {mean:.3f} nats a "
+        f"token, perplexity {perplexity(nats, n_tokens):,.2f}{left_out}[/dim]",
+        soft_wrap=True,
+    )
+
+
+def perplexity(nats: float, n_tokens: int) -> float:
+    """e to the mean nats of a token; 1 where there is none."""
+    from regard.score.evaluate import finite_perplexity  # with torch, which takes long to start
+
+    return finite_perplexity(nats / max(n_tokens, 1))
+
+
+def _json_line(number: int, source: str, found: Scored) -> str:
+    """JSON has no word for infinity: what is impossible is null."""
+    line = {
+        "line": number,
+        "source": source.strip(),
+        "target": found.text,
+        "log_prob": found.log_probability if math.isfinite(found.total) else None,
+        "n_tokens": len(found.tokens),
+        "perplexity": perplexity(found.total, len(found.tokens)),
+        "tokens": [{"text": t.text, "nats": t.nats if math.isfinite(t.nats) else None} for t in found.tokens],
+    }
+    return json.dumps(line, ensure_ascii=False)
 
 
 def colour_tokens(document: Scored) -> Text:
@@ -111,7 +167,8 @@ def colour_tokens(document: Scored) -> Text:
 
 
 def _legend() -> str:
-    lower, parts = 0.0, []
+    """What the colours mean."""
+    lower, parts = 0.0, ["[dim] Surprise in bits:[/dim]"]
     for upper, style in SURPRISE_STYLES:
         label = f"{lower:g}-{upper:g}" if upper != float("inf") else f"over {lower:g}"
         parts.append(f"[{style}]{label}[/{style}]" if style else label)
@@ -192,7 +249,7 @@ def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int, as_j
 
 
 def reporter(is_quiet: bool) -> Reporter:
-    """Who is told how a training goes: a bar on a terminal, a line now and then elsewhere, or nobody."""
+    """How training is shown: a bar on a terminal, a line now and then elsewhere, or nothing."""
     return Silent() if is_quiet else training_reporter()
 
 

@@ -9,35 +9,7 @@ import typer
 
 import regard
 from regard.cli import terminal
-from regard.cli.options import Quiet, Set, SkipBad
-
-EXAMPLES = """
-[bold]Examples[/bold]
-
-  [dim]a recipe, on your own text:[/dim]
-  regard train recipes/lstm.yaml --data my.txt --out runs/mine
-
-  [dim]no recipe, every default:[/dim]
-  regard train --model transformer --data 'notes/*.md'
-
-  [dim]change settings; print the plan and train nothing:[/dim]
-  regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
-
-  [dim]fine-tune GPT-2, from a Hugging Face folder, or any run:[/dim]
-  regard train --from gpt2 --data my.txt --out runs/mine
-
-  [dim]a translator whose decoder begins as a language model that you have trained:[/dim]
-  regard train --model seq2seq --data train.en --data train.de --set decoder_from=runs/lm
-
-  [dim]go on where it stopped, by Ctrl-C or kill -9:[/dim]
-  regard train --resume --out runs/lstm
-
-  [dim]train a finished run longer:[/dim]
-  regard train --resume --out runs/lstm --set train.max_steps=5000
-
-`regard models lstm` lists every key that --set and a recipe take.
-"""
-
+from regard.cli.options import Force, Quiet, Set, SkipBad
 
 Recipe = Annotated[Path | None, typer.Argument(help="A YAML recipe; see `regard recipes`.", show_default=False)]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="Which model: a name of `regard models`.")]
@@ -62,31 +34,41 @@ def train(
     settings: Set = None,
     skip_bad: SkipBad = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the out folder.")] = False,
+    force: Force = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print config, size, cost and the first batch; train nothing.")
     ] = False,
     device: TrainDevice = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train one model and write a run folder that explains itself."""
+    """Train one model and write a run folder that explains itself.
+
+    `regard models lstm` lists every key that --set and a recipe take.
+
+    Examples:
+      # a recipe, on your own text
+      regard train recipes/lstm.yaml --data my.txt --out runs/mine
+      # no recipe, every default
+      regard train --model transformer --data 'notes/*.md'
+      # change settings; print the plan and train nothing
+      regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
+      # fine-tune GPT-2, from a Hugging Face folder, or any run
+      regard train --from gpt2 --data my.txt --out runs/mine
+      # a translator whose decoder begins as a language model of yours
+      regard train recipes/multi30k-lstm.yaml --set decoder_from=runs/lm
+      # go on where it stopped, by Ctrl-C or kill -9
+      regard train --resume --out runs/lstm
+      # train a finished run longer
+      regard train --resume --out runs/lstm --set train.max_steps=5000
+    """
     settings = [*(settings or ()), *(["data.skips_bad=true"] if skip_bad else [])]
     settings += [] if device is None else [f"runtime.device={device}"]
     if dry_run:
         terminal.print_plan(regard.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
         return
     run = regard.train(
-        recipe,
-        model=model,
-        data=data,
-        start_from=start_from,
-        settings=settings,
-        out=out,
-        resume=resume,
-        progress=terminal.progress_bar(quiet),
-        reporter=terminal.reporter(quiet),
-    )
+        recipe, model=model, data=data, start_from=start_from, settings=settings, out=out, resume=resume, force=force,
+        progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
+    )  # fmt: skip
     if not quiet:
         terminal.print_trained(run)
-
-
-train.__doc__ = f"{train.__doc__}\n{EXAMPLES}"

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import regard
-from regard.cli import lines as sources
-from regard.cli.options import (
-    Alpha,
-    AsJson,
-    BatchTokens,
-    Device,
-    LengthPenalty,
-    Lines,
-    NBest,
-    NoRepeat,
-    OtherRuns,
-    Precision,
-    RunFolder,
-    SkipBad,
-    Tag,
-    TopK,
-    TopP,
-    Window,
-)
+from regard.cli import lines, options
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.errors import RegardError
 
@@ -55,88 +35,58 @@ Align = Annotated[bool, typer.Option("--align", help="Print a word alignment too
 
 
 def translate(
-    run: RunFolder,
-    file: Lines = None,
-    others: OtherRuns = None,
+    run: options.RunFolder,
+    file: options.Lines = None,
+    others: options.OtherRuns = None,
     beam: Beam = None,
-    n_best: NBest = 1,
+    n_best: options.NBest = 1,
     sample: Sample = False,
     temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
     seed: Seed = None,
-    length_penalty: LengthPenalty = "length",
-    alpha: Alpha = 1.0,
+    length_penalty: options.LengthPenalty = "length",
+    alpha: options.Alpha = 1.0,
     max_length: MaxLength = None,
     max_ratio: MaxRatio = 3.0,
-    no_repeat: NoRepeat = None,
-    to: Tag = None,
+    no_repeat: options.NoRepeat = None,
+    to: options.Tag = None,
     align: Align = False,
-    skip_bad: SkipBad = False,
-    window: Window = None,
-    max_tokens: BatchTokens = 4096,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    skip_bad: options.SkipBad = False,
+    window: options.Window = None,
+    max_tokens: options.BatchTokens = 4096,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Translate lines, in their order; a pipe of any length is read as it comes.
 
     With --n-best each target stands on a line of its own: the number of its source's line, from 1 on, text and score,
     with tabs between. --align puts a tab and the alignment behind; --json prints all of it as objects.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard translate runs/multi30k < test.en > test.out
-
       echo "A dog runs." | regard translate runs/multi30k --n-best 3
-
-      [dim]three at random, the same whenever asked:[/dim]
-      regard translate runs/multi30k test.en --sample --n-best 3 --top-p 0.9 --seed 1
-
-      [dim]an ensemble, with word alignments:[/dim]
+      # three at random, the same whenever asked
+      regard translate runs/multi30k test.en --sample --n-best 3 --seed 1
+      # an ensemble, with word alignments
       regard translate runs/one test.en --with runs/two --align
     """
     sampling = _sampling(sample, beam, {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed})
-    search = {
-        "beam": _width(beam, n_best), "n_best": n_best, "length_penalty": length_penalty, "alpha": alpha,
-        "max_length": max_length, "max_ratio": max_ratio, "no_repeat_ngram": no_repeat,
-    }  # fmt: skip
-    found = _translate_lines(
-        run, others or (), file, search, sampling, to, align, skip_bad, window, max_tokens, (device, precision)
+    config = BeamConfig(
+        beam=_width(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
+        max_ratio=max_ratio, no_repeat_ngram=no_repeat,
+    )  # fmt: skip
+    loaded, *more = (
+        regard.load(folder, device, precision, kind=regard.TranslationRun) for folder in (run, *(others or ()))
     )
-    for number, translation, links, is_typed in found:
-        print(_line(number, translation, links, n_best, as_json), flush=is_typed)
-
-
-def _translate_lines(
-    run: Path,
-    others: Any,
-    file: Path | None,
-    search: Mapping[str, Any],
-    sampling: SamplingConfig | None,
-    to: str | None,
-    align: bool,
-    skip_bad: bool,
-    window: int | None,
-    max_tokens: int,
-    where: tuple[str, str],
-) -> Iterator[tuple[int, Translation, str | None, bool]]:
-    """Number of the line, translation, alignment, and whether somebody waits for it."""
-    loaded, *more = (regard.load(folder, *where, kind=regard.TranslationRun) for folder in (run, *others))
     tag = loaded.reader.choose_tag(to)
-    translator = loaded.translator(BeamConfig(**search), others=more, tag=tag, sampling=sampling)
-    is_typed = sources.is_typed(file)
-    with sources.open_lines(file, skip_bad) as lines, sources.show_progress(lines) as progress:
-        read: list[str] = []
-        kept = (read.append(line) or line for line in lines) if align else lines  # type: ignore[func-returns-value]
-        window = window or (1 if is_typed else 2000)
-        found = translator.lines(kept, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
-        for number, best in enumerate(found, start=1):
-            for translation in best:
-                links = str(loaded.align(read[0], translation.text, tag)) if align else None
-                yield number, translation, links, is_typed
-            if align:
-                read.pop(0)
+    decode = loaded.translator(config, others=more, tag=tag, sampling=sampling).lines
+    found = lines.answer_lines(decode, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
+    for number, source, best in found:
+        for translation in best:
+            links = str(loaded.align(source, translation.text, tag)) if align else None
+            print(_line(number, translation, links, n_best, as_json), flush=lines.is_typed(file))
 
 
 def _line(number: int, translation: Translation, links: str | None, n_best: int, as_json: bool) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import lines, pair_terminal, terminal
-from regard.cli.options import AsJson, Device, Precision, RunFolder, SkipBad, Tag, TopK, TopP
+from regard.cli import lines, options, terminal
 from regard.errors import RegardError
 
 Prompt = Annotated[str, typer.Option("--prompt", "-p", help="Text to continue; empty: start from scratch.")]
@@ -21,29 +20,26 @@ Stop = Annotated[list[str] | None, typer.Option("--stop", help="Stop before this
 
 
 def generate(
-    run: RunFolder,
+    run: options.RunFolder,
     prompt: Prompt = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many continuations.")] = 1,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest continuation, in tokens.")] = 200,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 always takes the most probable token.")] = 0.8,
-    top_k: TopK = None,
-    top_p: TopP = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
     min_p: MinP = None,
     beam: Search = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")] = 0,
     stop: Stop = None,
-    as_json: AsJson = False,
-    device: Device = "auto",
-    precision: Precision = "float32",
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Write text with a trained model, as it is made.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard generate runs/lstm --prompt "In October, people"
-
       regard generate runs/lstm --n 3 --temperature 0.7 --top-p 0.9 --stop "\\n\\n"
-
       regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
     """
     loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)
@@ -68,30 +64,26 @@ By = Annotated[str, typer.Option("--by", help="Text: what to print: token, line 
 
 
 def score(
-    run: RunFolder,
+    run: options.RunFolder,
     file: Scored = "-",
     target: Target = None,
     by: By = "token",
-    to: Tag = None,
-    skip_bad: SkipBad = False,
-    as_json: AsJson = False,
-    device: Device = "auto",
+    to: options.Tag = None,
+    skip_bad: options.SkipBad = False,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
 ) -> None:
     """Log-probability of a text: surprising tokens coloured, or a number a line or document.
 
     For a run that translates: of each target given its source, a line with log-probability, tokens, perplexity and
     both texts, with tabs between them; --json has what each token costs too.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard score runs/lstm my.txt
-
-      [dim]the strangest lines:[/dim]
+      # the strangest lines
       regard score runs/lstm my.txt --by line | sort -n | head
-
       echo "the cat sat on the" | regard score runs/lstm
-
-      [dim]the pairs that a translator finds least likely:[/dim]
+      # the pairs that a translator finds least likely
       regard score runs/multi30k train.en train.de | sort -n | head
     """
     loaded = regard.load(run, device)
@@ -100,7 +92,7 @@ def score(
             raise RegardError(f"'{run}' translates: give the sources and their targets, as two files of lines.")
         sources, targets = lines.read_aligned([Path(file), target])
         scores = loaded.scores(zip(sources, targets, strict=True), to, skips_bad=skip_bad)
-        pair_terminal.print_scored_pairs(sources, targets, scores, as_json)
+        terminal.print_scored_pairs(sources, targets, scores, as_json)
         return
     if not isinstance(loaded, regard.LanguageModelRun):
         raise RegardError(
@@ -123,15 +115,15 @@ Stride = Annotated[
 
 
 def evaluate(
-    run: RunFolder,
+    run: options.RunFolder,
     data: OtherData = None,
     split: Split = "test",
     stride: Stride = None,
     beam: Search = None,
-    to: Tag = None,
-    skip_bad: SkipBad = False,
-    as_json: AsJson = False,
-    device: Device = "auto",
+    to: options.Tag = None,
+    skip_bad: options.SkipBad = False,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
 ) -> None:
     """Scores on held-out data: bits per byte of a language model, BLEU of a translator, F1 of a parser.
 
@@ -139,19 +131,14 @@ def evaluate(
     search as in `regard translate`). A parser: labelled precision, recall and F1, and how many parses are ill-formed
     without the constraint. A captioner: loss, and BLEU-1 to BLEU-4 against all that people said of each picture.
 
-    [bold]Examples[/bold]
-
+    Examples:
       regard eval runs/lstm
-
       regard eval runs/transformer --data other.txt --stride 64
-
-      [dim]pairs, two aligned files:[/dim]
+      # pairs, two aligned files
       regard eval runs/multi30k --data test.en --data test.de --beam 5
-
-      [dim]one language of several that a run was trained to write:[/dim]
+      # one language of several that a run was trained to write
       regard eval runs/several --to '<2de>' --data test.en --data test.de
-
-      [dim]pictures, a folder and its captions:[/dim]
+      # pictures, a folder and its captions
       regard eval runs/flickr8k --data photos --data captions.txt
     """
     found = regard.api.evaluate(

@@ -19,7 +19,7 @@ from regard.compare.result import CurvePoint, Failure
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.lens.views import Views
+from regard.lens.views import Views, WindowLosses
 from regard.run.folder import open_folder
 from regard.score.figures import Measure
 from regard.tasks.table import task_of
@@ -94,7 +94,10 @@ class Entry:
     config: Mapping[str, Any] = field(default_factory=dict)
     """What was asked for, where no run came of it."""
     answers: list[list[Any]] = field(default_factory=list)
-    is_comparable: bool = True
+    lossy: str = ""
+    baseline: float | None = None
+    positions: list[WindowLosses] = field(default_factory=list)
+    """Of every run."""
     views: Views = field(default_factory=Views)
 
 

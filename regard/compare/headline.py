@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from regard.compare.result import Comparison, Contender, CostToScore, PairResult, Setup
-from regard.score.figures import flops_text, join_names, p_text
+from regard.compare.gates import NEAR
+from regard.compare.result import Comparison, Contender, CostToScore, PairResult, Setup, group_by_tokenizer
+from regard.score.figures import Measure, flops_text, join_names
 
-NEAR = 16.0  # bytes of context from which on the gain is counted: a few words
 LEAST_GAIN = 0.05
 MOST_NAMES = 3  # of a group whose order is open; of a larger one the first and the last are named
 MOST_GROUPS = 3
 MOST_WORSE = 0.25  # what is further off than this is no bargain, however cheap
 LEAST_FACTOR = 1.25  # costs that lie closer are not worth a sentence
-ONE_SEED = "one seed: other seeds were not tried"
+NO_BEST = (
+    "Nobody can be called best: every tokenizer loses text, not the same, and what is lost costs nothing in {metric}."
+)
 
 
 def write_headline(
@@ -29,54 +31,54 @@ def write_headline(
     if not ranked:
         return (f"No contender finished: {', '.join(failed)} failed.",)
     found = {(pair.better, pair.worse): pair for pair in pairs}
-    steps = [found.get((a.name, b.name)) for a, b in pairwise(ranked)]
-    neighbours = [pair for pair in steps if pair is not None]
+    first, *others = group_by_tokenizer(ranked)
+    neighbours = [found[a.name, b.name] for a, b in pairwise(first)]
+    if first[0].lossy and others:
+        return (
+            NO_BEST.format(metric=setup.metric),
+            *_tell_lossy((first, *others), found, setup),
+            *_tell_failed(failed),
+        )
     sentences = [
-        _tell_first(ranked, neighbours, setup),
-        _tell_ties(ranked, neighbours, setup),
-        _tell_bargain(ranked, setup) or _tell_cost(contenders, costs, setup),
-        _tell_memory(ranked),
-        _tell_lossy(ranked, setup),
-        f"{join_names(failed)} did not finish." if failed else "",
+        _tell_first(first[0], neighbours, setup),
+        _tell_ties(first, neighbours),
+        _tell_bargain(first, setup) or _tell_cost(contenders, costs, setup, first),
+        _tell_memory(first),
+        *_tell_lossy([group for group in (first, *others) if group[0].lossy], found, setup),
+        *_tell_failed(failed),
     ]
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def _tell_first(ranked: Sequence[Contender], neighbours: Sequence[PairResult], setup: Setup) -> str:
-    best, measure = ranked[0], setup.measure
+def _tell_failed(names: list[str]) -> list[str]:
+    return [f"{join_names(names)} did not finish."] if names else []
+
+
+def _tell_first(best: Contender, neighbours: Sequence[PairResult], setup: Setup) -> str:
+    measure = setup.measure
     assert best.score is not None
-    lead = next((pair for pair in neighbours if pair.better == best.name), None)
-    if lead is None:
+    if not neighbours:
         return f"{best.name} reaches {measure.named(best.score.value)}."
+    lead = neighbours[0]
     if lead.difference == 0:
         return f"{best.name} and {lead.worse} are level at {measure.named(best.score.value)}."
     start = f"{best.name} is best at {measure.named(best.score.value)}"
-    if not lead.is_clear:
-        why = explain_unsettled(lead, ranked, setup)
-        return f"{start}, but its lead of {measure.gap(lead.difference)} over {lead.worse} is not settled ({why})."
+    if not lead.is_settled:
+        gap = measure.gap(lead.difference)
+        return f"{start}, but its lead of {gap} over {lead.worse} is not settled ({lead.why})."
     interval = f"95% interval {measure.gap(lead.low)} to {measure.gap(lead.high)}"
     return f"{start}, {measure.gap(lead.difference)} ahead of {lead.worse} ({interval})."
 
 
-def explain_unsettled(pair: PairResult, contenders: Sequence[Contender], setup: Setup) -> str:
-    """Why the order of two is open: too few items, one seed, or seeds that differ too much."""
-    if pair.p >= 0.05:
-        return p_text(pair.p)
-    if setup.needs_seeds and any(c.has_one_seed for c in contenders if c.name in (pair.better, pair.worse)):
-        return ONE_SEED
-    return "it may change with the seed"
-
-
-def _tell_ties(ranked: Sequence[Contender], neighbours: Sequence[PairResult], setup: Setup) -> str:
+def _tell_ties(ranked: Sequence[Contender], neighbours: Sequence[PairResult]) -> str:
     """Whose order behind the best is open, in groups: a reader wants those, not eleven pairs."""
     groups = _open_groups(neighbours[1:])
     if not groups:
         return ""
-    open_pairs = [pair for pair in neighbours[1:] if not pair.is_clear]
-    has_one_seed = any(explain_unsettled(pair, ranked, setup) == ONE_SEED for pair in open_pairs)
-    by = f" ({ONE_SEED})" if has_one_seed else " by this much test data"
-    lead = neighbours[0]
-    if not lead.is_clear and explain_unsettled(lead, ranked, setup) == ONE_SEED and has_one_seed:
+    open_pairs = [pair for pair in neighbours[1:] if not pair.is_settled]
+    reasons = {pair.why for pair in open_pairs if not pair.why.startswith("p ")}
+    by = f" ({reasons.pop()})" if len(reasons) == 1 else ""
+    if neighbours[0].why and by == f" ({neighbours[0].why})":
         by = " either"  # for the reason that stands in the sentence before
     if len(groups) > MOST_GROUPS:
         return f"Further down, {len(open_pairs)} of {len(neighbours) - 1} pairs of neighbours are not settled{by}."
@@ -90,7 +92,7 @@ def _open_groups(neighbours: Sequence[PairResult]) -> list[list[str]]:
     """Contenders, best first, that no settled step parts from the next one."""
     groups: list[list[str]] = []
     for pair in neighbours:
-        if pair.is_clear:
+        if pair.is_settled:
             continue
         if groups and groups[-1][-1] == pair.better:
             groups[-1].append(pair.worse)
@@ -111,18 +113,18 @@ def _tell_bargain(ranked: Sequence[Contender], setup: Setup) -> str:
         assert contender.score is not None
         ratio = contender.score.value / best.score.value if best.score.value else 1.0
         worse = 1 - ratio if setup.is_higher_better else ratio - 1
-        if contender.is_comparable and worse <= MOST_WORSE and 0 < contender.seconds < best.seconds / 5:
+        if worse <= MOST_WORSE and 0 < contender.seconds < best.seconds / 5:
             times = best.seconds / contender.seconds
             return f"{contender.name} comes within {worse:.0%} of it in 1/{times:.0f} of the training time."
     return ""
 
 
-def _tell_cost(contenders: Sequence[Contender], costs: Sequence[CostToScore], setup: Setup) -> str:
-    """Of the hardest score that at least two reached: who needed least, and how much more the next one did."""
+def _tell_cost(
+    contenders: Sequence[Contender], costs: Sequence[CostToScore], setup: Setup, ranked: Sequence[Contender]
+) -> str:
+    """Of the hardest score that at least two of `ranked` reached: who needed least, and how much more the next did."""
     for row in reversed(costs):
-        spent = sorted(
-            (flops, c.name) for flops, c in zip(row.flops, contenders, strict=True) if flops and c.is_comparable
-        )
+        spent = sorted((flops, c.name) for flops, c in zip(row.flops, contenders, strict=True) if flops and c in ranked)
         if len(spent) < 2:
             continue
         (least, name), (more, other) = spent[:2]
@@ -141,7 +143,7 @@ def _tell_memory(ranked: Sequence[Contender]) -> str:
     gains = []
     for contender in ranked:
         early = [p for p in contender.views.positions if p.n_bytes_before >= NEAR]
-        if contender.is_comparable and len(early) > 1:
+        if len(early) > 1:
             gains.append((early[0].bits_per_byte - early[-1].bits_per_byte, contender.name, early))
     gain, name, points = max(gains, key=lambda g: g[0], default=(0.0, "", []))
     if gain < LEAST_GAIN or len(ranked) < 2:
@@ -150,21 +152,32 @@ def _tell_memory(ranked: Sequence[Contender]) -> str:
     return f"{name} gains most from a long past: {gain:.2f} bits per byte between {near} and {far} bytes of it."
 
 
-def _tell_lossy(ranked: Sequence[Contender], setup: Setup) -> str:
-    names = [c.name for c in ranked if not c.is_comparable]
-    if not names:
-        return ""
-    verb = "uses" if len(names) == 1 else "use"
-    use = f"{join_names(names)} {verb} a tokenizer that loses text"
-    if len(names) == len(ranked):
-        return f"{use}: these {setup.metric} can be compared with each other, and with nothing else."
-    return f"{use}, so {setup.metric} are not comparable there."
+def _tell_lossy(
+    groups: Sequence[Sequence[Contender]], found: Mapping[tuple[str, str], PairResult], setup: Setup
+) -> list[str]:
+    """Who loses text, and who is ahead among those that lose the same."""
+    sentences = []
+    for group in groups:
+        verb = "uses" if len(group) == 1 else "use"
+        start = f"{join_names([c.name for c in group])} {verb} a tokenizer that loses text, {group[0].lossy}"
+        if len(group) == 1:
+            sentences.append(f"{start}: what is lost costs nothing, so its {setup.metric} compare with no other's.")
+            continue
+        lead = found[group[0].name, group[1].name]
+        order = "is ahead" if lead.is_settled else f"is ahead, which is not settled ({lead.why})"
+        sentences.append(f"{start}: their {setup.metric} compare with each other alone, where {group[0].name} {order}.")
+    return sentences
+
+
+def write_difference(pair: PairResult | None, measure: Measure) -> str:
+    """By how much the better of two is ahead, with a ? where that is not settled; empty where it was not tested."""
+    return "" if pair is None else measure.value(pair.difference) + " ?" * (not pair.is_settled)
 
 
 def find_disagreement(comparison: Comparison) -> str:
     """A sentence on the contenders that validation and test put in another order; empty where both agree."""
     setup = comparison.setup
-    rows = [(c, c.valid) for c in comparison.ranked if c.valid is not None and c.is_comparable]
+    rows = [(c, c.valid) for c in comparison.ranked if c.valid is not None and c.lossy == comparison.ranked[0].lossy]
     if any("different validation data" in note for note in setup.notes):
         return ""
     watched = setup.watched_measure
@@ -179,12 +192,3 @@ def find_disagreement(comparison: Comparison) -> str:
     more = f", and {len(pairs) - MOST_NAMES} more pairs" if len(pairs) > MOST_NAMES else ""
     listed = "; ".join(pairs[:MOST_NAMES])
     return f"Validation and test disagree: on the validation data {listed}{more}, on the test data behind it."
-
-
-def explain_seeds(comparison: Comparison) -> str:
-    """What the intervals hold of luck with seeds."""
-    n_runs = [len(c.runs) for c in comparison.ranked if c.has_seeds]
-    if not n_runs or max(n_runs) == 1:
-        return "Each contender is one run: what another seed would give is not in it." if n_runs else ""
-    text = "Of several runs with different seeds scores are means, and intervals hold what another seed would give."
-    return text if min(n_runs) > 1 else text + " Of a single run they do not."

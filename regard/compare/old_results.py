@@ -1,7 +1,8 @@
-"""Comparisons that version 0.1.0 wrote, in the form that this version reads.
+"""Comparisons that earlier versions wrote, in the form that this version reads.
 
 Schema 1 without a `kind` holds language models that were trained to be compared; `kind` "runs" holds finished runs of
-models that translate, parse or describe pictures.
+models that translate, parse or describe pictures. Schema 3 holds either, with tests that took the blocks of one text
+for independent ones, between neighbours and with the best alone; what they found stays, with a warning.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from regard.score.figures import count_text
+from regard.score.figures import count_text, p_text
 
-SCHEMA = 3
+SCHEMA = 4
 """Of what this version writes."""
+OLD = (
+    "An earlier version tested this, with intervals that are too narrow and without a correction for the number of "
+    "pairs: run the comparison again before an order is believed."
+)
 ITEMS = {"translation": "sentences", "parsing": "sentences", "captions": "pictures"}
 Plain = dict[str, Any]
 
@@ -23,12 +28,38 @@ def upgrade(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a compare.json of any version holds, as this version writes it; what is damaged stays as it is."""
     try:
         if given.get("kind") == "runs" and given.get("schema") in (1, 2):
-            return _upgrade_runs(given)
+            return _upgrade_statistics(_upgrade_runs(given))
         if "kind" not in given and given.get("schema") == 1:
-            return _upgrade_language_models(given)
+            return _upgrade_statistics(_upgrade_language_models(given))
+        if given.get("schema") == 3:
+            return _upgrade_statistics(given)
     except (KeyError, TypeError, IndexError, AttributeError):
         return {**given, "schema": SCHEMA}  # whose reader says what is missing
     return given
+
+
+def _upgrade_statistics(given: Mapping[str, Any]) -> Plain:
+    """Schema 3 as schema 4, which knows documents, all pairs and which lossy tokenizer is whose."""
+    setup = {name: value for name, value in given["setup"].items() if name != "needs_seeds"} | {"n_documents": None}
+    contenders = []
+    for old in given["contenders"]:
+        lossy = "" if old["is_comparable"] else old["about"].split(", ")[-1]
+        positions = [{"low": None, "high": None, **point} for point in old["views"]["positions"]]
+        new = {"lossy": lossy, "baseline": None, "views": {**old["views"], "positions": positions}}
+        contenders.append({name: value for name, value in old.items() if name != "is_comparable"} | new)
+    by_name = {contender["name"]: contender for contender in contenders}
+    pairs = [
+        _take(pair, "better", "worse", "difference", "low", "high", "p")
+        | {"relative": pair["difference"] / (by_name[pair["worse"]]["score"]["value"] or math.nan)}
+        | {"p_holm": pair["p"], "n_effective": None, "is_settled": pair["is_clear"]}
+        | {"why": "" if pair["is_clear"] else p_text(pair["p"])}
+        for pair in given["pairs"]
+        if by_name[pair["better"]]["lossy"] == by_name[pair["worse"]]["lossy"]
+    ]
+    return {
+        **given, "schema": SCHEMA, "setup": setup, "contenders": contenders, "pairs": pairs, "warnings": [OLD],
+        "power": "",
+    }  # fmt: skip
 
 
 def _upgrade_language_models(given: Mapping[str, Any]) -> Plain:

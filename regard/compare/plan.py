@@ -24,6 +24,7 @@ from typing import Any
 
 from regard.compare.budget import Budget, parse_budget
 from regard.config import RunConfig, read_yaml
+from regard.data.config import OF_ONE_SOURCE
 from regard.errors import RegardError, nearest
 from regard.models.table import model_config, model_entry
 from regard.score.figures import count_text, duration_text
@@ -273,7 +274,7 @@ def _read_data(section: Any, named: str | Sequence[str] | None, task: Task) -> d
     """The data section; sources that are `named` replace its own, and how they are read stays."""
     if named is not None:
         kept = section if isinstance(section, Mapping) else {}
-        kept = {key: value for key, value in kept.items() if key not in ("valid", "test")}
+        kept = {key: value for key, value in kept.items() if key not in OF_ONE_SOURCE}
         section = task.name_sources(kept, [named] if isinstance(named, str) else list(named))
     if section is None:
         raise RegardError("Say what to compare on: --data my.txt, or a built-in text such as --data python-docs.")

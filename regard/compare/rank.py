@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from regard.compare.contenders import Entry, FinishedRun, mean_curve
 from regard.compare.cost_to_score import cost_to_score
+from regard.compare.gates import find_warnings
 from regard.compare.headline import write_headline
 from regard.compare.old_results import SCHEMA
 from regard.compare.result import (
@@ -24,10 +27,20 @@ from regard.compare.result import (
     RunResult,
     Score,
     Setup,
+    group_by_tokenizer,
 )
-from regard.score.bootstrap import compare_pair, score_with_interval
-from regard.score.figures import Measure
-from regard.score.judges import Counts, Judge
+from regard.lens.views import PositionPoint, WindowLosses
+from regard.score.figures import Measure, p_text
+from regard.score.judges import Judge
+from regard.score.significance import (
+    LEVEL,
+    Estimate,
+    Sample,
+    correct_by_holm,
+    take_sample,
+    tell_power,
+    why_unsettled,
+)
 from regard.tasks.test_set import TestSet
 
 N_EXAMPLES = 10
@@ -38,41 +51,51 @@ def rank(
     entries: Sequence[Entry],
     judge: Judge | None,
     setup: Setup,
+    documents: Sequence[int],
     *,
     levels: Sequence[float],
     examples: Sequence[Example],
+    warnings: Sequence[str],
     out: Path,
 ) -> Comparison:
-    """Score every contender that has answers, and put them in order.
-
-    Contenders whose tokenizer loses text are ranked below all others: their score leaves something out.
-    """
-    counts: dict[str, Counts] = {}
+    """Score every contender that has answers, and put them in order; `documents` are those of the test items."""
+    samples: dict[str, Sample] = {}
     if judge is not None:  # else nothing was answered
-        counts = {e.name: np.stack([judge.counts(answers) for answers in e.answers]) for e in entries if e.answers}
-    contenders = [_score(entry, counts.get(entry.name), judge, setup.watched_measure, out) for entry in entries]
-    return put_in_order(contenders, counts, judge, setup, levels=levels, examples=examples)
+        for entry in entries:
+            if entry.answers:
+                counts = np.stack([judge.counts(answers) for answers in entry.answers])
+                samples[entry.name] = take_sample(judge.score, counts, documents)
+    contenders = [_score(entry, samples.get(entry.name), judge, setup.watched_measure, out) for entry in entries]
+    return put_in_order(contenders, samples, setup, levels=levels, examples=examples, warnings=warnings)
 
 
 def put_in_order(
     contenders: Sequence[Contender],
-    counts: dict[str, Counts],
-    judge: Judge | None,
+    samples: Mapping[str, Sample],
     setup: Setup,
     *,
     levels: Sequence[float] = (),
     examples: Sequence[Example] = (),
+    warnings: Sequence[str] = (),
 ) -> Comparison:
-    """The comparison of scored contenders; `counts` are what the judge counted, (S, n, k), by name."""
+    """The comparison of scored contenders; `samples` are their scores without each document, by name.
+
+    Contenders whose tokenizers lose text are ranked behind all others, each tokenizer's by themselves: their scores
+    leave something out, and not the same.
+    """
     sign = -1 if setup.is_higher_better else 1
     scored = [(c, c.score.value) for c in contenders if c.score is not None]
-    ranked = [c for c, _ in sorted(scored, key=lambda row: (not row[0].is_comparable, sign * row[1]))]
-    pairs = []
-    for place, worse in enumerate(ranked[1:]):
-        for better in dict.fromkeys((ranked[place].name, ranked[0].name)):
-            first = next(c for c in ranked if c.name == better)
-            if judge is not None and first.is_comparable == worse.is_comparable:
-                pairs.append(_test(judge, first, worse, counts))
+    groups = group_by_tokenizer([c for c, _ in sorted(scored, key=lambda row: sign * row[1])])
+    tested = [(a, b) for group in groups for a, b in combinations(group, 2)]
+    estimates = [samples[b.name] - samples[a.name] for a, b in tested]
+    if setup.is_higher_better:
+        estimates = [samples[a.name] - samples[b.name] for a, b in tested]
+    corrected = correct_by_holm([estimate.p for estimate in estimates])
+    pairs = [
+        _judge_pair(*both, estimate, p_holm, setup)
+        for both, estimate, p_holm in zip(tested, estimates, corrected, strict=True)
+    ]
+    ranked = [c for group in groups for c in group]
     costs = cost_to_score([c.curve for c in contenders], levels, is_upwards=setup.is_watched_upwards)
     return Comparison(
         schema=SCHEMA,
@@ -81,18 +104,42 @@ def put_in_order(
         contenders=tuple(contenders),
         ranking=tuple(c.name for c in ranked),
         pairs=tuple(pairs),
+        warnings=(*warnings, *find_warnings(contenders, setup)),
+        power=_tell_power(estimates, _count_seeds(ranked), setup) if pairs else "",
         costs=costs,
         examples=tuple(examples),
     )
 
 
-def _test(judge: Judge, better: Contender, worse: Contender, counts: dict[str, Counts]) -> PairResult:
-    have_seeds = better.has_seeds, worse.has_seeds
-    found = compare_pair(judge, counts[better.name], counts[worse.name], have_seeds=have_seeds)
-    return PairResult(better=better.name, worse=worse.name, **dataclasses.asdict(found))
+def _judge_pair(better: Contender, worse: Contender, found: Estimate, p_holm: float, setup: Setup) -> PairResult:
+    """One difference with its interval, and whether it is settled."""
+    assert worse.score is not None
+    why = p_text(p_holm) if p_holm >= LEVEL else why_unsettled(setup.n_documents or 1, _count_seeds((better, worse)))
+    low, high = found.interval
+    return PairResult(
+        better=better.name, worse=worse.name, difference=found.value, low=low, high=high,
+        relative=found.value / abs(worse.score.value) if worse.score.value else math.nan,
+        p=found.p, p_holm=p_holm, n_effective=found.n_effective, is_settled=not why, why=why,
+    )  # fmt: skip
 
 
-def _score(entry: Entry, counts: Counts | None, judge: Judge | None, watched: Measure, out: Path) -> Contender:
+def _count_seeds(contenders: Sequence[Contender]) -> list[int]:
+    """Of every contender that draws random numbers."""
+    return [len(c.runs) for c in contenders if c.has_seeds]
+
+
+def _tell_power(estimates: Sequence[Estimate], n_seeds: Sequence[int], setup: Setup) -> str:
+    """Which differences can be settled, and how many independent items the test items are worth."""
+    text = tell_power(
+        estimates, n_seeds, setup.n_documents or 1, lambda gap: f"{setup.measure.gap(gap)} {setup.metric}"
+    )
+    n_effective = median(estimate.n_effective for estimate in estimates)
+    if n_effective > 0.95 * setup.n_tested:
+        return text
+    return f"{text} The {setup.n_tested:,} {setup.items} tell as much as about {n_effective:.0f} independent ones."
+
+
+def _score(entry: Entry, sample: Sample | None, judge: Judge | None, watched: Measure, out: Path) -> Contender:
     runs, first = entry.runs, entry.runs[0] if entry.runs else None
     config = first.config.to_dict() if first else dict(entry.config)
     curve = mean_curve(runs, watched) if runs else ()
@@ -106,21 +153,36 @@ def _score(entry: Entry, counts: Counts | None, judge: Judge | None, watched: Me
         config=_plain({name: part for name, part in config.items() if isinstance(part, dict)}),
         n_parameters=first.facts.n_parameters if first else None,
         size_note=entry.size_note,
-        is_comparable=entry.is_comparable,
+        lossy=entry.lossy,
         has_seeds=first.has_seeds if first else True,
         runs=(),
         failures=tuple(entry.failures),
         score=None,
         valid=float(np.mean(known)) if known and len(known) == len(valid) else None,
+        baseline=entry.baseline,
         curve=curve,
-        views=entry.views,
+        views=replace(entry.views, positions=join_positions(entry.positions)),
     )
-    if counts is None or judge is None:
+    if sample is None or judge is None:
         return contender
-    drawn = score_with_interval(judge, counts)
-    results = [_run_result(run, judge.score(c.sum(axis=0)), out) for run, c in zip(runs, counts, strict=True)]
-    score = Score(value=drawn.score, low=drawn.low, high=drawn.high, others=judge.other_scores(entry.answers))
+    low, high = sample.estimate.interval
+    results = [_run_result(run, score, out) for run, score in zip(runs, sample.seeds.tolist(), strict=True)]
+    others = judge.other_scores(entry.answers)
+    score = Score(value=sample.estimate.value, low=max(0.0, low), high=high, others=others)
     return replace(contender, runs=tuple(results), score=score)
+
+
+def join_positions(runs: Sequence[WindowLosses]) -> tuple[PositionPoint, ...]:
+    """Loss by position, the mean over runs, with intervals over documents and seeds."""
+    if not runs or not runs[0].bits_per_byte or any(run.documents != runs[0].documents for run in runs):
+        return ()
+    values, points = np.array([run.bits_per_byte for run in runs]), []  # (S, windows, bins)
+    for k, n_bytes in enumerate(runs[0].n_bytes_before):
+        counts = np.stack([values[:, :, k], np.ones(values.shape[:2])], axis=-1)
+        found = take_sample(lambda summed: float(summed[0] / summed[1]), counts, runs[0].documents).estimate
+        low, high = found.interval
+        points.append(PositionPoint(n_bytes_before=n_bytes, bits_per_byte=found.value, low=low, high=high))
+    return tuple(points)
 
 
 def _run_result(run: FinishedRun, score: float, out: Path) -> RunResult:

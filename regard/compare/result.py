@@ -11,7 +11,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -86,12 +86,13 @@ class Contender:
     config: dict[str, Any]  # sections of its runs' config
     n_parameters: int | None
     size_note: str  # empty where there is nothing to say about its number of parameters
-    is_comparable: bool  # False: its tokenizer loses text
+    lossy: str  # its tokenizer, where that loses text: its score compares with those of the same one alone; else empty
     has_seeds: bool  # False: counting draws no random numbers, so that another seed would give the same model
     runs: tuple[RunResult, ...]
     failures: tuple[Failure, ...]
     score: Score | None
     valid: float | None  # the best while it was trained, which is that of its weights; None: it was not watched
+    baseline: float | None  # what frequencies of the training text's tokens reach; None: not known
     curve: tuple[CurvePoint, ...]
     views: Views
 
@@ -111,11 +112,6 @@ class Contender:
     def tokens_per_second(self) -> float:
         return fmean(run.tokens / max(run.seconds, 1e-9) for run in self.runs)
 
-    @property
-    def has_one_seed(self) -> bool:
-        """What another seed would have given is unknown."""
-        return len(self.runs) == 1 and self.has_seeds
-
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
@@ -124,11 +120,14 @@ class PairResult:
     better: str
     worse: str
     difference: float
+    relative: float  # of the score of `worse`
     low: float
     high: float
-    p: float
-    wins: float | None  # share of the draws in which `better` is ahead
-    is_clear: bool
+    p: float  # two-sided, over texts and seeds together
+    p_holm: float  # corrected for the number of pairs
+    n_effective: float | None  # so many independent items would tell as much
+    is_settled: bool
+    why: str  # why it is not settled; empty where it is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,11 +177,11 @@ class Setup:
     data: str
     data_hash: str
     n_tested: int
+    n_documents: int | None  # that the items come from; None: not known
     n_left_out: int
     decoding: str  # empty where answers are not searched for
     interval: str
     test: str
-    needs_seeds: bool  # one seed of a trained model settles nothing
     training: Training | None  # None: the runs were finished before
     passage: str
     prompt: str
@@ -204,14 +203,20 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A whole comparison. `contenders` are in the order given; `ranking` is best first, without those that failed."""
+    """A whole comparison.
+
+    `contenders` are in the order given; `ranking` is best first, without those that failed. Contenders whose tokenizers
+    lose text stand behind all others, group by group, and a place counts inside its group alone.
+    """
 
     schema: int
     headline: tuple[str, ...]
     setup: Setup
     contenders: tuple[Contender, ...]
     ranking: tuple[str, ...]
-    pairs: tuple[PairResult, ...]  # each with the next better and with the best, best first
+    pairs: tuple[PairResult, ...]  # all that can be compared, best first
+    warnings: tuple[str, ...]  # what makes it doubtful, each a sentence
+    power: str  # which differences it can settle
     costs: tuple[CostToScore, ...]
     examples: tuple[Example, ...]
     folder: Path | None = field(default=None, compare=False)
@@ -231,6 +236,11 @@ class Comparison:
 
     def pair(self, better: str, worse: str) -> PairResult | None:
         return next((pair for pair in self.pairs if (pair.better, pair.worse) == (better, worse)), None)
+
+    @property
+    def groups(self) -> tuple[tuple[Contender, ...], ...]:
+        """The ranking in parts that can be compared: those that lose no text, then each lossy tokenizer's."""
+        return group_by_tokenizer(self.ranked)
 
     @property
     def neighbours(self) -> tuple[PairResult, ...]:
@@ -287,6 +297,12 @@ class Comparison:
             raise RegardError(f"{file} is not a comparison: it holds no mapping. Run `regard compare` again.")
         found = cls.from_dict(given)
         return dataclasses.replace(found, folder=path if path.is_dir() else path.parent)
+
+
+def group_by_tokenizer(ranked: Sequence[Contender]) -> tuple[tuple[Contender, ...], ...]:
+    """Contenders that can be compared with each other, the lossless ones first; the order inside a group is kept."""
+    names = sorted({c.lossy for c in ranked}, key=lambda lossy: (lossy != "", [c.lossy for c in ranked].index(lossy)))
+    return tuple(tuple(c for c in ranked if c.lossy == name) for name in names)
 
 
 def _explain_missing(path: Path) -> str:

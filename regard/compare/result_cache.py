@@ -2,7 +2,7 @@
 
 OUT/outputs/NAME.txt    one answer a line: a translation, tree or caption; of other tasks a JSON value
 OUT/outputs/NAME.json   of which weights, test set and decoding they are, and a hash of the lines
-OUT/views/NAME.json     what a run shows of itself
+OUT/views/NAME.json     what a run shows of itself; NAME.positions.json: its loss by position
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from regard.compare.result import decode, to_json
 from regard.data.cache import key_of
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.lens.views import Views
+
+T = TypeVar("T")
 
 OUTPUTS, VIEWS = "outputs", "views"
 DAMAGED = (OSError, ValueError, TypeError, KeyError, RegardError)
@@ -43,14 +44,15 @@ def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[An
         return None
 
 
-def write_views(folder: Path, name: str, made_by: Mapping[str, Any], views: Views) -> None:
-    _write_json(folder / VIEWS / f"{name}.json", {"made_by": made_by, "views": json.loads(to_json(views))})
+def write_view(folder: Path, name: str, made_by: Mapping[str, Any], view: Any) -> None:
+    _write_json(folder / VIEWS / f"{name}.json", {"made_by": made_by, "views": json.loads(to_json(view))})
 
 
-def read_views(folder: Path, name: str, made_by: Mapping[str, Any]) -> Views | None:
+def read_view(kind: type[T], folder: Path, name: str, made_by: Mapping[str, Any]) -> T | None:
+    """What a run shows of itself, or None where there is nothing that was made just so."""
     try:
         found = json.loads((folder / VIEWS / f"{name}.json").read_text(encoding="utf-8"))
-        return decode(Views, found["views"]) if found["made_by"] == made_by else None
+        return decode(kind, found["views"]) if found["made_by"] == made_by else None
     except DAMAGED:
         return None
 

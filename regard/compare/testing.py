@@ -21,15 +21,15 @@ from regard import __version__
 from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
 from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
-from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_views, write_answers, write_views
+from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_view, write_answers, write_view
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
-from regard.lens.views import Views
+from regard.lens.views import Views, WindowLosses
 from regard.run.engine import load
-from regard.score.bootstrap import explain
 from regard.score.figures import duration_text
 from regard.score.judges import Judge
+from regard.score.significance import explain
 from regard.tasks.task import Task
 from regard.tasks.test_set import Decoding, TestSet
 from regard.text.learning import Progress
@@ -52,6 +52,7 @@ class Request:
     levels: Sequence[float] = ()
     prompt: str | None = None  # None: chosen from the test set
     training: Training | None = None  # None: they were finished before
+    warnings: Sequence[str] = ()  # what of their training makes the comparison less sure
     command: str
     out: Path
 
@@ -94,9 +95,11 @@ def _ask(
             entry.runs.remove(run)
             entry.failures.append(describe_failure(found, run.name, run.config.seed, request.out))
             reporter.note(f"{run.name} failed: {entry.failures[-1].reason}")
-    entry.is_comparable = all(test_sets[run.name].is_comparable for run in entry.runs)
     if entry.runs:
-        entry.views = _find_views(entry.runs[0], test_sets[entry.runs[0].name], request, reporter)
+        first = test_sets[entry.runs[0].name]
+        entry.lossy, entry.baseline = first.lossy, first.baseline
+        entry.positions = [_find_positions(run, test_sets[run.name], request) for run in entry.runs]
+        entry.views = _find_views(entry.runs[0], first, request, reporter)
 
 
 def _choose_items(runs: Sequence[FinishedRun], test_sets: Mapping[str, TestSet]) -> list[int]:
@@ -171,20 +174,42 @@ def _find_views(run: FinishedRun, test_set: TestSet, request: Request, reporter:
         return Views()
     prompt = test_set.prompt if request.prompt is None else request.prompt
     made_by = _made_by(run, test_set) | {"prompt": prompt}
-    if (cached := read_views(request.out, run.name, made_by)) is not None:
+    if (cached := read_view(Views, request.out, run.name, made_by)) is not None:
         return cached
     views = test_set.show(load(run.folder, device=request.decoding.device), prompt, reporter.note)
-    write_views(request.out, run.name, made_by, views)
+    write_view(request.out, run.name, made_by, views)
     return views
+
+
+def _find_positions(run: FinishedRun, test_set: TestSet, request: Request) -> WindowLosses:
+    if test_set.measure_positions is None:
+        return WindowLosses(n_bytes_before=(), bits_per_byte=(), documents=())
+    name, made_by = f"{run.name}.positions", _made_by(run, test_set)
+    if (cached := read_view(WindowLosses, request.out, name, made_by)) is not None:
+        return cached
+    found = test_set.measure_positions(load(run.folder, device=request.decoding.device))
+    write_view(request.out, name, made_by, found)
+    return found
 
 
 def _rank(test_sets: Mapping[str, TestSet], chosen: list[int], request: Request) -> Comparison:
     sets = [test_sets[run.name] for run in request.runs]
     judge = request.task.judge(sets[0], chosen) if sets else None
+    documents = _find_documents(sets, chosen)
     setup = _describe(request.runs, judge, sets, chosen, request)
     outputs = [entry.answers[0] if entry.answers else [""] * len(chosen) for entry in request.entries]
     examples = choose_examples(sets[0], chosen, outputs) if sets else ()
-    return rank(request.entries, judge, setup, levels=request.levels, examples=examples, out=request.out)
+    return rank(
+        request.entries, judge, setup, documents, levels=request.levels, examples=examples, warnings=request.warnings,
+        out=request.out,
+    )  # fmt: skip
+
+
+def _find_documents(test_sets: Sequence[TestSet], chosen: Sequence[int]) -> list[int]:
+    """From which document each chosen item is."""
+    if not test_sets or test_sets[0].documents is None:
+        return list(chosen)
+    return [test_sets[0].documents[i] for i in chosen]
 
 
 def _describe(
@@ -197,8 +222,9 @@ def _describe(
     """How it was measured; with no judge where no run has answered."""
     watched, notes = choose_watched(runs)
     task, training, first = request.task, request.training, test_sets[0] if test_sets else NOTHING
-    n_seeds = len(training.seeds) if training is not None else max(1, len({run.config.seed for run in runs}))
-    interval, test = explain(judge, len(chosen), n_seeds, task.comparing.items) if judge is not None else ("", "")
+    n_seeds = [len(entry.runs) for entry in request.entries if entry.runs and entry.runs[0].has_seeds]
+    n_documents = len(set(_find_documents(test_sets, chosen)))
+    interval, test = explain(n_documents, len(chosen), task.comparing.items, n_seeds) if judge is not None else ("", "")
     return Setup(
         task=task.name,
         items=task.comparing.items,
@@ -211,11 +237,11 @@ def _describe(
         data=first.about,
         data_hash=first.fingerprint,
         n_tested=len(chosen),
+        n_documents=n_documents,
         n_left_out=len(first.fits) - len(chosen),
         decoding=request.decoding.words if task.comparing.searches else "",
         interval=interval,
         test=test,
-        needs_seeds=judge is not None and judge.are_blocks,
         training=training,
         passage=first.passage,
         prompt=first.prompt if request.prompt is None else request.prompt,

@@ -24,14 +24,14 @@ from regard.config import RunConfig, read_yaml
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.run import engine
-from regard.run.folder import check_same
+from regard.run.folder import check_same, read_facts
 from regard.score.figures import count_text
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.training.config import TrainConfig
 from regard.training.device import pick_device
-from regard.training.progress import Reporter
+from regard.training.progress import Once, Reporter
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -55,7 +55,7 @@ class Sized:
 
 def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> tuple[list[Entry], Training]:
     """Train what is not finished yet. A contender that fails is reported and the others go on."""
-    _check_same_plan(plan)
+    plan, reporter = _check_same_plan(plan), Once(reporter)  # what is noted of the data holds for all trainings
     reporter.note(plan.summary())
     try:
         with progress() as draw:
@@ -88,31 +88,44 @@ def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -
 PURPOSE = {"train": "to train on", "valid": "to watch", "test": "to test on"}
 
 
-def _check_same_plan(plan: Plan) -> None:
-    """Remember the plan, or refuse a folder that holds another comparison or something else."""
-    path, now = plan.out / "plan.yaml", _as_yaml(plan)
+def _check_same_plan(plan: Plan) -> Plan:
+    """Remember the plan, or refuse a folder that holds another comparison or something else.
+
+    Returns the plan; of a comparison that was begun before, with what its data leave open as it was then.
+    """
+    path = plan.out / "plan.yaml"
     if path.exists():
-        before = yaml.safe_load(_as_yaml(_read_plan_before(plan.out)))
-        for key, value in yaml.safe_load(now).items():
+        begun = _read_plan_before(plan.out)
+        plan = _with_data(plan, plan.config.data.take_open(begun.config.data))
+        before = yaml.safe_load(_as_yaml(begun))
+        for key, value in yaml.safe_load(_as_yaml(plan)).items():
             if before.get(key) != value:
                 raise RegardError(
                     f"'{plan.out}' holds another comparison: its {key} was {_shorten(before.get(key))}, and now is "
                     f"{_shorten(value)}. Choose another --out, or ask for the same again to go on with it."
                 )
-        return
+        return plan
     if plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
         raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
-    write_atomically(path, now.encode())
+    write_atomically(path, _as_yaml(plan).encode())
+    return plan
 
 
 def _read_plan_before(out: Path) -> Plan:
     """The plan that a folder was begun with, with every setting that has been added since."""
     try:
-        return read_plan(read_yaml(out / "plan.yaml"))
+        given = read_yaml(out / "plan.yaml")
+        plan = read_plan(given)
+        return _with_data(plan, type(plan.config.data).from_complete(given["data"], "data"))
     except RegardError as error:
         raise RegardError(
             f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
         ) from None
+
+
+def _with_data(plan: Plan, data: Settings) -> Plan:
+    contenders = (replace(one, config=one.config.with_section("data", data)) for one in plan.contenders)
+    return replace(plan, contenders=tuple(contenders))
 
 
 def _as_yaml(plan: Plan) -> str:
@@ -164,6 +177,8 @@ def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
         model = choose_size(contender, data, plan)
         config = _with_train(replace(contender.config, model=model.config), plan.train)
         rehearsal = plan.task.rehearse(config, data, None)
+        if (charged := _read_charge(contender, plan)) is not None:
+            rehearsal = replace(rehearsal, flops_per_token=charged)
         if not rehearsal.n_tokens["test"]:
             raise RegardError(
                 "There is nothing to test on: the test split is empty. Name test data, or raise data.p_test."
@@ -171,6 +186,12 @@ def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
         return Sized(contender, model, _with_train(config, plan.train | _limit(plan, rehearsal)), rehearsal.n_tokens)
     except RegardError as error:
         return Failure(seed=plan.seeds[0], reason=str(error))
+
+
+def _read_charge(contender: Planned, plan: Plan) -> int | None:
+    """FLOPs a token that its begun runs were charged: by another formula their budget would end elsewhere."""
+    folders = (_folder_of(plan, contender, seed) for seed in plan.seeds)
+    return next((read_facts(folder).flops_per_token for folder in folders if (folder / "run.json").exists()), None)
 
 
 def choose_size(contender: Planned, data: Any, plan: Plan) -> Matched:

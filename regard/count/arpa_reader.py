@@ -27,7 +27,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 Contents = tuple[Trie, Estimate, list[str], int | None]  # ..., the word of each id, the id of <unk>
 
 
-def read_arpa(path: Path) -> Contents:
+def read_arpa(path: Path, adds_unk: bool = False) -> Contents:
     """What an ARPA file holds, packed by gzip or not.
 
     Ids follow the order of the 1-grams, except that `</s>` is 0, `<unk>` 1, and `<s>` comes after all others. The
@@ -37,18 +37,21 @@ def read_arpa(path: Path) -> Contents:
         with path.open("rb") as raw:
             is_packed = raw.read(2) == _GZIP_MAGIC
             raw.seek(0)
-            return _read(Lines(path, cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if is_packed else raw))
+            return _read(Lines(path, cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if is_packed else raw), adds_unk)
     except FileNotFoundError:
         raise RegardError(f"There is no file {path}; give the path of an ARPA file.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise RegardError(f"{path} is no whole gzip file ({error}). Fetch or write it again.") from None
 
 
-def _read(lines: Lines) -> Contents:
+def _read(lines: Lines, adds_unk: bool) -> Contents:
     sizes = read_sizes(lines)
     first_line = lines.n_read + 1
     blocks = list(read_blocks(lines, 1, sizes[0], len(sizes)))
     names = [name for block in blocks for name in block.words[0]]
+    if adds_unk and UNK_NAME.encode() not in names:
+        names.append(UNK_NAME.encode())
+        blocks.append(Block(lines.n_read, np.array([-np.inf]), [[names[-1]]], np.zeros(1)))
     ids = _number(lines, names)
     row_of_id = _sort_rows(lines, first_line, np.array([ids[name] for name in names], np.int64))
     words = _decode_words(lines, first_line, names, row_of_id[:-1])

@@ -41,7 +41,7 @@ def estimate_kneser_ney(levels: Sequence[Level], vocab_size: int) -> Estimate:
     log_probs, log_backoffs, all_D, all_estimated = [], [], [], []
     P, n_contexts = np.full(1, 1 / vocab_size), 1  # order 0: the uniform distribution, under the one empty context
     for n, level in enumerate(levels, start=1):
-        a = adjusted_counts(levels, n)
+        a = adjust_counts(levels, n)
         D, is_estimated = estimate_discounts(a)
         taken = D[np.minimum(a, 3)]
         h = level.keys // (vocab_size + 1)
@@ -61,7 +61,7 @@ def estimate_kneser_ney(levels: Sequence[Level], vocab_size: int) -> Estimate:
     return Estimate(log_probs, log_backoffs, np.array(all_D), np.array(all_estimated))
 
 
-def adjusted_counts(levels: Sequence[Level], n: int) -> Index:
+def adjust_counts(levels: Sequence[Level], n: int) -> Index:
     """a(w_1 .. w_n) for every n-gram of order n."""
     level = levels[n - 1]
     if n == len(levels):

@@ -186,9 +186,12 @@ class NgramModel:
         write_arpa(Path(path), self.trie, self.estimate, words, self.unk)
 
     @classmethod
-    def read_arpa(cls, path: Path) -> tuple[NgramModel, list[str]]:
-        """The model in an ARPA file of any maker, and the word of each token id; `</s>` has id 0, as everywhere."""
-        trie, estimate, words, unk = read_arpa(Path(path))
+    def read_arpa(cls, path: Path, *, adds_unk: bool = False) -> tuple[NgramModel, list[str]]:
+        """The model in an ARPA file of any maker, and the word of each token id; `</s>` has id 0, as everywhere.
+
+        `adds_unk` gives a file without `<unk>` one that has the probability 0.
+        """
+        trie, estimate, words, unk = read_arpa(Path(path), adds_unk)
         return cls(trie, estimate, unk), words
 
 

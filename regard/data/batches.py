@@ -84,10 +84,6 @@ class Batches:
         # The places of one epoch's windows are asked for batch after batch: the last two epochs' are kept.
         self._places = lru_cache(maxsize=2)(self._places_of)
 
-    @property
-    def tokens_per_batch(self) -> int:
-        return self.n_batch * self.n_context
-
     def rate_factor(self, index: int) -> float:
         """What the learning rate of batch `index` is multiplied by: its length over n_context (Merity et al. 2018).
 

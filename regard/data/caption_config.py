@@ -22,8 +22,10 @@ class CaptionConfig(Settings):
         "picture and caption (text, or a list of texts)"
     )
     train: str | None = setting(None, "a file with the names of the training pictures, one a line; null: by p_*")
-    valid: str | None = setting(None, "the same for validation; null: cut from the training pictures")
-    test: str | None = setting(None, "the same for test; null: cut from the training pictures")
+    valid: str | None = setting(
+        None, "names of the validation pictures, as train; null: cut from the training pictures"
+    )
+    test: str | None = setting(None, "names of the test pictures, as train; null: cut from the training pictures")
     p_valid: float = setting(0.05, "part of the pictures for validation where valid is null", low=0, high=0.9)
     p_test: float = setting(0.05, "part of the pictures for test where test is null", low=0, high=0.9)
     size: int = setting(160, "side of the square that a model sees, in pixels", low=8, high=MAX_SIZE)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from regard.data.reading import ENCODING_DOC, UTF8, normalize_encoding
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 SOURCE_DOC = "files, folders, globs, '-' for standard input, a built-in name, or hub:NAME[/CONFIG][@SPLIT]"
+
+OF_ONE_SOURCE = ("valid", "test", "boundaries")
+"""Settings that belong to the source they are given with, and go where another one is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +27,17 @@ class DataConfig(Settings):
     p_test: float = setting(0.05, "part of train that becomes test text where test is null", low=0, high=0.9)
     document: str = setting(
         "auto",
-        "what a document is; auto: a JSONL record, a row of a table or a named set, else a file",
-        choices=("auto", "file", "line", "paragraph"),
+        "what a document of text is; auto: a chapter or a story if fewer than 20 files have 20 of them, else a file",
+        choices=("auto", "file", "line", "paragraph", "story", "chapter"),
+    )
+    boundaries: str | None = setting(
+        None, "a .tsv or .csv with the columns start_byte and end_byte of every document in the one text file of train"
+    )
+    split: str = setting(
+        "auto",
+        "auto: whole documents are set apart, or stretches from all over a text of one or two; tail: the end of the "
+        "text where there are fewer than 20 documents, which are files unless document says otherwise",
+        choices=("auto", "tail"),
     )
     format: str = setting(
         "auto",
@@ -35,6 +49,8 @@ class DataConfig(Settings):
     max_bytes: int | None = setting(None, "use only the first so many bytes of the training source", low=1)
     split_seed: int = setting(0, "another seed gives another split by documents", low=0, high=2**63 - 1)
 
+    younger: ClassVar[Mapping[str, Any]] = {"split": "tail"}
+
     def check(self) -> None:
         object.__setattr__(self, "encoding", normalize_encoding(self.encoding))
         object.__setattr__(self, "field", str(self.field))  # a column may be given by its number
@@ -42,6 +58,11 @@ class DataConfig(Settings):
             given = getattr(self, name)
             if given is not None and (not given or any(not part for part in given)):
                 raise RegardError(f"{name} names no source. Give {SOURCE_DOC}.")
+        if self.boundaries is not None and (self.document not in ("auto", "file") or self.encoding != UTF8):
+            raise RegardError(
+                f"boundaries cuts a file of UTF-8 text into documents, and document is {self.document}, encoding "
+                f"{self.encoding}. Leave out boundaries, or these two."
+            )
         check_parts(self.part_valid, self.part_test)
 
     @property

@@ -75,7 +75,7 @@ class PairBatches:
             )
         if order not in ORDERS:
             raise RegardError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.{nearest(order, ORDERS)}")
-        readable = pairs.fitting(max_lengths)
+        readable = pairs.select_fitting(max_lengths)
         self.n_left_out = len(pairs) - len(readable)
         _refuse_none(pairs, readable, max_lengths)
         self.pairs = _drop_larger(readable, max_tokens, skips_bad)
@@ -193,7 +193,7 @@ def _drop_larger(pairs: Pairs, max_tokens: int, skips_bad: bool) -> Pairs:
     if fits.all():
         return pairs
     if skips_bad and fits.any():
-        return pairs.only(fits)
+        return pairs.select(fits)
     if skips_bad:
         raise RegardError(
             f"There are no pairs to make batches of: all {len(pairs)} have more than {max_tokens} tokens on both sides "

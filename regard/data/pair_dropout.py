@@ -50,7 +50,7 @@ class PairDropout:
         self._begin_again()
 
     def cut(self, indices: Ids, epoch: int) -> tuple[Flat, Flat]:
-        """Sources and targets of some pairs, by their numbers; the same as `cut_each`."""
+        """Sources and targets of some pairs, by their numbers: what `cut_each` gives, faster."""
         if self._sources.is_full() or (self._targets is not None and self._targets.is_full()):
             self._begin_again()
         pairs, rows = self._pairs, self._pairs.rows[indices]

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.errors import RegardError, nearest
+from regard.files import write_atomically
 
 PREFIX = "grammar:"
+VERSION = 1  # of what the grammar writes: another number makes the files again
 N_PAIRS = {"train": 20_000, "valid": 1_000, "test": 1_000}
 TREES = "trees"
 DIAGNOSTICS = ("dates", "numbers", "reversal", "copying")
@@ -84,15 +86,18 @@ def find_form(name: str) -> str:
     return "trees" if _read(name)[0].endswith(f"-{TREES}") else "tsv"
 
 
-def write_pairs(name: str, path: Path) -> None:
-    """Write the pairs of a complete name: as TSV, or one tree a line, which holds its words."""
-    what, n, split = _read(name)
-    assert n is not None, "how many"
-    assert split is not None, "of which split"
-    is_tree = find_form(name) == "trees"
-    with open(path, "w", encoding="utf-8") as file:
-        for source, target in _draw_pairs(what, n, split):
-            file.write(f"{target}\n" if is_tree else f"{source}\t{target}\n")
+def grammar_file(name: str, cache: Path) -> Path:
+    """The pairs of a complete name as a file in the cache, made the first time: TSV, or one tree a line."""
+    path = cache / "builtin" / f"{re.sub('[:@]', '-', name)}-{VERSION}.txt"
+    if not path.exists():
+        what, n, split = _read(name)
+        assert n is not None, "how many"
+        assert split is not None, "of which split"
+        is_tree = find_form(name) == "trees"
+        drawn = _draw_pairs(what, n, split)
+        lines = [f"{target}\n" if is_tree else f"{source}\t{target}\n" for source, target in drawn]
+        write_atomically(path, "".join(lines).encode())
+    return path
 
 
 def _draw_pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:

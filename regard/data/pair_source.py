@@ -10,7 +10,7 @@ from pathlib import Path
 
 from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
-from regard.data.pair_grammar import is_grammar, write_pairs
+from regard.data.pair_grammar import grammar_file, is_grammar
 from regard.data.pairs import TextPair
 from regard.data.pairs_config import PairPart, PairsConfig
 from regard.data.reading import MAX_LINE, BadLine, parse_record, pick_text, read_lines, too_long
@@ -71,8 +71,7 @@ def _trees_in(name: str) -> str:
 def _files_of(name: str, encoding: str, spool: Path, cache: Path) -> list[TextFile]:
     """Files as for plain text: paths, folders, globs, '-'; and what the built-in grammar writes."""
     if is_grammar(name):
-        write_pairs(name, spool / "grammar.txt")
-        return [TextFile(spool / "grammar.txt", name)]
+        return [TextFile(grammar_file(name, cache), name)]
     if name.startswith(HUB) or (name in BUILTIN and not Path(name).exists()):
         raise RegardError(f"Pairs are read from files, not from {name}. Write the set to a TSV or JSONL file first.")
     return resolve(name, DataConfig(train=name, format="text", encoding=encoding), spool, cache)

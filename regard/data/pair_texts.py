@@ -162,13 +162,15 @@ class PairTextFiles:
             return split_documents(keys, p_valid, p_test)
         except RegardError:
             n_keys = len(np.unique(keys))
-            what, why = f"{n_keys} different sources in {len(keys)} pairs", "pairs with equal sources stay together"
+            sources = "one and the same source" if n_keys == 1 else f"{n_keys:,} different sources"
+            pairs = "1 pair is" if len(keys) == 1 else f"{len(keys):,} pairs with {sources} are"
+            why = "pairs with equal sources stay together"
             if self._goes_by_both:
-                what = f"The groups that {len(keys)} pairs fall into, {n_keys} in all,"
+                pairs = f"{len(keys):,} pairs in {n_keys:,} group{'s' * (n_keys != 1)} are"
                 why = "pairs of several parts that share a text, as source or as target, stay together"
             raise RegardError(
-                f"{what} are too few to set some apart for validation (p_valid {p_valid:g}) and test (p_test "
-                f"{p_test:g}): {why}. Give more pairs, separate files, or set p_valid and p_test to 0."
+                f"{pairs} too few to set some apart for validation (p_valid {p_valid:g}) and test (p_test {p_test:g}): "
+                f"{why}. Give more pairs, separate files, or set p_valid and p_test to 0."
             ) from None
 
 

@@ -126,7 +126,7 @@ class Pairs:
         """White-space separated words of the targets and their line ends, as `Stream.n_words` counts them."""
         return sum(len(self.target.texts[row].tobytes().split()) + 1 for row in self.rows)
 
-    def some(self, n: int) -> Pairs:
+    def take_evenly(self, n: int) -> Pairs:
         """n of these pairs, evenly from the first to the last, or all where there are no more.
 
         Files are often sorted: the first sentences of Tatoeba are its shortest, and score 5 BLEU above all of them.
@@ -134,20 +134,20 @@ class Pairs:
         rows = self.rows[np.arange(n) * len(self) // n] if n < len(self) else self.rows
         return replace(self, rows=rows)
 
-    def fitting(self, max_lengths: MaxLengths) -> Pairs:
+    def select_fitting(self, max_lengths: MaxLengths) -> Pairs:
         """Those that are not too long; all of them where none is."""
         fits = np.ones(len(self), dtype=bool)
         for limit, lengths in zip(max_lengths, (self.source_lengths, self.target_lengths), strict=True):
             if limit is not None:
                 fits &= lengths <= limit
-        return self if fits.all() else self.only(fits)
+        return self if fits.all() else self.select(fits)
 
-    def tagged(self, tag: str) -> Pairs:
+    def select_tagged(self, tag: str) -> Pairs:
         """Those that have this tag."""
         number = 1 + self.tags.index(tag) if tag in self.tags else -1
-        return self.only(self.tag_numbers[self.rows] == number)
+        return self.select(self.tag_numbers[self.rows] == number)
 
-    def only(self, chosen: NDArray[Any]) -> Pairs:
+    def select(self, chosen: NDArray[Any]) -> Pairs:
         """Some of these pairs: their numbers, or True for each that is wanted."""
         return replace(self, rows=self.rows[chosen])
 

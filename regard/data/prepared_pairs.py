@@ -22,7 +22,7 @@ from regard.data.rows import Kind, Rows, RowsWriter, encode_rows, open_rows
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
-from regard.text.learning import Progress, part_to_learn_from, take_evenly, train_tokenizer
+from regard.text.learning import Progress, choose_part_to_learn_from, take_evenly, train_tokenizer
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 
 SIDES = ("source", "target")
@@ -120,7 +120,7 @@ def _tokenizer(
         return Tokenizer.load(path)
     rows: list[Rows] = [getattr(texts, side) for side in sides]
     n_bytes = sum(int(side.lengths[texts.split == TRAIN].sum()) for side in rows)
-    part = part_to_learn_from(config, n_bytes)
+    part = choose_part_to_learn_from(config, n_bytes)
     learned = train_tokenizer(
         config,
         (side[row].tobytes().decode() for row in take_evenly(texts.rows(TRAIN), part) for side in rows),

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +24,14 @@ from regard.data.cache import (
     spool_folder,
 )
 from regard.data.config import DataConfig
+from regard.data.documents import choose_document, read_boundaries, read_pieces
 from regard.data.pieces import Piece, limit_bytes
-from regard.data.source import TextFile, read_pieces, resolve
-from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, Split, plan_split
-from regard.data.stream import Stream, StreamWriter, open_streams, write_note
-from regard.data.workers import encode_batches, n_workers_for
+from regard.data.source import TextFile, resolve
+from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, SplitPlan, plan_split
+from regard.data.stream import Stream, StreamWriter, open_streams, read_n_stretches, write_note
+from regard.data.workers import count_workers, encode_batches
 from regard.text.config import TokenizerConfig
-from regard.text.learning import Progress, part_to_learn_from, take_evenly, train_tokenizer
+from regard.text.learning import Progress, choose_part_to_learn_from, take_evenly, train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
 FORMAT = 1  # another number: what older versions encoded is not found any more
@@ -47,6 +47,10 @@ class PreparedText:
     valid: Stream
     test: Stream
     fingerprint: str
+    document: str | None = None
+    """What a document is, where `data.document` left it open; None: not known any more."""
+    notes: tuple[str, ...] = ()
+    """How the text was cut, where `data.document` and `data.split` left it open, as sentences."""
 
     @property
     def counts(self) -> Counts:
@@ -100,7 +104,8 @@ def open_text(fingerprint: str, cache: Path | None = None) -> PreparedText | Non
     streams = open_streams(folder)
     if streams is None or not (folder / "tokenizer.json").exists():
         return None
-    return PreparedText(Tokenizer.load(folder), **streams, fingerprint=fingerprint)
+    train, valid, test = (streams[name] for name in NAMES)
+    return PreparedText(Tokenizer.load(folder), train, valid, test, fingerprint)
 
 
 class _Text:
@@ -113,9 +118,9 @@ class _Text:
             if (given := getattr(data, name)) is not None:
                 (spool / name).mkdir()
                 self._files[name] = resolve(given, data, spool / name, cache)
+        self.cut = choose_document(self._files["train"], data, cache)
+        self._boundaries = read_boundaries(data)
         self.key = self._key(cache)
-        self._split: Split | None = None
-        self.n_train_bytes = 0
 
     def _key(self, cache: Path) -> str:
         hashes = {name: [content_hash(f.path, cache) for f in files] for name, files in self._files.items()}
@@ -123,60 +128,75 @@ class _Text:
         refuse_shared(named, "text")
         data = self._data.to_dict()
         how = {name: data[name] for name in ("document", "max_bytes", "split_seed")}
+        if self._data.split != "tail":  # which is all that version 0.1.0 did: the key is the one that it made
+            how |= {"document": self.cut.document, "split": self._data.split}
+        if self._boundaries is not None:
+            how["boundaries"] = self._boundaries
         fields = {name: [f.reading for f in files] for name, files in self._files.items()}
         return key_of(FORMAT, hashes, fields, how, self._data.part_valid, self._data.part_test)
 
     def pieces(self) -> Iterator[tuple[int, Piece]]:
         """Every piece with the number of its split: the training source first, then separate ones."""
-        if self._split is None:
-            self._split, self.n_train_bytes = plan_split(
-                self._training_source,
-                self._data.part_valid,
-                self._data.part_test,
-                self._data.split_seed,
-                lambda done: self.tell("reading", done, None),
-            )
-        yield from self._split(self._training_source())
+        yield from self.plan.assign(self._read_training_source())
         for number in (VALID, TEST):
             if (files := self._files.get(NAMES[number])) is not None:
-                yield from ((number, piece) for piece in read_pieces(files, self._data.document))
+                yield from ((number, piece) for piece in read_pieces(files, self.cut.document))
+
+    @cached_property
+    def plan(self) -> SplitPlan:
+        """What is trained on and what is set apart; the first call reads the text."""
+        return plan_split(
+            self._read_training_source,
+            self._data.part_valid,
+            self._data.part_test,
+            self._data.split_seed,
+            takes_tail=self._data.split == "tail",
+            tell=lambda done: self.tell("reading", done, None),
+        )
 
     def learn(self, config: TokenizerConfig) -> Tokenizer:
         """A tokenizer of the training split, or of an even part of it where that is much."""
-        pieces = self.pieces()
-        first = next(pieces)  # by now it is known how much text there is
-        n_bytes = round(self.n_train_bytes * (1 - self._data.part_valid - self._data.part_test))
-        part = part_to_learn_from(config, n_bytes)
-        texts = (piece.text for number, piece in chain([first], pieces) if number == TRAIN)
+        n_bytes = round(self.plan.n_bytes * (1 - self._data.part_valid - self._data.part_test))
+        part = choose_part_to_learn_from(config, n_bytes)
+        texts = (piece.text for number, piece in self.pieces() if number == TRAIN)
         return train_tokenizer(
             config,
             take_evenly(texts, part),
             lambda what, done, _: self.tell(what, done, max(done, round(part * n_bytes))),
         )
 
-    def _training_source(self) -> Iterator[Piece]:
-        return limit_bytes(read_pieces(self._files["train"], self._data.document), self._data.max_bytes)
+    def _read_training_source(self) -> Iterator[Piece]:
+        pieces = read_pieces(self._files["train"], self.cut.document, self._boundaries)
+        return limit_bytes(pieces, self._data.max_bytes)
 
 
 def _encode(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | None) -> PreparedText:
     fingerprint = key_of(text.key, tokenizer.hash)
     fill = partial(_fill, text=text, tokenizer=tokenizer, n_processes=n_processes)
-    return PreparedText(
-        tokenizer, **find_or_make(_folder(cache, fingerprint), open_streams, fill), fingerprint=fingerprint
-    )
+    folder = _folder(cache, fingerprint)
+    streams = find_or_make(folder, open_streams, fill)
+    said = text.cut.describe(), _describe_stretches(read_n_stretches(folder))
+    train, valid, test = (streams[name] for name in NAMES)
+    notes = tuple(note for note in said if note)
+    return PreparedText(tokenizer, train, valid, test, fingerprint, text.cut.document, notes)
+
+
+def _describe_stretches(n: int) -> str:
+    if not n:
+        return ""
+    where = f"{n} stretches each, spread over the text" if n > 1 else "a stretch from its middle and one from its end"
+    return f"Validation and test text are {where}; data.split: tail takes the end for both."
 
 
 def _fill(folder: Path, text: _Text, tokenizer: Tokenizer, n_processes: int | None) -> None:
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
     writers = [StreamWriter(folder, name, dtype) for name in NAMES]
     order: list[int] = []  # the split of each batch that was handed out
-    batches = _batches(text, writers, order)
-    first = next(batches, [])  # by now it is known how much text there is
-    n_workers = n_workers_for(tokenizer, text.n_train_bytes, n_processes)
-    for i, ids in enumerate(encode_batches(chain([first], batches), tokenizer, n_workers)):
+    n_workers = count_workers(tokenizer, text.plan.n_bytes, n_processes)
+    for i, ids in enumerate(encode_batches(_batches(text, writers, order), tokenizer, n_workers)):
         writers[order[i]].add(ids)
     tokenizer.save(folder / "tokenizer.json")
-    write_note(folder, writers)
+    write_note(folder, writers, text.plan.n_stretches)
 
 
 def _batches(text: _Text, writers: list[StreamWriter], order: list[int]) -> Iterator[list[Piece]]:
@@ -192,7 +212,7 @@ def _batches(text: _Text, writers: list[StreamWriter], order: list[int]) -> Iter
             done += sizes[number]
             order.append(number)
             yield waiting[number]
-            text.tell("encoding", done, max(done, text.n_train_bytes))
+            text.tell("encoding", done, max(done, text.plan.n_bytes))
             waiting[number], sizes[number] = [], 0
     for number, left in enumerate(waiting):
         if left:

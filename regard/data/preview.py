@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
 from regard.data.pair_grammar import PairsOfSplit, is_grammar, preview_grammar
 from regard.data.pairs_config import PairsConfig
+from regard.data.pictures import SUFFIXES
 from regard.data.prepared_pairs import read_pairs
 from regard.data.reading import UTF8, BadLine, parse_record, read_lines
 from regard.data.split import NAMES
+from regard.data.tables import may_be_pairs
 from regard.settings import Settings
 from regard.text.learning import Progress
 
@@ -27,8 +30,12 @@ class PairsPreview:
     summary: str
 
 
-def choose_config(sources: Sequence[str], settings: Mapping[str, Any]) -> DataConfig | PairsConfig:
-    """How sources are read: as pairs if they are two files, or one that has two sides, else as text."""
+def choose_config(sources: Sequence[str], settings: Mapping[str, Any]) -> DataConfig | PairsConfig | CaptionConfig:
+    """How sources are read: as captions, if the first is a folder of pictures; as pairs, if they are two files, or one
+    that has two sides; else as text.
+    """
+    if len(sources) == 2 and _has_pictures(Path(sources[0]).expanduser()):
+        return CaptionConfig.from_dict({"pictures": sources[0], "captions": sources[1], **settings}, "data")
     train = sources[0] if len(sources) == 1 else tuple(sources)
     is_pairs = len(sources) == 2 if len(sources) != 1 else _has_two_sides(sources[0], settings)
     config: type[Settings] = PairsConfig if is_pairs else DataConfig
@@ -50,6 +57,10 @@ def preview_pairs(data: PairsConfig, *, progress: Progress | None = None, cache:
     return PairsPreview(splits, texts.counts.describe())
 
 
+def _has_pictures(folder: Path) -> bool:
+    return folder.is_dir() and any(path.suffix.lower() in SUFFIXES for path in folder.rglob("*"))
+
+
 def _has_two_sides(name: str, settings: Mapping[str, Any]) -> bool:
     """Whether one source holds pairs: by settings that only pairs have, by its name, or by its first line."""
     suffixes, path = set(Path(name).suffixes), Path(name).expanduser()
@@ -62,7 +73,7 @@ def _has_two_sides(name: str, settings: Mapping[str, Any]) -> bool:
     if isinstance(first, BadLine):
         return False
     if suffixes & {".tsv", ".csv"}:
-        cells = first.split(max("\t,;", key=first.count))
-        return "field" not in settings and field not in (cell.strip('" ') for cell in cells)
+        cells = [cell.strip('" ') for cell in first.split(max("\t,;", key=first.count))]
+        return "field" not in settings and field not in cells and may_be_pairs(cells)
     record = parse_record(first)
     return not isinstance(record, BadLine) and {"source", "target"} <= record.keys() and field not in record

@@ -46,14 +46,14 @@ def normalize_encoding(given: str) -> str:
     return UTF8 if found.name == "utf-8-sig" else found.name
 
 
-def text_blocks(path: Path, name: str, encoding: str = UTF8, *, has_crlf: bool = False) -> Iterator[str]:
+def read_text_blocks(path: Path, name: str, encoding: str = UTF8, *, has_crlf: bool = False) -> Iterator[str]:
     """The text of a file, plain or compressed, about 1 MB at a time; a byte order mark is dropped.
 
     Line ends are kept as they are, or, where `has_crlf`, each "\\r\\n" becomes "\\n". `name` is what the file is called
     in errors.
     """
     offset, n_lines, rest, is_start, held = 0, 0, b"", True, ""
-    for block in utf8_blocks(path, name, encoding):
+    for block in read_utf8_blocks(path, name, encoding):
         data = rest + block
         text, rest = _decode(data, name, offset - len(rest), n_lines)
         offset += len(block)
@@ -75,11 +75,11 @@ def text_blocks(path: Path, name: str, encoding: str = UTF8, *, has_crlf: bool =
 def read_lines(path: Path, name: str, encoding: str = UTF8) -> Iterator[str | BadLine]:
     """The lines of a file, plain or compressed, without their line ends.
 
-    Unlike `text_blocks`, which stops at the first broken byte, this goes on with the next line; and a line of a
+    Unlike `read_text_blocks`, which stops at the first broken byte, this goes on with the next line; and a line of a
     gigabyte is never held whole. `name` is what the file is called in errors.
     """
     rest, is_start = b"", True
-    for block in utf8_blocks(path, name, encoding):
+    for block in read_utf8_blocks(path, name, encoding):
         if is_start:
             block, is_start = block.removeprefix(codecs.BOM_UTF8), False
         *whole, rest = (rest + block).split(b"\n")
@@ -91,14 +91,14 @@ def read_lines(path: Path, name: str, encoding: str = UTF8) -> Iterator[str | Ba
 
 def has_windows_line_ends(path: Path, name: str, encoding: str = UTF8) -> bool:
     """Whether every line of the first megabyte ends in "\\r\\n"; where only some do, they are left alone."""
-    first = next(utf8_blocks(path, name, encoding), b"")
+    first = next(read_utf8_blocks(path, name, encoding), b"")
     n_lines = first.count(b"\n")
     return 0 < n_lines == first.count(b"\r\n")
 
 
-def utf8_blocks(path: Path, name: str, encoding: str = UTF8) -> Iterator[bytes]:
+def read_utf8_blocks(path: Path, name: str, encoding: str = UTF8) -> Iterator[bytes]:
     """The bytes of a file as UTF-8, about 1 MB at a time; what is UTF-8 already is passed on unchecked."""
-    blocks = byte_blocks(path, name)
+    blocks = read_byte_blocks(path, name)
     if encoding != UTF8:
         blocks = _recode(blocks, name, encoding)
     for i, block in enumerate(blocks):
@@ -207,7 +207,7 @@ def _refuse_other_than_text(start: bytes, name: str, encoding: str) -> None:
         )
 
 
-def byte_blocks(path: Path, name: str) -> Iterator[bytes]:
+def read_byte_blocks(path: Path, name: str) -> Iterator[bytes]:
     """The bytes of a file, plain or compressed, about 1 MB at a time."""
     with _explain_errors(name), _open(path) as file:
         while block := file.read(BLOCK):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.pieces import Piece
-from regard.data.workers import encode_batches, n_workers_for
+from regard.data.workers import count_workers, encode_batches
 from regard.text.encoding import Ids
 from regard.text.tokenizer import Tokenizer
 
@@ -118,7 +118,7 @@ def encode_rows(tokenizer: Tokenizer, rows: Rows, n_processes: int | None) -> It
             order.append(texts)
             yield [Piece(text, True) for text in texts]
 
-    for ids in encode_batches(batches(), tokenizer, n_workers_for(tokenizer, int(rows.starts[-1]), n_processes)):
+    for ids in encode_batches(batches(), tokenizer, count_workers(tokenizer, int(rows.starts[-1]), n_processes)):
         yield _split_at_ends(tokenizer, order.pop(0), ids)
 
 

@@ -12,25 +12,14 @@ import glob
 import json
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from regard.data.builtin import BUILTIN, builtin_file
-from regard.data.cache import cache_root
 from regard.data.config import DataConfig
-from regard.data.pieces import (
-    Piece,
-    cut_file,
-    cut_lines,
-    cut_paragraphs,
-    cut_records,
-    join_pieces,
-    limit_bytes,
-)
-from regard.data.reading import COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text, read_lines, text_blocks
+from regard.data.reading import COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text
 from regard.data.tables import SUFFIXES, Table, open_table
 from regard.errors import MissingTextError, RegardError, nearest
 from regard.files import write_atomically
@@ -58,38 +47,6 @@ class TextFile:
         if self.encoding == UTF8 and table is None and not self.has_crlf:
             return self.field
         return [self.field, self.encoding, table, self.has_crlf]
-
-
-def documents(data: DataConfig, *, cache: Path | None = None) -> Iterator[str]:
-    """The documents of `data.train`, whole, one after the other."""
-    with tempfile.TemporaryDirectory() as folder:
-        files = resolve(data.train, data, Path(folder), cache or cache_root())
-        yield from join_pieces(limit_bytes(read_pieces(files, data.document), data.max_bytes))
-
-
-def read_pieces(files: Iterable[TextFile], document: str) -> Iterator[Piece]:
-    """The documents of these files, in pieces."""
-    for file in files:
-        blocks = text_blocks(file.path, file.name, file.encoding, has_crlf=file.has_crlf)
-        if file.table is not None:
-            yield from _cut_table(file, file.table)
-        elif file.field is not None:
-            yield from cut_records(blocks, file.field, file.name)
-        elif document == "line":
-            yield from cut_lines(blocks)
-        elif document == "paragraph":
-            yield from cut_paragraphs(blocks)
-        else:
-            yield from cut_file(blocks)
-
-
-def _cut_table(file: TextFile, table: Table) -> Iterator[Piece]:
-    """The wanted cell of each row is a document."""
-    for number, row in table.rows(read_lines(file.path, file.name, file.encoding)):
-        if isinstance(row, BadLine):
-            raise RegardError(f"{file.name}, line {number} {row.why}")
-        if row and row[0]:
-            yield from cut_file([row[0]])
 
 
 def resolve(given: str | Sequence[str], data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:

@@ -1,8 +1,9 @@
 """Training, validation and test text from one source, so that no text is in two of them.
 
 With 20 documents or more, whole documents go one way or the other by a hash of their content and the seed: the same
-document always goes the same way, its duplicates go with it, and adding documents moves few of the others. With fewer,
-the text is cut at line ends: the first part is for training, the next for validation, the last for test.
+document always goes the same way, its duplicates go with it, and adding documents moves few of the others. From 3 on,
+one document each is set apart for validation and test, if there are some of a sensible size. Else stretches from all
+over the text are set apart, cut at line ends, with training text between them; or, where `tail` is asked for, its end.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from regard.errors import RegardError
 TRAIN, VALID, TEST = 0, 1, 2
 NAMES = ("train", "valid", "test")
 MIN_DOCUMENTS = 20
+STRETCH_BYTES = 1_000  # a stretch that is set apart has about so many at least
+MAX_STRETCHES = 8  # training text then falls into 16: too few for <eos> to be what a text begins after (opening.py)
 
 Pieces = Callable[[], Iterable[Piece]]  # opens the source again
 Split = Callable[[Iterable[Piece]], Iterator[tuple[int, Piece]]]
@@ -82,11 +85,26 @@ def hash_key(text: bytes, seed: int) -> int:
     return int.from_bytes(_begin_hash(seed, text).digest(), "little")
 
 
+@dataclass(frozen=True)
+class SplitPlan:
+    """Tells which split each piece of a text is in. `n_stretches`: so many are set apart for each of the others."""
+
+    assign: Split
+    n_bytes: int
+    n_stretches: int = 0
+
+
 def plan_split(
-    pieces: Pieces, p_valid: float, p_test: float, seed: int, tell: Callable[[int], None] | None = None
-) -> tuple[Split, int]:
-    """Reads the source once; gives the function that tells which split each piece is in, and the bytes of the text."""
-    keys, n_bytes = array("Q"), 0
+    pieces: Pieces,
+    p_valid: float,
+    p_test: float,
+    seed: int,
+    *,
+    takes_tail: bool = False,
+    tell: Callable[[int], None] | None = None,
+) -> SplitPlan:
+    """Read the source once or twice, and decide what becomes validation and test text."""
+    keys, sizes, n_bytes, begin = array("Q"), array("q"), 0, 0
     digest = _begin_hash(seed)
     for text, ends in pieces():
         data = text.encode()
@@ -94,26 +112,76 @@ def plan_split(
         n_bytes += len(data)
         if ends:
             keys.append(int.from_bytes(digest.digest(), "little"))
-            digest = _begin_hash(seed)
+            sizes.append(n_bytes - begin)
+            digest, begin = _begin_hash(seed), n_bytes
         if tell is not None:
             tell(n_bytes)
     if not n_bytes:
         raise RegardError("The training source holds no text: only blank lines or empty records. Give some text.")
     if p_valid == 0 and p_test == 0:
-        return _all_train, n_bytes
+        return SplitPlan(_all_train, n_bytes)
+    hashes = np.frombuffer(keys, dtype=np.uint64)
     if len(keys) >= MIN_DOCUMENTS:
-        return _by_document(split_documents(np.frombuffer(keys, dtype=np.uint64), p_valid, p_test)), n_bytes
-    parts = (1 - p_valid - p_test, p_valid, p_test)
+        return SplitPlan(_by_document(split_documents(hashes, p_valid, p_test)), n_bytes)
+    if takes_tail:
+        return SplitPlan(_cut_off_tail(pieces, n_bytes, p_valid, p_test), n_bytes)
+    few = split_few_documents(hashes, np.frombuffer(sizes, dtype=np.int64), p_valid, p_test)
+    if few is not None:
+        return SplitPlan(_by_document(few), n_bytes)
+    return _cut_stretches(pieces, n_bytes, p_valid, p_test)
+
+
+def split_few_documents(
+    keys: Keys, sizes: NDArray[np.int64], p_valid: float, p_test: float
+) -> NDArray[np.uint8] | None:
+    """The split of each of a few documents: one each is set apart, the first by hash whose size is near what is wanted.
+
+    None where there is none between a third and three times of it; documents that are there twice stay in training.
+    """
+    split = np.full(len(keys), TRAIN, dtype=np.uint8)
+    ranked = [i for i in np.argsort(keys, kind="stable").tolist() if np.count_nonzero(keys == keys[i]) == 1]
+    for name, part in ((TEST, p_test), (VALID, p_valid)):
+        wanted = part * float(sizes.sum())
+        near = [i for i in ranked if split[i] == TRAIN and wanted / 3 <= sizes[i] <= 3 * wanted]
+        if part and not near:
+            return None
+        split[near[:1]] = name
+    return split if len(keys) >= 3 else None
+
+
+def _cut_stretches(pieces: Pieces, n_bytes: int, p_valid: float, p_test: float) -> SplitPlan:
+    """Cut the text into equal parts, and each of these into training, validation, training and test text."""
+    smallest = min(part for part in (p_valid, p_test) if part)
+    n = max(1, min(MAX_STRETCHES, int(smallest * n_bytes) // STRETCH_BYTES))
+    held_out = [(name, part) for name, part in ((VALID, p_valid), (TEST, p_test)) if part]
+    p_train = (1 - p_valid - p_test) / len(held_out)
+    names = [number for name, _ in held_out for number in (TRAIN, name)] * n
+    ends = np.cumsum([part / n for _, p_held in held_out for part in (p_train, p_held)] * n)
+    cuts = find_cuts(pieces(), np.rint(n_bytes * ends[:-1]).astype(int).tolist())
+    _check_sizes(n_bytes, [0, *cuts, n_bytes], names, p_valid, p_test)
+    return SplitPlan(_by_cuts(cuts, names), n_bytes, n)
+
+
+def _cut_off_tail(pieces: Pieces, n_bytes: int, p_valid: float, p_test: float) -> Split:
+    """The first part of the text is for training, the next for validation, the last for test."""
     targets = sorted({round(n_bytes * until) for until in (1 - p_valid - p_test, 1 - p_test) if until < 1})
     found = find_cuts(pieces(), targets)
     cuts = [found[0], n_bytes if p_test == 0 else found[-1]]
-    for size, name, part in zip(np.diff([0, *cuts, n_bytes]), NAMES, parts, strict=True):
-        if size <= 0 < part:
+    names = [TRAIN, VALID, TEST]
+    _check_sizes(n_bytes, [0, *cuts, n_bytes], names, p_valid, p_test)
+    return _by_cuts(cuts, names)
+
+
+def _check_sizes(n_bytes: int, bounds: list[int], names: list[int], p_valid: float, p_test: float) -> None:
+    """Refuse a split that stays empty though a part of the text was asked for."""
+    parts = (1 - p_valid - p_test, p_valid, p_test)
+    sizes = np.bincount(names, weights=np.diff(bounds), minlength=len(NAMES))
+    for size, name, part in zip(sizes, NAMES, parts, strict=True):
+        if size <= 0 < part or 0 < part * n_bytes < 1:
             raise RegardError(
                 f"The text has {n_bytes} bytes, too few to cut {part:.0%} off for {name}. Give more text, separate "
                 f"files, or set p_valid and p_test to 0."
             )
-    return _by_cuts(cuts), n_bytes
 
 
 def _begin_hash(seed: int, text: bytes = b"") -> hashlib.blake2b:
@@ -215,15 +283,17 @@ class _Cut:
         return next((place for place in order if place is not None and low < place < high), low)
 
 
-def _by_cuts(cuts: list[int]) -> Split:
+def _by_cuts(cuts: list[int], names: list[int]) -> Split:
+    """The text up to the first cut is in the first split of `names`, and so on; a cut ends a document."""
+
     def go(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
         position = 0
         for text, ends in pieces:
             data = text.encode()
             inside = [c - position for c in cuts if position < c < position + len(data)]
-            bounds = [0, *inside, len(data)]
+            bounds = [0, *dict.fromkeys(inside), len(data)]
             for begin, end in pairwise(bounds):
-                name = sum(c <= position + begin for c in cuts)
+                name = names[sum(c <= position + begin for c in cuts)]
                 is_last = (ends and end == len(data)) or position + end in cuts
                 yield name, Piece(data[begin:end].decode(), is_last)
             position += len(data)
@@ -232,7 +302,7 @@ def _by_cuts(cuts: list[int]) -> Split:
 
 
 def groups_by_text(sources: Keys, targets: Keys) -> Keys:
-    """The same key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
+    """One key for all pairs that share a text, at one remove or more; made of the smallest hash of their texts.
 
     Connected components: a text is a node, a pair is an edge from its source to its target. In several parts the target
     of one pair is often the source of another (a.en to a.de, and a.de to a.fr): what is held out of one must not be

@@ -141,8 +141,10 @@ class StreamWriter:
         self._waiting, self._n_waiting = [], 0
 
 
-def write_note(folder: Path, writers: list[StreamWriter]) -> None:
-    notes = {writer.name: writer.close() for writer in writers}
+def write_note(folder: Path, writers: list[StreamWriter], n_stretches: int = 0) -> None:
+    """Write what is left, and what the streams hold; `n_stretches` is in how many parts text was set apart."""
+    notes: dict[str, Any] = {writer.name: writer.close() for writer in writers}
+    notes["n_stretches"] = n_stretches
     (folder / NOTE).write_text(json.dumps(notes, ensure_ascii=False), encoding="utf-8")
 
 
@@ -153,6 +155,12 @@ def open_streams(folder: Path) -> dict[str, Stream] | None:
         return {name: _open_stream(folder, name, notes[name]) for name in NAMES}
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def read_n_stretches(folder: Path) -> int:
+    """In how many stretches each the validation and test text of a folder were set apart; 0: by documents."""
+    found: int = json.loads((folder / NOTE).read_text(encoding="utf-8")).get("n_stretches", 0)
+    return found
 
 
 def _open_stream(folder: Path, name: str, note: dict[str, Any]) -> Stream:

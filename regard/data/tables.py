@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,15 +23,18 @@ N_LOOKED_AT = 20  # rows from which the number of columns is told
 DOUBLED = "Quotes inside of quotes are written twice."
 Row = list[str] | BadLine
 
-# What headers of files of pairs call their columns: sides, languages, the codes of languages.
-_HEADERS = """
-source target src tgt trg input output sentence sentence1 sentence2 text translation id split label
+# What headers of files of pairs call their columns: sides, languages, the codes of languages; and other columns.
+_SIDES = """
+source target src tgt trg input output
 english german french spanish italian portuguese dutch russian chinese japanese korean arabic turkish polish
 deutsch français francais español espanol italiano português nederlands русский polski
 en de fr es it pt nl ru zh ja ko ar tr pl cs sv fi da el he hi ro hu uk vi
 eng deu ger fra fre spa ita por nld rus zho jpn
 """
-NAMES_OF_COLUMNS = frozenset(_HEADERS.split())
+NAMES_OF_SIDES = frozenset(_SIDES.split())
+NAMES_OF_COLUMNS = NAMES_OF_SIDES | set("sentence sentence1 sentence2 text translation id split label".split())  # noqa: SIM905
+NO_SIDES = frozenset(["id", "label", "split", "title", "date", "author", "url", "name"])
+_NAME = re.compile(r"[^\W\d][\w -]{0,30}")
 
 
 @dataclass(frozen=True)
@@ -77,24 +81,68 @@ def open_table(
     if max(map(len, rows), default=2) < len(wanted):
         raise RegardError(_one_column(name, form, first))
     cells = [cell.strip() for cell in rows[0]] if rows else []
-    known = {column.lower() for column in cells} & NAMES_OF_COLUMNS
-    has_header = set(wanted.values()) <= set(cells) or (len(known) > 1 and len(set(cells)) == len(cells))
-    numbers = _find_columns(name, cells, has_header, wanted, tuple(defaults))
+    has_header = set(wanted.values()) <= set(cells) or names_columns(cells)
+    numbers = _find_columns(name, rows, has_header, wanted, tuple(defaults))
+    if not has_header and looks_like_header(rows):
+        logging.getLogger("regard").warning(
+            f"{name} begins with '{separator.join(cells)}', which is read as a pair and looks like a header. If it is "
+            f"one, name its columns: --set {next(iter(wanted))}={cells[numbers[0]]} for example."
+        )
     return Table(separator, form == "csv", has_header, numbers)
 
 
+def names_columns(cells: Sequence[str]) -> bool:
+    """Whether a first row is a header of names that are known: at least two, such as `en_text` or `Source`.
+
+    >>> names_columns(["id", "en_text", "de_text"]), names_columns(["in", "the text"])
+    (True, False)
+    """
+    parts = [re.split(r"[\W\d_]+", cell.lower().strip("0123456789_ ")) for cell in cells]
+    n_known = sum(set(words) <= NAMES_OF_COLUMNS for words in parts)
+    return n_known > 1 and len(set(cells)) == len(cells)
+
+
+def may_be_pairs(cells: Sequence[str]) -> bool:
+    """Whether the first row of a table is that of pairs: two sides are named, or two columns, or none is.
+
+    >>> may_be_pairs(["id", "en", "de"]), may_be_pairs(["How are you?", "Wie geht's?"]), may_be_pairs(["id", "body"])
+    (True, True, False)
+    """
+    names = {cell.lower() for cell in cells}
+    if len(names & NAMES_OF_SIDES) > 1:
+        return True
+    return names.isdisjoint(NO_SIDES) and (len(cells) == 2 or not all(map(_NAME.fullmatch, cells)))
+
+
+def looks_like_header(rows: Sequence[list[str]]) -> bool:
+    """Whether a first row of single words stands above rows of text.
+
+    >>> looks_like_header([["query", "answer"], ["who is there?", "it is me"]])
+    True
+    """
+    n_words = [sum(len(cell.split()) for cell in row) / max(len(row), 1) for row in rows]
+    return len(rows) > 1 and all(_NAME.fullmatch(cell.strip()) for cell in rows[0]) and min(n_words[1:]) >= 2
+
+
+def _find_longest(rows: Sequence[list[str]]) -> int:
+    """The column with the most text in it, under the header."""
+    width = len(rows[0])
+    return max(range(width), key=lambda column: sum(len(row[column]) for row in rows[1:] if len(row) == width))
+
+
 def _find_columns(
-    name: str, cells: list[str], has_header: bool, wanted: dict[str, str], defaults: tuple[str, ...]
+    name: str, rows: Sequence[list[str]], has_header: bool, wanted: dict[str, str], defaults: tuple[str, ...]
 ) -> tuple[int, ...]:
+    cells = [cell.strip() for cell in rows[0]] if rows else []
     if set(wanted.values()) <= set(cells):
         return tuple(cells.index(column) for column in wanted.values())
     shown = ", ".join(cell if len(cell) <= 30 else f"{cell[:30]}..." for cell in cells)
+    example = f"--set {next(iter(wanted))}={cells[_find_longest(rows)] if cells else 1}"
     if tuple(wanted.values()) == defaults:
         if has_header and len(cells) > len(wanted):
-            options = " and ".join(wanted)
             raise RegardError(
-                f"{name} has {len(cells)} columns: {shown}. Set {options} to the names of those to read, with --set "
-                f"{next(iter(wanted))}={cells[0]} for example."
+                f"{name} has {len(cells)} columns: {shown}. Set {' and '.join(wanted)} to the names of those to read, "
+                f"with {example} for example."
             )
         if len(cells) > len(wanted):
             logging.getLogger("regard").warning(
@@ -108,8 +156,8 @@ def _find_columns(
         if not 0 <= number < len(cells):
             raise RegardError(
                 f"{name} has no column '{column}'.{nearest(column, cells)} Its first row is: {shown}. Set {option} to "
-                f"the name of a column in its header, or to a number from 1 to {len(cells)}. To read a file of another "
-                "form, set data.format."
+                f"the name of a column in its header, or to a number from 1 to {len(cells)}: {example} for example. To "
+                "read a file of another form, set data.format."
             )
         numbers.append(number)
     return tuple(numbers)

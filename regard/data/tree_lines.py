@@ -4,8 +4,8 @@
 
 The words are not predicted: they are known, and each takes the next slot. Of the forms there are,
 
-- closing brackets with labels are the default. They make nothing longer, tell the decoder what it closes without
-  counting brackets, and let a wrong sequence be seen as wrong;
+- closing brackets with labels are taken. They make nothing longer, tell the decoder what it closes without counting
+  brackets, and let a wrong sequence be seen as wrong;
 - one slot for every word is the default, so that a parser spends its probability on brackets. With the tag as the slot
   it tags as well, for the same number of tokens; Vinyals et al. gave tags up for slots to gain in F1.
 
@@ -15,13 +15,11 @@ The words are not predicted: they are known, and each takes the next slot. Of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from regard.data.trees import MAX_DEPTH, Tree
 from regard.errors import RegardError
-from regard.files import write_atomically
 from regard.settings import Settings, setting
 
 SLOT = "XX"
@@ -33,7 +31,6 @@ class LineForm(Settings):
     """How a tree becomes a sequence."""
 
     words: str = setting("slot", "what stands for a word: one slot, or its part of speech", choices=["slot", "tag"])
-    labels_close: bool = setting(True, "a closing bracket names what it closes: )NP instead of )")
     has_tags: bool = setting(True, "a bracket around one word is its part of speech, not a phrase")
 
     def check(self) -> None:
@@ -78,8 +75,8 @@ def linearise(tree: Tree, form: LineForm = DEFAULT) -> list[str]:
     >>> tree = Tree("S", (Tree("NP", (Tree("NN", ("dogs",)),)), Tree("VP", (Tree("VBP", ("bark",)),))))
     >>> " ".join(linearise(tree))
     '(S (NP XX )NP (VP XX )VP )S'
-    >>> " ".join(linearise(tree, LineForm(words="tag", labels_close=False)))
-    '(S (NP NN ) (VP VBP ) )'
+    >>> " ".join(linearise(tree, LineForm(words="tag")))
+    '(S (NP NN )NP (VP VBP )VP )S'
     """
     if form.has_tags:
         _check_tags(tree)
@@ -153,18 +150,6 @@ def indent_tree(tree: Tree, indent: int = 0) -> str:
     return f"({tree.label}{margin}{margin.join(inside)})"
 
 
-def write_trees(path: Path, trees: Iterable[Tree], *, is_indented: bool = False) -> None:
-    """One tree a line, or indented with an empty line between two; `read_trees` reads both."""
-
-    def write(aside: Path) -> None:
-        with open(aside, "w", encoding="utf-8", newline="\n") as file:
-            for number, tree in enumerate(trees):
-                gap = "\n" if is_indented and number else ""
-                file.write(f"{gap}{indent_tree(tree) if is_indented else to_brackets(tree)}\n")
-
-    write_atomically(path, write)
-
-
 def _check_tags(tree: Tree) -> None:
     tree.tags  # noqa: B018  says which word has none
     if tree.is_tag:
@@ -184,7 +169,7 @@ def _tokens(tree: Tree, form: LineForm) -> Iterator[str]:
             yield SLOT
         else:
             yield from _tokens(child, form)
-    yield f"){tree.label}" if form.labels_close else ")"
+    yield f"){tree.label}"
 
 
 def _leaves(
@@ -199,7 +184,7 @@ def _leaves(
 
 def _close(bracket: tuple[str, list[Tree | str]], token: str, number: int) -> Tree:
     label, children = bracket
-    if token not in (")", f"){label}"):
+    if token != f"){label}":
         raise RegardError(f"Token {number}, '{token}', closes the bracket '({label}': it should be '){label}'.")
     if not children:
         raise RegardError(f"Token {number}, '{token}', closes a bracket that holds nothing.")

@@ -14,14 +14,11 @@ over as many lines as it likes, in an outer bracket without a label. One tree a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
-from regard.data.pieces import split_lines
-from regard.data.reading import text_blocks
-from regard.errors import MissingTextError, RegardError
+from regard.errors import RegardError
 
 TRACE = "-NONE-"  # the tag of what was moved away or left unsaid; no word was written there
 ROOT = "TOP"  # the label of an outer bracket that has none and holds several trees
@@ -99,41 +96,24 @@ class Tree:
                 yield from child._leaves()
 
 
-def read_trees(
-    given: Path | str | Sequence[Path | str], *, keeps_traces: bool = False, keeps_functions: bool = False
-) -> Iterator[Tree]:
-    """The trees of a file, of all `.mrg` files of a folder by name, or of several of these; read as they are asked for.
+def parse_trees(lines: Iterable[str], name: str = "the text", *, first_line: int = 1) -> Iterator[Tree]:
+    """The trees that stand in lines of text, without traces and functions, as parsers are trained and scored.
 
-    Traces and functions are cleaned off unless kept, as parsers are trained and scored.
-    """
-    for path in [given] if isinstance(given, Path | str) else given:
-        for file in _files(Path(path)):
-            yield from parse_trees(
-                split_lines(text_blocks(file, str(file))),
-                str(file),
-                keeps_traces=keeps_traces,
-                keeps_functions=keeps_functions,
-            )
-
-
-def parse_trees(
-    lines: Iterable[str],
-    name: str = "the text",
-    *,
-    first_line: int = 1,
-    keeps_traces: bool = False,
-    keeps_functions: bool = False,
-) -> Iterator[Tree]:
-    """The trees that stand in lines of text; errors call it `name`, and its first line `first_line`.
+    Errors call the text `name`, and its first line `first_line`.
 
     >>> [tree.words for tree in parse_trees(["( (S (NP-SBJ (-NONE- *)) (VP (VB go))) )", "(NP (NN", "dog))"])]
     [('go',), ('dog',)]
     """
-    for tree, line in _Brackets(name).read(lines, first_line):
-        kept = tree if keeps_traces else remove_traces(tree)
+    for tree, line in parse_brackets(lines, name, first_line):
+        kept = remove_traces(tree)
         if kept is None:
             raise RegardError(f"{name}, line {line}: this tree has no words, only traces ({TRACE}). Remove it.")
-        yield kept if keeps_functions else remove_functions(kept)
+        yield remove_functions(kept)
+
+
+def parse_brackets(lines: Iterable[str], name: str = "the text", first_line: int = 1) -> Iterator[tuple[Tree, int]]:
+    """Every tree as it stands in lines of text, and the line on which it begins."""
+    return _Brackets(name).read(lines, first_line)
 
 
 def remove_traces(tree: Tree) -> Tree | None:
@@ -247,14 +227,3 @@ class _Brackets:
 
     def _refuse(self, line: int, why: str) -> NoReturn:
         raise RegardError(f"{self.name}, line {line}: {why}.")
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        if not path.exists():
-            raise MissingTextError(f"There is no file or folder of trees at {path}.")
-        return [path]
-    files = sorted(path.glob("*.mrg"))
-    if not files:
-        raise MissingTextError(f"The folder {path} has no .mrg files: give a folder that has, or name the files.")
-    return files

@@ -33,16 +33,16 @@ Batch = list[Piece]
 _COMMAND = "from regard.data.workers import serve; serve()"
 
 
-def n_workers_for(tokenizer: Tokenizer, n_bytes: int, n_processes: int | None) -> int:
+def count_workers(tokenizer: Tokenizer, n_bytes: int, n_processes: int | None) -> int:
     """How many workers to start; 0: encode in this process."""
     if n_processes is None and tokenizer.is_quick:
         return 0  # text can hardly be handed over faster than it is encoded
     if n_processes is None:
-        n_processes = min(n_cores(), n_bytes // BYTES_A_WORKER, MAX_WORKERS)
+        n_processes = min(count_cores(), n_bytes // BYTES_A_WORKER, MAX_WORKERS)
     return n_processes if n_processes > 1 else 0
 
 
-def n_cores() -> int:
+def count_cores() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -68,8 +68,8 @@ def force_targets(
         torch.from_numpy(source_mask).to(device),
         None if words is None else torch.from_numpy(words).to(device),
     )
-    h, _ = model.hidden(torch.from_numpy(inputs).to(device), encoded, None, record)
-    nats = model.nats_each(h, torch.from_numpy(targets).to(device)).double().cpu().numpy()  # (B, T)
+    h, _ = model.target.hidden(torch.from_numpy(inputs).to(device), encoded, None, record)
+    nats = model.target.nats_each(h, torch.from_numpy(targets).to(device)).double().cpu().numpy()  # (B, T)
     return [row[real] for row, real in zip(nats, mask, strict=True)]
 
 

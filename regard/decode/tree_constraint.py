@@ -88,7 +88,7 @@ class TreeConstraint:
             if n < 1:
                 raise RegardError(f"Source {row} has {n} words: a tree needs one at least. Leave empty lines out.")
         self.n_tokens, self.device = len(tokens), device
-        self.closes = _find_closes(tokens, form)
+        self.closes = _find_closes(tokens)
         self.slots = _find_slots(tokens, form)
         self._masks: dict[tuple[bool, bool, int | None, bool], Bool[Tensor, " V"]] = {}
 
@@ -146,7 +146,7 @@ class TreeConstraint:
         return mask.to(self.device)
 
 
-def _find_closes(tokens: Sequence[str], form: LineForm) -> dict[int, int]:
+def _find_closes(tokens: Sequence[str]) -> dict[int, int]:
     """Every opening bracket with the one that closes it."""
     ids = {token: i for i, token in enumerate(tokens)}
     opens = {token: i for token, i in ids.items() if token.startswith("(") and len(token) > 1}
@@ -154,12 +154,9 @@ def _find_closes(tokens: Sequence[str], form: LineForm) -> dict[int, int]:
         raise RegardError("The vocabulary has no opening bracket such as '(S': was it learned on trees?")
     closes = {}
     for token, i in opens.items():
-        close = f"){token[1:]}" if form.labels_close else ")"
+        close = f"){token[1:]}"
         if close not in ids:
-            raise RegardError(
-                f"The vocabulary has '{token}' but no '{close}' to close it. Learn it on whole trees, or set "
-                f"labels_close: {'false' if form.labels_close else 'true'} if these trees are written that way."
-            )
+            raise RegardError(f"The vocabulary has '{token}' but no '{close}' to close it. Learn it on whole trees.")
         closes[i] = ids[close]
     return closes
 

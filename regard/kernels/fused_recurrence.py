@@ -1,7 +1,6 @@
 """The fused recurrent kernels as functions: for several layers at once, and for weights that are no parameters."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 import torch
 from jaxtyping import Float
@@ -21,14 +20,18 @@ def run_layer(
     weights: Callable[[], LayerWeights],
     has_mask: bool,
 ) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "B H"], ...]]:
-    """All steps of one layer at once; with a mask on its weights, and under autocast on a GPU, with `weights`."""
-    before = tuple(part[None] for part in state)  # (1, B, H) each
-    if has_mask or is_lowered(x):
+    """All steps of one layer at once.
+
+    A GPU without autocast reads the weights where `module` laid them for cuDNN. Anything else is handed `weights`: on a
+    CPU that computes the same, without the time the module takes to check what it is given.
+    """
+    before = tuple([part[None] for part in state])  # (1, B, H) each
+    if has_mask or not x.is_cuda or is_lowered(x):
         y, after = fused_recurrence(kind, x, before, [weights()], is_training=module.training)
     else:
         y, last = module(x, before if len(before) > 1 else before[0])
         after = last if isinstance(last, tuple) else (last,)
-    return y, tuple(part[0] for part in after)
+    return y, tuple([part[0] for part in after])
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch.compile would unroll the loop over the steps
@@ -49,18 +52,31 @@ def fused_recurrence(
     autocast gives cuDNN's recurrent kernels float16 whatever it was asked for, where gradients of a mean over many
     tokens vanish.
     """
-    dtype = torch.get_autocast_dtype("cuda") if is_lowered(x) else x.dtype
-    if x.is_cuda:
-        layers = in_one_buffer(layers, dtype)
+    if not is_lowered(x):
+        layers = in_one_buffer(layers, x.dtype) if x.is_cuda else layers
+        return _call_kernel(kernel, x, state, layers, p_dropout, is_training)
+    dtype = torch.get_autocast_dtype("cuda")
+    with torch.autocast("cuda", enabled=False):
+        before, weights = tuple(part.to(dtype) for part in state), in_one_buffer(layers, dtype)
+        y, after = _call_kernel(kernel, x.to(dtype), before, weights, p_dropout, is_training)
+    return y, tuple(new.to(old.dtype) for new, old in zip(after, state, strict=True))
+
+
+def _call_kernel(
+    kernel: str,
+    x: Float[Tensor, "B T I"],
+    state: tuple[Float[Tensor, "L B H"], ...],
+    layers: Sequence[LayerWeights],
+    p_dropout: float,
+    is_training: bool,
+) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "L B H"], ...]]:
     weights = [weight for layer in layers for weight in layer]
     settings = (True, len(layers), p_dropout, is_training, False, True)  # biases, ..., bidirectional, batch first
-    with torch.autocast("cuda", enabled=False) if x.is_cuda else nullcontext():
-        before = [part.to(dtype) for part in state]
-        if kernel == "lstm":
-            y, *after = torch.lstm(x.to(dtype), before, weights, *settings)
-        else:
-            y, *after = (torch.gru if kernel == "gru" else torch.rnn_tanh)(x.to(dtype), before[0], weights, *settings)
-    return y, tuple(new.to(old.dtype) for new, old in zip(after, state, strict=True))
+    if kernel == "lstm":
+        y, h, c = torch.lstm(x, state, weights, *settings)
+        return y, (h, c)
+    y, h = (torch.gru if kernel == "gru" else torch.rnn_tanh)(x, state[0], weights, *settings)
+    return y, (h,)
 
 
 def in_one_buffer(layers: Sequence[LayerWeights], dtype: torch.dtype) -> list[LayerWeights]:

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.kernels.kv_cache import StaticKVCache
 from regard.kernels.step_linear import is_for_one_kernel, step_linear, step_norm
 
-if TYPE_CHECKING:
 
-    class PreNormBlock(Protocol):
-        """What is asked of the block."""
-
-        norm_attention: nn.LayerNorm
-        norm_feed_forward: nn.LayerNorm
-        attention: Any
-        """With linear layers `qkv` and `out`, and `mix` between them."""
-        feed_forward: Any
-        """With linear layers `up` and `out`, and the name of the `activation` between them."""
-
-else:
-    PreNormBlock = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
-
-
-def step_block(block: PreNormBlock, x: Float[Tensor, "B D"], cache: StaticKVCache) -> Float[Tensor, "B D"]:
-    """x = x + attention(norm(x)),   x = x + feed_forward(norm(x))."""
+def step_block(block: Any, x: Float[Tensor, "B D"], cache: StaticKVCache) -> Float[Tensor, "B D"]:
+    """x = x + attention(norm(x)),   x = x + feed_forward(norm(x)), by the parts of a `TransformerBlock`."""
     attention, feed_forward, norm = block.attention, block.feed_forward, block.norm_feed_forward
     qkv, out, up, down = attention.qkv, attention.out, feed_forward.up, feed_forward.out
     if is_for_one_kernel(x, qkv.weight):

@@ -108,7 +108,7 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], AnyKVCache | None]:
         """[head_1; ...; head_N] of q, k and v side by side."""
-        q, k, v = (cut_heads(part, self.n_heads) for part in qkv.chunk(3, dim=-1))
+        q, k, v = cut_heads(qkv, 3, self.n_heads)
         p_dropout, r = self.p_dropout if self.training else 0.0, self.n_window
 
         def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -133,18 +133,31 @@ class MultiHeadAttention(nn.Module):
             return KVCache.empty(B, N, capacity, K, like)
         return RollingKVCache(*KVCache.empty(B, N, min(self.n_window, capacity), K, like), n_window=self.n_window)
 
-    def flops_per_token(self, n_context: int) -> int:
+    def flops_per_token(self, n_context: int, is_causal: bool = True) -> int:
         """Four D×D products, and for each position that is seen one multiply-add a channel in q kᵀ and one in A v.
 
-        With a window this is the cost of reading through the cache; blocks compute up to 2r scores and hide half.
+        What is masked is not charged, whether or not the path at hand computes it: causal attention costs what reading
+        token by token through the cache costs.
         """
-        D, n_seen = self.qkv.in_features, n_context if self.n_window is None else min(n_context, self.n_window)
-        return 2 * 4 * D * D + 2 * 2 * n_seen * D
+        D, n = self.qkv.in_features, n_context
+        n_pairs = count_causal_pairs(n, self.n_window) if is_causal else n * n
+        return 2 * 4 * D * D + 2 * 2 * D * n_pairs // n
 
 
-def cut_heads(x: Float[Tensor, "B T D"], n_heads: int) -> Float[Tensor, "B N T K"]:
-    """Cut vectors into heads of width K = D/N."""
-    return x.view(x.shape[0], x.shape[1], n_heads, -1).transpose(1, 2)
+def count_causal_pairs(n_context: int, n_window: int | None = None) -> int:
+    """Count the pairs of a query and a key that it sees: position t of 1 ... n_context sees t, or at most `n_window`.
+
+    >>> count_causal_pairs(4), count_causal_pairs(4, n_window=2)
+    (10, 7)
+    """
+    r = n_context if n_window is None else min(n_context, n_window)
+    return r * (r + 1) // 2 + r * (n_context - r)
+
+
+def cut_heads(x: Float[Tensor, "B T P"], n_parts: int, n_heads: int) -> list[Float[Tensor, "B N T K"]]:
+    """Cut what lies side by side in x into its parts, and each into N heads of width K."""
+    B, T, _ = x.shape
+    return [part.transpose(1, 2) for part in x.view(B, T, n_parts, n_heads, -1).unbind(2)]
 
 
 def join_heads(y: Float[Tensor, "B N T K"]) -> Float[Tensor, "B T D"]:

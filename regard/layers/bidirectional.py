@@ -43,7 +43,7 @@ class Bidirectional(nn.Module):
         """y; and where each direction ended: →h of the last real position beside ←h of the first."""
         opposite = reversal(lengths, x.shape[1])
         last = (lengths - 1).clamp_min(0)[:, None]  # (B, 1)
-        y = self._read(self.ahead, x, None if taps is None else taps.scope("ahead"), None)
+        y = self._read(self.ahead, x, scope(taps, "ahead"), None)
         end = take_positions(y, last)[:, 0]
         if self.back is not None:
             inner = scope(taps, "back")

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.kernels.causal_attention import causal_attention
-from regard.layers.attention import plain_attention
+from regard.layers.attention import count_causal_pairs, plain_attention
 from regard.layers.taps import Taps
 
 Inputs = tuple[Tensor, int]
@@ -61,6 +61,6 @@ class BilinearHeads(nn.Module):
         return like.new_zeros(B, capacity, self.W.shape[1]), 0
 
     def flops_per_token(self, n_context: int) -> int:
-        """Two D×D products a head, and for each of the n positions a multiply-add a head and channel, twice."""
+        """Two D×D products a head, and for each position that is seen a multiply-add a head and channel, twice."""
         N, D, _ = self.W.shape
-        return 2 * 2 * N * D * D + 2 * 2 * n_context * N * D
+        return 2 * 2 * N * D * D + 2 * 2 * N * D * count_causal_pairs(n_context) // n_context

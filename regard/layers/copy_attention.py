@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.past_attention import block_length, past_average, past_scores, past_weights
+from regard.layers.past_attention import past_average, past_scores, past_weights
 from regard.layers.scores import Score
 
 
@@ -72,8 +72,8 @@ class CopyAttention(nn.Module):
         is_any = is_there.any(dim=-1)  # (B, T)
         return Shares(log_g.where(is_any, 0.0), log_rest[..., None] + log_a)
 
-    def flops_per_token(self, n_context: int) -> int:
-        D, n_queries = self.d_model, min(n_context, block_length(self.max_memory))
-        n_keys = self.max_memory + n_queries
-        gate = {"fixed": 0, "learned": 2 * D * n_keys + 2 * 2 * D, "sentinel": 2 * D}[self.mix]
-        return 2 * D * D + self.score.flops(n_queries, n_keys) // n_queries + gate
+    def flops_per_token(self) -> int:
+        """Forward cost of a token that sees a full memory, without the scores that are computed and hidden."""
+        D, M = self.d_model, self.max_memory
+        gate = {"fixed": 0, "learned": 2 * D * M + 2 * 2 * D, "sentinel": 2 * D}[self.mix]
+        return 2 * D * D + self.score.flops(1, 1, M) + gate

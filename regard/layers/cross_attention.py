@@ -38,7 +38,7 @@ class CrossAttention(nn.Module):
 
     def keys_and_values(self, states: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
         """Keys and values (B, N, S, K) of every head."""
-        k, v = (cut_heads(part, self.n_heads) for part in self.kv(states).chunk(2, dim=-1))
+        k, v = cut_heads(self.kv(states), 2, self.n_heads)
         return k, v
 
     def forward(
@@ -52,10 +52,10 @@ class CrossAttention(nn.Module):
         keys, values, is_there, of = source
         if of is not None:
             assert taps is None and not wants_weights, "a step that is replayed shows no weights"  # noqa: PT018
-            q = cut_heads(self.q(x), self.n_heads)
+            (q,) = cut_heads(self.q(x), 1, self.n_heads)
             return self.out(join_heads(step_cross_attention(q, keys, values, is_there, of))), None
         (R, T, _), (B, S) = x.shape, is_there.shape
-        q = cut_heads(side_by_side(self.q(x), B), self.n_heads)  # (B, N, R/B T, K)
+        (q,) = cut_heads(side_by_side(self.q(x), B), 1, self.n_heads)  # (B, N, R/B T, K)
         p_dropout = self.p_dropout if self.training else 0.0
         heads, A = masked_attention(q, keys, values, is_there, p_dropout, wants_weights or taps is not None)
         if A is not None and R > B:  # (B, N, R/B T, S)

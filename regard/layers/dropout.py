@@ -21,9 +21,6 @@ class LockedDropout(nn.Module):
             return x
         return x * functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.p)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
 
 def sequence_dropout(p: float, is_variational: bool) -> nn.Module:
     """Dropout on a sequence of vectors: a mask a sequence, or (Srivastava et al. 2014) a mask a step."""

@@ -56,9 +56,9 @@ class Score(nn.Module):
             q = q / math.sqrt(self.d_model)
         return q @ k.transpose(1, 2)
 
-    def flops(self, n_queries: int, n_keys: int) -> int:
-        """Twice the multiply-adds of scoring every query against every key."""
+    def flops(self, n_queries: int, n_keys: int, n_pairs: int) -> int:
+        """Twice the multiply-adds of scoring `n_pairs` of these queries and keys."""
         D, A = self.d_model, self.d_hidden
         if self.kind == "mlp":
-            return 2 * A * D * (n_queries + n_keys) + 2 * A * n_queries * n_keys
-        return 2 * D * n_queries * n_keys + (2 * D * D * n_queries if self.kind == "bilinear" else 0)
+            return 2 * A * D * (n_queries + n_keys) + 2 * A * n_pairs
+        return 2 * D * n_pairs + (2 * D * D * n_queries if self.kind == "bilinear" else 0)

@@ -44,5 +44,5 @@ class SourceAttention(nn.Module):
         return torch.tanh(self.out(torch.cat([c.to(h.dtype), h], dim=-1))), a.view(R, T, S)
 
     def flops(self, n_source: int, n_target: int) -> int:
-        D = self.d_model
-        return self.score.flops(n_target, n_source) + 2 * D * n_source * n_target + n_target * 2 * 2 * D * D
+        D, n_pairs = self.d_model, n_source * n_target
+        return self.score.flops(n_target, n_source, n_pairs) + 2 * D * n_pairs + n_target * 2 * 2 * D * D

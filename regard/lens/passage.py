@@ -13,9 +13,9 @@ import numpy as np
 from regard.lens.attention import attention_view
 from regard.lens.cells import cell_view
 from regard.lens.trace import TraceableRun
-from regard.lens.views import PositionPoint, Span, Views
+from regard.lens.views import Span, Views, WindowLosses
 from regard.models.next_token import NextToken
-from regard.score.blocks import Scoring, TestText, between, score_text
+from regard.score.blocks import TestText, between, score_text
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class LanguageModelLike(TraceableRun, Protocol):
 def look_inside(
     run: LanguageModelLike, test: TestText, passage: str, prompt: str, note: Callable[[str], None]
 ) -> Views:
-    """Sample, loss by position, surprise, attention and cells. One that cannot be made is told and left out."""
+    """Sample, surprise, attention and cells. One that cannot be made is told and left out."""
 
     def attempt(what: str, make: Callable[[], T], otherwise: T) -> T:
         try:
@@ -50,46 +50,39 @@ def look_inside(
             note(f"{run.folder.name}: no {what} ({type(error).__name__}: {error})")
             return otherwise
 
-    def positions() -> tuple[PositionPoint, ...]:
-        return by_position(run, score_text(run.next_token, run.tokenizer, test))
-
     return Views(
         sample=attempt("sample", lambda: sample(run, prompt), ""),
-        positions=attempt("loss by position", positions, ()),
         surprise=attempt("surprise", lambda: surprise(run, passage), ()),
         attention=attempt("attention map", lambda: attention_view(run, passage), None),
         cells=attempt("cells", lambda: cell_view(run, test.text, passage), None),
     )
 
 
-def by_position(run: LanguageModelLike, scoring: Scoring) -> tuple[PositionPoint, ...]:
+def measure_positions(run: LanguageModelLike, test: TestText) -> WindowLosses:
     """Bits per byte where only the last 0-4, 4-8, ... bytes are known, because reading began there.
 
     Some stretches of a text are harder than others, which would hide what the past is worth. So what a stretch costs
-    from a fresh start is held against what the same bytes cost with all of their past, and the mean of these
-    differences is added to the bits per byte of the whole text.
+    from a fresh start is held against what the same bytes cost with all of their past, and the differences are added
+    to the bits per byte of the whole text.
     """
+    scoring = score_text(run.next_token, run.tokenizer, test)
     n_bytes = float(scoring.ends[-1])
     edges = np.array([e for e in EDGES if e <= max(8, n_bytes / 4)], dtype=np.float64)
     begins = np.concatenate([[0.0], scoring.ends[:-1]])
     wanted = np.linspace(0, max(0.0, n_bytes - edges[-1] - 1), N_WINDOWS)
-    extra, n_windows = np.zeros(len(edges) - 1), 0
+    rows, documents, document_of_block = [], [], test.document_of_block
     for first in np.unique(np.searchsorted(begins, wanted)).tolist():
         last = int(np.searchsorted(scoring.ends, begins[first] + edges[-1])) + 1
         if last > len(scoring.ids):
             continue
         part, ends = slice(first, last), scoring.ends[first:last] - begins[first]
-        fresh = run.next_token.nats(scoring.ids[part])
-        extra += between(edges, ends, fresh - scoring.nats[part])
-        n_windows += 1
-    if not n_windows:
-        return ()
-    nats_per_byte = scoring.nats.sum() / n_bytes + extra / n_windows / np.diff(edges)
+        fresh = np.where(scoring.is_scored[part], run.next_token.nats(scoring.ids[part]), 0.0)
+        extra = between(edges, ends, fresh - scoring.nats[part]) / np.diff(edges)  # nats per byte
+        rows.append(tuple(((scoring.nats.sum() / n_bytes + extra) / math.log(2)).tolist()))
+        block = int(np.searchsorted(test.borders, begins[first], side="right")) - 1
+        documents.append(document_of_block[min(block, len(document_of_block) - 1)])
     middles = (edges[:-1] + edges[1:]) / 2
-    return tuple(
-        PositionPoint(n_bytes_before=float(m), bits_per_byte=float(b) / math.log(2))
-        for m, b in zip(middles, nats_per_byte, strict=True)
-    )
+    return WindowLosses(n_bytes_before=tuple(middles.tolist()), bits_per_byte=tuple(rows), documents=tuple(documents))
 
 
 def surprise(run: LanguageModelLike, passage: str) -> tuple[Span, ...]:

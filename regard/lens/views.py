@@ -35,10 +35,22 @@ class CellView:
 
 @dataclass(frozen=True, kw_only=True)
 class PositionPoint:
-    """Loss where `n_bytes_before` bytes of the text have been seen (the middle of a bin)."""
+    """Loss where `n_bytes_before` bytes of the text have been seen (the middle of a bin), with its 95% interval."""
 
     n_bytes_before: float
     bits_per_byte: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowLosses:
+    """Loss by position of one run in each of many windows of the test text: `bits_per_byte[window][bin]`."""
+
+    n_bytes_before: tuple[float, ...]
+    bits_per_byte: tuple[tuple[float, ...], ...]
+    documents: tuple[int, ...]
+    """From which document each window is."""
 
 
 @dataclass(frozen=True, kw_only=True)

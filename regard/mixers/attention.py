@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -51,29 +51,11 @@ class AttentionBlock(nn.Module):
         return self.attention.flops_per_token(n_context)
 
 
-if TYPE_CHECKING:
-
-    class Block(Protocol):
-        """What an AttentionStack stacks."""
-
-        attention: Attention
-
-        def __call__(
-            self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
-        ) -> tuple[Float[Tensor, "B T D"], State | None, Tensor | None]: ...
-
-        def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]: ...
-
-        def flops_per_token(self, n_context: int) -> int: ...
-
-else:
-    Block = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
-
-
 class AttentionStack(nn.Module):
     """x^0 = positions(x),  x^l = block_l(x^{l-1}),  y = norm(x^L).
 
     The blocks are of one kind: `AttentionBlock`s make the self-attention models, `TransformerBlock`s the Transformer.
+    Any other would need an `attention` with a cache, and `forward`, `step` and `flops_per_token` as these have.
     """
 
     carries_state = False
@@ -83,7 +65,7 @@ class AttentionStack(nn.Module):
     ) -> None:
         super().__init__()
         self.positions, self.norm = order, norm
-        self.layers: Sequence[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self.layers: Sequence[Any] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.dropout = nn.Dropout(p_dropout)
         self.max_context: int | None = max_context
 
@@ -119,11 +101,16 @@ class AttentionStack(nn.Module):
         return sum(block.flops_per_token(n_context) for block in self.layers)
 
 
-def initialise(stack: AttentionStack, n_sums: int) -> AttentionStack:
-    """GPT-2's start: N(0, 0.02²), and 0.02²/n for what goes into the n sums, so that their total stays of size one."""
+def initialise(stack: AttentionStack, n_sums: int, std: float | None = 0.02) -> AttentionStack:
+    """Start every matrix at N(0, std²), and at std²/n what goes into the n sums, so that their total stays of size one.
+
+    GPT-2's std is 0.02. None: one over the root of the numbers that a matrix reads, which suits attention without
+    feed-forward layers better: at width 128, 2.09 bits per byte against 2.16 (docs/defaults.md).
+    """
     for name, parameter in stack.named_parameters():
-        if name.endswith("out.weight"):
-            nn.init.normal_(parameter, std=0.02 / math.sqrt(n_sums))
+        if parameter.dim() == 2 and not name.startswith("positions"):
+            spread = parameter.shape[1] ** -0.5 if std is None else std
+            nn.init.normal_(parameter, std=spread / math.sqrt(n_sums) if name.endswith("out.weight") else spread)
         elif parameter.dim() == 2:
             nn.init.normal_(parameter, std=0.02)
         elif name.endswith("bias"):
@@ -150,4 +137,4 @@ def self_attention(config: AttentionConfig | RestrictedConfig) -> AttentionStack
         p_dropout=p,
         max_context=config.max_context,
     )
-    return initialise(stack, n_sums=config.n_layers)
+    return initialise(stack, n_sums=config.n_layers, std=None)

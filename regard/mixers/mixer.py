@@ -38,7 +38,10 @@ class Mixer(Protocol):
         """The state before the first vector, with room for `capacity` of them, of the type and device of `like`."""
 
     def flops_per_token(self, n_context: int) -> int:
-        """Forward cost of a token within n_context others: twice the multiply-adds of the matrix products."""
+        """Mean forward cost of a token of a text of n_context: twice the multiply-adds of the matrix products.
+
+        A token is charged for the positions that it sees, itself and those before it, and not for what is masked.
+        """
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.past_attention import block_length, off_band, past_average, past_scores, past_weights, past_windows
+from regard.layers.past_attention import off_band, past_average, past_scores, past_weights, past_windows
 from regard.layers.scores import Score
 from regard.layers.taps import Taps
 from regard.mixers.recurrent import Recurrent
@@ -67,7 +67,6 @@ class RecurrentAttention(nn.Module):
         return self.recurrent.start(B, capacity, like), memory, memory.new_zeros(B, self.max_memory, dtype=torch.bool)
 
     def flops_per_token(self, n_context: int) -> int:
-        n_queries = min(n_context, block_length(self.max_memory))
-        n_keys = self.max_memory + n_queries
-        attention = self.score.flops(n_queries, n_keys) // n_queries + 2 * self.d_model * n_keys
-        return self.recurrent.flops_per_token(n_context) + attention + 2 * 2 * self.d_model * self.d_model
+        """Its memory goes on from window to window, so every token but the first of a text sees all M positions."""
+        D, M = self.d_model, self.max_memory
+        return self.recurrent.flops_per_token(n_context) + self.score.flops(1, 1, M) + 2 * D * M + 2 * 2 * D * D

@@ -46,29 +46,24 @@ class TransformerBlock(nn.Module):
         wants_weights: bool = False,
     ) -> tuple[Float[Tensor, "R T D"], State | None, Float[Tensor, "R N T S"] | None]:
         """x, the cache after it, and the weights on the source where they are wanted or tapped."""
-        A = None
-        y, cache = self.attention(self._before(self.norm_attention, x), cache, taps, mask)
-        x = self._add(self.norm_attention, x, y)
+        A, is_pre, norm = None, self.is_pre_norm, self.norm_attention
+        y, cache = self.attention(norm(x) if is_pre else x, cache, taps, mask)
+        x = x + self.dropout(y) if is_pre else norm(x + self.dropout(y))
         if self.cross_attention is not None and self.norm_cross is not None:
-            y, A = self.cross_attention(self._before(self.norm_cross, x), source, taps, wants_weights)
-            x = self._add(self.norm_cross, x, y)
-        y = self.feed_forward(self._before(self.norm_feed_forward, x))
-        return self._add(self.norm_feed_forward, x, y), cache, A
-
-    def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
-        return norm(x) if self.is_pre_norm else x
-
-    def _add(self, norm: nn.LayerNorm, x: Tensor, y: Tensor) -> Tensor:
-        total: Tensor = x + self.dropout(y)
-        return total if self.is_pre_norm else norm(total)
+            norm = self.norm_cross
+            y, A = self.cross_attention(norm(x) if is_pre else x, source, taps, wants_weights)
+            x = x + self.dropout(y) if is_pre else norm(x + self.dropout(y))
+        norm = self.norm_feed_forward
+        y = self.dropout(self.feed_forward(norm(x) if is_pre else x))
+        return x + y if is_pre else norm(x + y), cache, A
 
     def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]:
         """Add one position to a static cache, by the fewest kernels."""
         return step_block(self, x[:, 0], cache)[:, None] if self.is_pre_norm else self(x, cache)[0]
 
-    def flops_per_token(self, n_context: int) -> int:
-        """Of what has no source."""
-        return self.attention.flops_per_token(n_context) + self.feed_forward.flops_per_token()
+    def flops_per_token(self, n_context: int, is_causal: bool = True) -> int:
+        """Forward cost of a token without attention to a source; an encoder, which sees both sides, is not causal."""
+        return self.attention.flops_per_token(n_context, is_causal) + self.feed_forward.flops_per_token()
 
 
 def transformer(config: TransformerConfig) -> AttentionStack:

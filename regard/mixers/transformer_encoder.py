@@ -39,7 +39,7 @@ class TransformerEncoder(nn.Module):
         return lower_precision(self.norm(x)), ()
 
     def flops(self, n_source: int) -> int:
-        return n_source * sum(block.flops_per_token(n_source) for block in self.layers)
+        return n_source * sum(block.flops_per_token(n_source, is_causal=False) for block in self.layers)
 
 
 def initialise_xavier(stack: nn.Module) -> None:

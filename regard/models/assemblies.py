@@ -6,24 +6,20 @@ import math
 
 from regard.errors import RegardError
 from regard.layers.copy_attention import CopyAttention
-from regard.mixers.attention import self_attention
+from regard.mixers.attention import self_attention as attention_mixer
 from regard.mixers.bag import Bag
 from regard.mixers.config import (
     AttentionConfig,
     BagConfig,
     ConvolutionConfig,
-    GRUConfig,
-    LSTMConfig,
     PointerConfig,
     RecurrentAttentionConfig,
     RecurrentConfig,
     RestrictedConfig,
-    RNNConfig,
     TransformerConfig,
     WindowConfig,
 )
 from regard.mixers.convolution import Convolution
-from regard.mixers.mixer import Mixer
 from regard.mixers.recurrent import Recurrent, recurrent
 from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.mixers.transformer import transformer as transformer_mixer
@@ -41,21 +37,9 @@ def window(config: WindowConfig, vocab_size: int) -> LanguageModel:
     return LanguageModel(vocab_size, config.d_model, Window(config), config.p_dropout, config.tie_embeddings)
 
 
-def rnn(config: RNNConfig, vocab_size: int) -> LanguageModel:
-    return recurrent_language_model("rnn", config, vocab_size)
-
-
-def gru(config: GRUConfig, vocab_size: int) -> LanguageModel:
-    return recurrent_language_model("gru", config, vocab_size)
-
-
-def lstm(config: LSTMConfig, vocab_size: int) -> LanguageModel:
-    return recurrent_language_model("lstm", config, vocab_size)
-
-
 def rnn_attention(config: RecurrentAttentionConfig, vocab_size: int) -> LanguageModel:
     """The language model of `cell`, with attention between its recurrent layers and its head."""
-    model = recurrent_language_model(config.cell, shared_settings(config), vocab_size)
+    model = recurrent_network(config.cell, shared_settings(config), vocab_size)
     assert isinstance(model.mixer, Recurrent)
     model.mixer = RecurrentAttention(model.mixer, config.d_model, config.score, config.max_memory)
     return model
@@ -70,7 +54,7 @@ def pointer(config: PointerConfig, vocab_size: int) -> PointerModel:
             "leave it out: null is all of them."
         )
     copy = CopyAttention(config.d_model, config.score, config.max_memory, config.mix, config.p_vocabulary)
-    language_model = recurrent_language_model(config.cell, shared_settings(config), n_vocab)
+    language_model = recurrent_network(config.cell, shared_settings(config), n_vocab)
     return PointerModel(language_model, copy, vocab_size, config.copies)
 
 
@@ -81,25 +65,13 @@ def convolution(config: ConvolutionConfig, vocab_size: int) -> LanguageModel:
     return LanguageModel(vocab_size, config.d_model, mixer, config.p_dropout, config.tie_embeddings, std=std)
 
 
-def restricted(config: RestrictedConfig, vocab_size: int) -> LanguageModel:
-    return attention_language_model(config, self_attention(config), vocab_size)
-
-
-def attention(config: AttentionConfig, vocab_size: int) -> LanguageModel:
-    return attention_language_model(config, self_attention(config), vocab_size)
-
-
-def transformer(config: TransformerConfig, vocab_size: int) -> LanguageModel:
-    return attention_language_model(config, transformer_mixer(config), vocab_size)
-
-
 def shared_settings(config: RecurrentAttentionConfig | PointerConfig) -> RecurrentConfig:
     """The settings of the `rnn`, `gru` or `lstm` that the model is built on."""
     names = RecurrentConfig().to_dict()
     return RecurrentConfig.from_dict({name: value for name, value in config.to_dict().items() if name in names})
 
 
-def recurrent_language_model(kind: str, config: RecurrentConfig, vocab_size: int) -> LanguageModel:
+def recurrent_network(kind: str, config: RecurrentConfig, vocab_size: int) -> LanguageModel:
     """Embeddings start at 0.3: gates that hear only whispers learn late.
 
     After 150 steps over 4,096 tokens, at 0.3 and at 1/√D: LSTM 5.53 and 6.34 nats, GRU 5.22 and 6.99.
@@ -119,15 +91,14 @@ def recurrent_language_model(kind: str, config: RecurrentConfig, vocab_size: int
     )
 
 
-def attention_language_model(
-    config: AttentionConfig | RestrictedConfig | TransformerConfig, mixer: Mixer, vocab_size: int
-) -> LanguageModel:
+def self_attention(config: AttentionConfig | RestrictedConfig | TransformerConfig, vocab_size: int) -> LanguageModel:
     """As GPT-2: no bias. The mixer drops from the sum of embedding and position, so nothing is dropped here.
 
     Embeddings start at GPT-2's 0.02 at its width of 768 and in proportion to 1/√D elsewhere: at width 128, 0.05
     gave 5.32 nats where 0.02 gave 5.89, after 150 steps over 4,096 tokens. Sinusoidal positions are of size one and
     their embeddings are scaled by √D, so these start at 1/√D.
     """
+    mixer = transformer_mixer(config) if isinstance(config, TransformerConfig) else attention_mixer(config)
     std = None if config.positions == "sinusoidal" else 0.02 * math.sqrt(768 / config.d_model)
     return LanguageModel(
         vocab_size, config.d_model, mixer, tie_embeddings=config.tie_embeddings, has_bias=False, std=std

@@ -102,7 +102,7 @@ def captioner(config: CaptionerConfig, vocab_size: int, size: int) -> Captioner:
 
     EfficientNet's are given by `regard.weights.efficientnet_lite.load_published`.
     """
-    encoder = picture_encoder(config.seeing(size))
+    encoder = picture_encoder(config, size)
     bridge = None
     if config.decoder in CELLS:
         bridge = Bridge(config.d_model, 1, config.n_layers, has_cell=config.decoder == "lstm")

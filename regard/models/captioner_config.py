@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from regard.errors import RegardError
 from regard.mixers.config import CELLS, DROPOUT, SCORES, check_heads
 from regard.models.seq2seq_config import DECODERS, Seq2SeqConfig
 from regard.settings import Settings, setting
 
+ENCODERS = ("convolution", "patches", "efficientnet-lite0")
 ONLY_FOR = {
     "convolution": ("d_first", "n_halvings"),
     "patches": ("patch",),
@@ -17,69 +17,8 @@ ONLY_FOR = {
 }
 """What can be set for one encoder and means nothing to the others."""
 PUBLISHED_SIZE = 224
-D_MODEL = "width of what the decoder looks at, one vector for each place of the grid"
-PICTURE_DROPOUT = "share of the encoder's output dropped while training"
+MAX_SIZE = 1024
 N_GROUPS = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvolutionPictureConfig(Settings):
-    """A small residual network of our own, trained with the decoder."""
-
-    d_model: int = setting(256, D_MODEL, low=1)
-    size: int = setting(160, "side of the pictures in pixels", low=8, high=1024)
-    d_first: int = setting(32, "channels after the first convolution; each halving doubles them", low=8)
-    n_halvings: int = setting(
-        4, "how often the sides are halved: 160 pixels and 4 make a grid of 10 by 10", low=1, high=6
-    )
-    n_layers: int = setting(1, "residual blocks at each size", low=1)
-    p_dropout: float = setting(0.0, PICTURE_DROPOUT, low=0.0, high=0.95)
-
-    def check(self) -> None:
-        if self.d_first % N_GROUPS:
-            raise RegardError(
-                f"d_first must be a multiple of {N_GROUPS}, in which channels are normed, not {self.d_first}."
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PatchPictureConfig(Settings):
-    """Patches of pixels into a Transformer (Dosovitskiy et al. 2021)."""
-
-    d_model: int = setting(256, D_MODEL, low=1)
-    size: int = setting(160, "side of the pictures in pixels", low=8, high=1024)
-    patch: int = setting(16, "side of a patch in pixels: 160 and 16 make a grid of 10 by 10", low=1)
-    n_layers: int = setting(4, "Transformer blocks", low=1)
-    n_heads: int = setting(4, "attention heads", low=1)
-    d_ff: int | None = setting(None, "width of the feed-forward layers; null: 4 times d_model", low=1)
-    p_dropout: float = setting(0.0, "share of activations dropped while training", low=0.0, high=0.95)
-
-    def check(self) -> None:
-        if self.size % self.patch:
-            raise RegardError(
-                f"size {self.size} is no multiple of patch {self.patch}. Make size "
-                f"{max(1, round(self.size / self.patch)) * self.patch}, or change patch."
-            )
-        check_heads(self.d_model, self.n_heads)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EfficientNetPictureConfig(Settings):
-    """EfficientNet-Lite0, which has learned to see on ImageNet (Tan & Le 2019)."""
-
-    d_model: int = setting(256, D_MODEL, low=1)
-    size: int = setting(
-        224, "side of the pictures in pixels: 224, as it was trained, makes a grid of 7 by 7", low=32, high=1024
-    )
-    is_frozen: bool = setting(True, "what it has learned stays as it is; only the layer on top of it is trained")
-    p_dropout: float = setting(0.0, PICTURE_DROPOUT, low=0.0, high=0.95)
-
-
-PICTURE_CONFIGS: dict[str, type[Settings]] = {
-    "convolution": ConvolutionPictureConfig,
-    "patches": PatchPictureConfig,
-    "efficientnet-lite0": EfficientNetPictureConfig,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +28,7 @@ class CaptionerConfig(Settings):
     encoder: str = setting(
         "convolution",
         "what sees; convolution and patches (a Transformer) learn it here, efficientnet-lite0 has learned on ImageNet",
-        choices=tuple(PICTURE_CONFIGS),
+        choices=ENCODERS,
     )
     decoder: str = setting("lstm", "what writes the caption", choices=DECODERS)
     attention: str | None = setting(
@@ -125,25 +64,31 @@ class CaptionerConfig(Settings):
                 f"attention is {self.attention!r} and the decoder is a transformer, whose score is scaled-dot. "
                 "Leave attention out, or choose a decoder out of rnn, gru, lstm."
             )
+        if self.encoder == "convolution" and self.d_first % N_GROUPS:
+            raise RegardError(
+                f"d_first must be a multiple of {N_GROUPS}, in which channels are normed, not {self.d_first}."
+            )
         if self.encoder == "patches":
             check_heads(self.d_model, self.n_heads)
         self.writing()
+
+    def check_size(self, size: int) -> None:
+        """Refuse pictures of `size` by `size` pixels where the encoder cannot take them."""
+        smallest = 32 if self.encoder == "efficientnet-lite0" else 8
+        if not smallest <= size <= MAX_SIZE:
+            raise RegardError(
+                f"size must be between {smallest} and {MAX_SIZE}, not {size}, for the encoder {self.encoder}."
+            )
+        if self.encoder == "patches" and size % self.patch:
+            raise RegardError(
+                f"size {size} is no multiple of patch {self.patch}. Make size "
+                f"{max(1, round(size / self.patch)) * self.patch}, or change patch."
+            )
 
     @property
     def is_fixed(self) -> bool:
         """Whether a picture looks the same to the encoder all through training."""
         return self.encoder == "efficientnet-lite0" and self.is_frozen
-
-    def seeing(self, size: int) -> Settings:
-        """The settings of the encoder, for pictures of `size` by `size` pixels."""
-        same: dict[str, Any] = {"d_model": self.d_model, "size": size, "p_dropout": self.p_picture_dropout}
-        if self.encoder == "convolution":
-            return ConvolutionPictureConfig(
-                d_first=self.d_first, n_halvings=self.n_halvings, n_layers=self.n_encoder_layers, **same
-            )
-        if self.encoder == "patches":
-            return PatchPictureConfig(patch=self.patch, n_layers=self.n_encoder_layers, n_heads=self.n_heads, **same)
-        return EfficientNetPictureConfig(is_frozen=self.is_frozen, **same)
 
     def writing(self) -> Seq2SeqConfig:
         """The settings of the decoder; what they say of an encoder is not asked."""

@@ -6,11 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from regard.layers.patches import GridPositions
+from regard.layers.positions import LearnedPositions
+from regard.models.conditional_language_model import ConditionalLanguageModel
+from regard.models.language_model import LanguageModel
+from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
 
+_HOLD_TABLES = (LanguageModel, ConditionalLanguageModel, Seq2Seq, LearnedPositions, GridPositions)
+"""All that these hold themselves is a row for each token or position; the rest is in their parts."""
 _FILLING = ("normal_", "uniform_", "zero_", "fill_")
 
 
@@ -40,3 +48,12 @@ def outline_model(name: str, config: Settings, *sizes: int | None) -> Any:
     """The model called `name`, on the "meta" device; `sizes` are those of `build_model`."""
     with torch.device("meta"), _NeverFilled():
         return build_model(name, config, *sizes)
+
+
+def count_non_embedding(model: nn.Module) -> int:
+    """Count the parameters without embeddings, the output's matrix and bias, and learned positions.
+
+    What is left grows with width and depth and not with the vocabulary. `model` may be an outline.
+    """
+    tables = {p for part in model.modules() if isinstance(part, _HOLD_TABLES) for p in part.parameters(recurse=False)}
+    return sum(p.numel() for p in model.parameters() if p not in tables)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, UInt8
@@ -15,32 +14,12 @@ from regard.layers.picture_convolution import N_GROUPS, PictureConvolution, Resi
 from regard.layers.taps import Taps, keep
 from regard.mixers.config import TransformerConfig
 from regard.mixers.transformer_encoder import TransformerEncoder, initialise_xavier
-from regard.models.captioner_config import ConvolutionPictureConfig, EfficientNetPictureConfig, PatchPictureConfig
+from regard.models.captioner_config import CaptionerConfig
 from regard.models.efficientnet_lite import D_HEAD, EfficientNetLite0
 from regard.models.source import Source
-from regard.settings import Settings
 
 Grid = tuple[int, int]
-
-
-@runtime_checkable
-class PictureEncoder(Protocol):
-    """What every picture encoder can do."""
-
-    d_model: int
-    size: int
-    """The side of the pictures it takes."""
-    grid: Grid
-    """Rows and columns of what comes out: state s is of row s // columns and column s % columns."""
-
-    def __call__(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
-        """A vector for every place of the grid, of pixels in [0, 1]; where the place is, is part of the vector."""
-
-    @property
-    def n_parameters(self) -> int: ...
-
-    def flops_per_picture(self) -> int:
-        """Forward cost: twice the multiply-adds of the convolutions and matrix products."""
+"""Rows and columns of what comes out: state s is of row s // columns and column s % columns."""
 
 
 class Projection(nn.Module):
@@ -71,19 +50,19 @@ class ConvolutionPictures(nn.Module):
     Each halving but the first doubles the channels. Windows are even where they halve: a place's lie around its middle.
     """
 
-    def __init__(self, config: ConvolutionPictureConfig) -> None:
+    def __init__(self, config: CaptionerConfig, size: int) -> None:
         super().__init__()
-        self.d_model, self.size = config.d_model, config.size
+        self.d_model, self.size = config.d_model, size
         widths = [config.d_first * 2**index for index in range(config.n_halvings)]
         self.stem = PictureConvolution(3, widths[0], 4, stride=2)
-        blocks = [ResidualBlock(widths[0], widths[0]) for _ in range(config.n_layers)]
+        blocks = [ResidualBlock(widths[0], widths[0]) for _ in range(config.n_encoder_layers)]
         for d_in, d_out in pairwise(widths):
             blocks.append(ResidualBlock(d_in, d_out, stride=2))
-            blocks.extend(ResidualBlock(d_out, d_out) for _ in range(config.n_layers - 1))
+            blocks.extend(ResidualBlock(d_out, d_out) for _ in range(config.n_encoder_layers - 1))
         self.blocks: Sequence[ResidualBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = nn.GroupNorm(N_GROUPS, widths[-1])
         self._flops, self.grid = self._cost()
-        self.projection = Projection(widths[-1], config.d_model, self.grid, config.p_dropout)
+        self.projection = Projection(widths[-1], config.d_model, self.grid, config.p_picture_dropout)
 
     def forward(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         check_size(pictures, self.size)
@@ -91,10 +70,6 @@ class ConvolutionPictures(nn.Module):
         for block in self.blocks:
             x = block(x)
         return keep(taps, "states", self.projection(self.norm(x).relu()))
-
-    @property
-    def n_parameters(self) -> int:
-        return sum(p.numel() for p in self.parameters())
 
     def flops_per_picture(self) -> int:
         return self._flops + self.projection.flops(self.grid)
@@ -114,22 +89,21 @@ class PatchPictures(nn.Module):
     patches, and places are told by row and column.
     """
 
-    def __init__(self, config: PatchPictureConfig) -> None:
+    def __init__(self, config: CaptionerConfig, size: int) -> None:
         super().__init__()
-        self.d_model, self.size, self.patch = config.d_model, config.size, config.patch
-        self.grid: Grid = (config.size // config.patch, config.size // config.patch)
+        self.d_model, self.size, self.patch = config.d_model, size, config.patch
+        self.grid: Grid = (size // config.patch, size // config.patch)
         n_places = self.grid[0] * self.grid[1]
         self.embed = nn.Linear(3 * config.patch**2, config.d_model)  # W, b
         self.positions = GridPositions(self.grid, config.d_model)  # R, Q
         self.transformer = TransformerEncoder(
             TransformerConfig(
                 d_model=config.d_model,
-                n_layers=config.n_layers,
+                n_layers=config.n_encoder_layers,
                 n_heads=config.n_heads,
-                d_ff=config.d_ff,
                 max_context=n_places,
                 positions="none",
-                p_dropout=config.p_dropout,
+                p_dropout=config.p_picture_dropout,
             )
         )
         initialise_xavier(self)
@@ -139,10 +113,6 @@ class PatchPictures(nn.Module):
         x = self.positions(self.embed(cut_patches(2 * pictures - 1, self.patch)))  # (B, S, D)
         states, _ = self.transformer(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device), taps)
         return keep(taps, "states", states)
-
-    @property
-    def n_parameters(self) -> int:
-        return sum(p.numel() for p in self.parameters())
 
     def flops_per_picture(self) -> int:
         n_places = self.grid[0] * self.grid[1]
@@ -157,13 +127,13 @@ class EfficientNetPictures(nn.Module):
     saved with the model that it is a part of.
     """
 
-    def __init__(self, config: EfficientNetPictureConfig) -> None:
+    def __init__(self, config: CaptionerConfig, size: int) -> None:
         super().__init__()
-        self.d_model, self.size, self.is_frozen = config.d_model, config.size, config.is_frozen
+        self.d_model, self.size, self.is_frozen = config.d_model, size, config.is_frozen
         self.network = EfficientNetLite0()
         self.network.requires_grad_(not config.is_frozen)
-        self._flops, self.grid = self.network.cost((config.size, config.size))
-        self.projection = Projection(D_HEAD, config.d_model, self.grid, config.p_dropout)
+        self._flops, self.grid = self.network.cost((size, size))
+        self.projection = Projection(D_HEAD, config.d_model, self.grid, config.p_picture_dropout)
 
     def forward(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         return self.states(self.features(pictures), taps)
@@ -177,22 +147,16 @@ class EfficientNetPictures(nn.Module):
     def states(self, features: Float[Tensor, "B 320 h w"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         return keep(taps, "states", self.projection(functional.relu6(self.network.head(features))))
 
-    @property
-    def n_parameters(self) -> int:
-        return sum(p.numel() for p in self.parameters())
-
     def flops_per_picture(self) -> int:
         return self._flops + self.projection.flops(self.grid)
 
 
-def picture_encoder(config: Settings) -> ConvolutionPictures | PatchPictures | EfficientNetPictures:
-    """The encoder that a config describes, with new weights."""
-    if isinstance(config, ConvolutionPictureConfig):
-        return ConvolutionPictures(config)
-    if isinstance(config, PatchPictureConfig):
-        return PatchPictures(config)
-    assert isinstance(config, EfficientNetPictureConfig), f"{type(config).__name__} is of no picture encoder"
-    return EfficientNetPictures(config)
+def picture_encoder(config: CaptionerConfig, size: int) -> ConvolutionPictures | PatchPictures | EfficientNetPictures:
+    """The encoder that a config names, for pictures of `size` by `size` pixels, with new weights."""
+    config.check_size(size)
+    if config.encoder == "convolution":
+        return ConvolutionPictures(config, size)
+    return PatchPictures(config, size) if config.encoder == "patches" else EfficientNetPictures(config, size)
 
 
 def source_of(states: Float[Tensor, "B S D"]) -> Source:

@@ -118,4 +118,4 @@ class PointerModel(nn.Module):
 
     def flops_per_token(self, n_context: int) -> int:
         """Forward cost of a token, twice the multiply-adds; copying itself multiplies nothing."""
-        return self.language_model.flops_per_token(n_context) + self.copy.flops_per_token(n_context)
+        return self.language_model.flops_per_token(n_context) + self.copy.flops_per_token()

@@ -25,16 +25,13 @@ class Seq2Seq(nn.Module):
         encoder: Encoder,
         target: ConditionalLanguageModel,
         bridge: Bridge | None,
-        *,
-        p_dropout: float = 0.0,
         std: float | None = None,
     ) -> None:
-        """`p_dropout` is that of the embedded source; `std` the spread of E' at the start, None: E' is the target's."""
+        """`std` is the spread of E' at the start; None: E' is the target's. Dropout is the encoder's."""
         super().__init__()
         self.source_vocab_size = source_vocab_size
         self.source_embedding = None if std is None else nn.Parameter(torch.empty(source_vocab_size, target.d_model))
         self.encoder, self.bridge, self.target = encoder, bridge, target
-        self.dropout = nn.Dropout(p_dropout)
         if self.source_embedding is not None:
             assert std is not None
             nn.init.normal_(self.source_embedding, std=std)
@@ -49,26 +46,13 @@ class Seq2Seq(nn.Module):
         """What the decoder may look at. `words` are the source's ids in the target's extended vocabulary."""
         check_length(source.shape[1], self.encoder.max_context, "source")
         E = self.embedding if self.source_embedding is None else self.source_embedding
-        x = self.dropout(functional.embedding(source, E))
+        x = functional.embedding(source, E)
         inner = scope(taps, "encoder")
         keep(inner, "embedding", x)
         states, ends = self.encoder(x, mask, inner)
         keep(inner, "hidden", states)
         start = () if self.bridge is None else self.bridge(ends if ends else (mean_state(states, mask),))
         return Source(states, mask, start, words)
-
-    def start(self, source: Source, capacity: int) -> State:
-        """The decoder before its first token, with room for `capacity` tokens; the source is looked through once."""
-        return self.target.start(source, capacity)
-
-    def hidden(
-        self, inputs: Int[Tensor, "B T"], source: Source, state: State | None = None, taps: Taps | None = None
-    ) -> tuple[Hidden, State | None]:
-        """What every position's probabilities are made of; and the state after the last, where one was given.
-
-        With gradients too a target may be read in pieces, from the state that `start` gives.
-        """
-        return self.target.hidden(inputs, source, state, taps)
 
     def forward(
         self,
@@ -80,24 +64,6 @@ class Seq2Seq(nn.Module):
     ) -> Float[Tensor, "B T W"]:
         """log P of every word at every position, with the true words before it."""
         return self.target(inputs, self.encode(source, source_mask, words, taps), taps)  # type: ignore[no-any-return]
-
-    def goal_of(
-        self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-        """The nats with labels smoothed, which training makes small; and without."""
-        return self.target.goal_of(h, targets, mask, smoothing)
-
-    def nats_each(self, h: Hidden, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """-log P of every target."""
-        return self.target.nats_each(h, targets)
-
-    def log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B W"]:
-        """log P of every next word after ONE position."""
-        return self.target.log_probs(h, n_words)
-
-    def n_words(self, words: Int[Tensor, "B S"] | None) -> int:
-        """How many words have a probability: the vocabulary and those of the source beyond it."""
-        return self.target.n_words(words)
 
     @property
     def vocab_size(self) -> int:
@@ -134,7 +100,7 @@ class Seq2Seq(nn.Module):
 
 
 def roll_out(
-    model: Seq2Seq | ConditionalLanguageModel,
+    model: ConditionalLanguageModel,
     source: Source,
     inputs: Int[Tensor, "B T"],
     is_own: Bool[Tensor, "B T"],
@@ -152,7 +118,7 @@ def roll_out(
 
 @torch.no_grad()
 def write_own_inputs(
-    model: Seq2Seq | ConditionalLanguageModel,
+    model: ConditionalLanguageModel,
     source: Source,
     inputs: Int[Tensor, "B T"],
     is_own: Bool[Tensor, "B T"],

@@ -10,7 +10,6 @@ from regard.kernels.cuda_graph import Borrowed
 from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
 from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
 from regard.kernels.state import reorder
-from regard.layers.taps import Taps
 from regard.mixers.mixer import State
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
@@ -28,8 +27,6 @@ class Written(NamedTuple):
     """W, of which every step gives log-probabilities."""
     capacity: int
     """The most tokens a target will have."""
-    attention: Float[Tensor, "R S"] | None = None
-    """The weights with which the last step looked at the source, where they are kept."""
     rows: Int[Tensor, " R"] | None = None
     """What is still to be reordered, where the next step does that too."""
     tried: bool = False
@@ -41,8 +38,7 @@ class Written(NamedTuple):
 class Translating:
     """A model with a source, ready to write; puts it into evaluation mode.
 
-    `eos` is the token that every target begins after. With `keeps_attention` a state holds the weights on the source
-    with which its last log-probabilities were found: the mean over the heads of the last layer that looks.
+    `eos` is the token that every target begins after.
 
     On a GPU a step is replayed as a CUDA graph where that is possible; `is_static` decides it otherwise.
     """
@@ -52,13 +48,13 @@ class Translating:
         model: Seq2Seq | ConditionalLanguageModel,
         *,
         eos: int = EOS,
-        keeps_attention: bool = False,
         is_static: bool | None = None,
     ) -> None:
         self.model = model.eval()
-        self.is_static = (model.embedding.is_cuda if is_static is None else is_static) and not keeps_attention
+        self.target = model.target if isinstance(model, Seq2Seq) else model
+        self.is_static = model.embedding.is_cuda if is_static is None else is_static
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
-        self.eos, self.keeps_attention = eos, keeps_attention
+        self.eos = eos
 
     @torch.inference_mode()
     def begin(
@@ -81,11 +77,11 @@ class Translating:
     def begin_from(self, source: Source, capacity: int) -> tuple[Float[Tensor, "B W"], Written]:
         """Begin from sources that are encoded already: log-probabilities of each first token, and the state."""
         with device_guard(self._device), sdpa_backend_for_any_shape():
-            decoder = self.model.start(source, capacity)
+            decoder = self.target.start(source, capacity)
             gone = source.states.new_empty(len(source.states), 0, source.states.shape[2])  # a slice would keep them
             slim = source._replace(states=gone, start=())
             first = torch.full((len(source.mask),), self.eos, device=self._device)
-            return self._step(first, Written(slim, decoder, self.model.n_words(source.words), capacity))
+            return self._step(first, Written(slim, decoder, self.target.n_words(source.words), capacity))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
@@ -103,7 +99,7 @@ class Translating:
 
     def _with_graph(self, state: Written, n_rows: int) -> Written:
         """Replay steps from now on; where that does not pay, leave the state as it was, but in order."""
-        target = self.model.target if isinstance(self.model, Seq2Seq) else self.model
+        target = self.target
         room = None if state.tried else room_for(target, state.decoder, state.source.mask, n_rows, state.capacity)
         if room is not None:
             return state._replace(decoder=None, graph=borrow_graph(target, state.decoder, state.source, room))
@@ -112,13 +108,8 @@ class Translating:
         return state if rows is None else self._reorder(state, rows)
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
-        taps = Taps() if self.keeps_attention else None
-        h, decoder = self.model.hidden(tokens[:, None], state.source, state.decoder, taps)
-        attention = None
-        if taps is not None:
-            looked = list(taps.named("cross_attention").values())  # (R, N, 1, S) each, lowest layer first
-            attention = looked[-1][:, :, 0].mean(dim=1) if looked else None
-        return self.model.log_probs(h, state.n_words), state._replace(decoder=decoder, attention=attention)
+        h, decoder = self.target.hidden(tokens[:, None], state.source, state.decoder)
+        return self.target.log_probs(h, state.n_words), state._replace(decoder=decoder)
 
     def reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         """The state whose targets are `rows` of this one's (a row may come twice)."""
@@ -128,8 +119,8 @@ class Translating:
         return self._reorder(state, rows)
 
     def _reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
-        parts = reorder((state.source, state.decoder, state.attention), rows)
-        return state._replace(**dict(zip(("source", "decoder", "attention"), parts, strict=True)))
+        source, decoder = reorder((state.source, state.decoder), rows)
+        return state._replace(source=source, decoder=decoder)
 
     @property
     def _device(self) -> torch.device:

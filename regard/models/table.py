@@ -39,6 +39,10 @@ class ModelEntry:
     paper: str
     tasks: tuple[str, ...] = ("language-model",)
     """Names of `regard.tasks.table.TASKS`; the first that recognises the data is taken where a config names none."""
+    lr: float | None = None
+    """AdamW's rate where rates follow the width, found as docs/defaults.md says; None: nothing was measured."""
+    embedding_rate: float = 1.0
+    """The rate of embeddings as a multiple of `lr`."""
 
     @property
     def is_counted(self) -> bool:
@@ -82,66 +86,80 @@ MODELS: dict[str, ModelEntry] = {
         build=lambda config, vocab_size: _assemblies().bag(config, vocab_size),
         summary="the average of the embeddings so far, then layers",
         paper="Iyyer et al. 2015",
+        lr=0.01,
     ),
     "window": ModelEntry(
         config=WindowConfig,
         build=lambda config, vocab_size: _assemblies().window(config, vocab_size),
         summary="the last n embeddings side by side, then a hidden layer",
         paper="Bengio et al. 2003",
+        lr=0.016,
     ),
     "rnn": ModelEntry(
         config=RNNConfig,
-        build=lambda config, vocab_size: _assemblies().rnn(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().recurrent_network("rnn", config, vocab_size),
         summary="Elman's recurrent network: one state, rewritten at every step",
         paper="Elman 1990; Mikolov et al. 2010",
+        lr=0.012,
     ),
     "gru": ModelEntry(
         config=GRUConfig,
-        build=lambda config, vocab_size: _assemblies().gru(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().recurrent_network("gru", config, vocab_size),
         summary="a recurrent network whose gates choose what to keep",
         paper="Cho et al. 2014",
+        lr=0.016,
     ),
     "lstm": ModelEntry(
         config=LSTMConfig,
-        build=lambda config, vocab_size: _assemblies().lstm(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().recurrent_network("lstm", config, vocab_size),
         summary="a recurrent network with a memory cell behind three gates",
         paper="Hochreiter & Schmidhuber 1997; Zaremba et al. 2014",
+        lr=0.02,
     ),
     "rnn-attention": ModelEntry(
         config=RecurrentAttentionConfig,
         build=lambda config, vocab_size: _assemblies().rnn_attention(config, vocab_size),
         summary="a recurrent network that attends to its own past states",
         paper="Bahdanau et al. 2015; Luong et al. 2015; Daniluk et al. 2017",
+        lr=0.016,
     ),
     "pointer": ModelEntry(
         config=PointerConfig,
         build=lambda config, vocab_size: _assemblies().pointer(config, vocab_size),
         summary="a recurrent network that can also copy words from its past",
         paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
+        lr=0.016,
     ),
     "convolution": ModelEntry(
         config=ConvolutionConfig,
         build=lambda config, vocab_size: _assemblies().convolution(config, vocab_size),
         summary="causal convolutions with gates, stacked; dilated if asked",
         paper="Dauphin et al. 2017; van den Oord et al. 2016",
+        lr=0.01,
     ),
     "restricted": ModelEntry(
         config=RestrictedConfig,
-        build=lambda config, vocab_size: _assemblies().restricted(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
         summary="self-attention within a window, at a cost that grows with the window and not with the text",
         paper="Vaswani et al. 2017",
+        lr=0.003,
+        embedding_rate=4.0,
     ),
     "attention": ModelEntry(
         config=AttentionConfig,
-        build=lambda config, vocab_size: _assemblies().attention(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
         summary="causal self-attention alone, with no feed-forward layers",
         paper="Vaswani et al. 2017",
+        lr=0.003,
+        embedding_rate=4.0,
     ),
     "transformer": ModelEntry(
         config=TransformerConfig,
-        build=lambda config, vocab_size: _assemblies().transformer(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
         summary="the Transformer decoder: self-attention and feed-forward layers, as in GPT-2",
         paper="Vaswani et al. 2017; Radford et al. 2019",
+        lr=0.003,
+        embedding_rate=4.0,
     ),
     "gpt2": ModelEntry(
         config=GPT2Config,

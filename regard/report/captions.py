@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -18,16 +19,23 @@ from regard.report.caption_panels import cover, encode_image, write_panels
 from regard.report.caption_sheet import write_sheet
 from regard.report.shell import fold, report_page, section, text_of
 
+MADE = "Made by Regard."
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
 
 
 class CaptionDrawing:
     """One PNG a picture as it comes, and at the end a page for all of them and a sheet for the first ten."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, force: bool = False) -> None:
+        """`force` writes into a folder that holds files of others."""
         self.folder, self.examples = folder, list[PictureAttention]()
         if folder.exists() and not folder.is_dir():
             raise RegardError(f"'{folder}' is a file; give --draw a folder.")
+        if not force and folder.exists() and any(folder.iterdir()) and not _is_drawing(folder):
+            raise RegardError(
+                f"'{folder}' holds files that Regard did not draw. Choose another folder, or add --force (in Python: "
+                "force=True) to draw into this one."
+            )
 
     def add(self, shown: PictureAttention) -> Path:
         """Draw the panels of one picture."""
@@ -42,6 +50,13 @@ class CaptionDrawing:
         return write_page(self.examples, self.folder / "index.html")
 
 
+def _is_drawing(folder: Path) -> bool:
+    """Whether all that a folder holds was drawn before: its page says who made it."""
+    names, page = [path.name for path in folder.iterdir()], folder / "index.html"
+    is_ours = page.is_file() and MADE in page.read_text(encoding="utf-8", errors="replace")
+    return is_ours and all(re.fullmatch(r"index\.html|sheet\.png|\d{4}-.*\.png", name) for name in names)
+
+
 def attention_page(examples: Sequence[PictureAttention], title: str = "Where each word looked") -> str:
     """One page for all examples. It loads nothing from anywhere; without scripts the panels are still there."""
     if not examples:
@@ -52,7 +67,7 @@ def attention_page(examples: Sequence[PictureAttention], title: str = "Where eac
         headline=title,
         lede=LEDE,
         sections=[section(" ".join(shown.words), "", _example(shown, i), f"e{i}") for i, shown in enumerate(examples)],
-        made="Made by Regard.",
+        made=MADE,
         own_css=text_of("captions.css"),
         own_js=text_of("captions.js"),
     )

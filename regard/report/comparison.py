@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from regard.compare.headline import explain_seeds, explain_unsettled, find_disagreement
+from regard.compare.headline import find_disagreement, write_difference
 from regard.compare.result import Comparison, Contender, Example, PairResult
 from regard.files import write_atomically
 from regard.report.comparison_picture import write_overview
@@ -53,11 +53,11 @@ def render_comparison(comparison: Comparison) -> str:
         kicker=_kicker(comparison),
         headline=first,
         lede=" ".join(rest),
-        notes=[note for note in (find_disagreement(comparison),) if note],
+        notes=[note for note in (*comparison.warnings, find_disagreement(comparison)) if note],
         sections=[
             section("Ranking", f"{measure.name[:1].upper() + measure.name[1:]} on the test data; {measure.direction}. "
                     f"{RANKING}", _ranking(comparison, looks) + _failure_list(comparison), "ranking"),
-            section("Better, or lucky with the test data?", PAIRS, _pairs(comparison), "pairs"),
+            section("Better, or lucky with the test data?", f"{PAIRS} {comparison.power}", _pairs(comparison), "pairs"),
             section("Learning", learning, learning_curves(comparison, looks), "curves"),
             section("What a score costs", COSTS, _costs(comparison), "costs"),
             section("Who uses long context?", CONTEXT, context_chart(comparison, looks), "context"),
@@ -85,15 +85,21 @@ def _kicker(comparison: Comparison) -> str:
 
 
 def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
-    gaps = {pair.better: _gap(pair, comparison) for pair in comparison.neighbours}
     if not comparison.ranked:
         return ""
-    columns = [_columns(comparison, c) for c in comparison.ranked]
-    rows = [
-        _rank_row(c, looks[c.name], costs, gaps.get(c.name))
-        for c, costs in zip(comparison.ranked, columns, strict=True)
+    gaps = {pair.better: _gap(pair, comparison) for pair in comparison.neighbours}
+    columns = {c.name: _columns(comparison, c) for c in comparison.ranked}
+    parts = [
+        (_name_part(group), [_rank_row(c, looks[c.name], columns[c.name], gaps.get(c.name)) for c in group])
+        for group in comparison.groups
     ]
-    return ranking_figure(rows, comparison.setup.measure, [HEADS.get(name, name) for name, _ in columns[0]])
+    heads = [HEADS.get(name, name) for name, _ in columns[comparison.ranking[0]]]
+    return ranking_figure(parts, comparison.setup.measure, heads)
+
+
+def _name_part(group: Sequence[Contender]) -> str:
+    """Why these are ranked by themselves; empty where no text is lost."""
+    return f"Ranked apart: the tokenizer loses text, {group[0].lossy}" if group[0].lossy else ""
 
 
 HEADS = {"perplexity": "perplexity\nper token", "valid": "validation\nscore", "tokens": "training\ntokens"}
@@ -118,41 +124,49 @@ def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, st
 def _rank_row(contender: Contender, look: Look, costs: list[tuple[str, str]], gap: Gap | None) -> Ranked:
     score = contender.score
     assert score is not None
-    mark = None if contender.is_comparable else ("†", "lossy tokenizer: not comparable")
     return Ranked(
         name=contender.name, look=look, about=contender.about, score=score.value, low=score.low, high=score.high,
-        costs=costs, gap=gap, mark=mark,
+        costs=costs, gap=gap,
     )  # fmt: skip
 
 
 def _gap(pair: PairResult, comparison: Comparison) -> Gap:
-    measure, note = comparison.setup.measure, ""
-    if not pair.is_clear:
-        why = explain_unsettled(pair, comparison.ranked, comparison.setup)
-        note = " · not settled" + ("" if pair.p >= 0.05 else f", {why}")
+    measure = comparison.setup.measure
     difference, low, high = (measure.exact(value) for value in (pair.difference, pair.low, pair.high))
     tip = f"{pair.better} over {pair.worse}: {difference} {measure.name}, 95% interval {low} to {high}"
-    return Gap(f"{measure.value(pair.difference)} ahead, {p_text(pair.p)}{note}", tip, pair.is_clear)
+    note = "" if pair.is_settled else f" · not settled{'' if pair.why.startswith('p ') else f', {pair.why}'}"
+    return Gap(f"{measure.value(pair.difference)} ahead, {p_text(pair.p_holm)}{note}", tip, pair.is_settled)
 
 
 def _pairs(comparison: Comparison) -> str:
-    """Every test between two contenders, where there are more than the ranking shows."""
+    """By how much each contender is ahead of each below it, and every test in full."""
     pairs, measure = comparison.pairs, comparison.setup.measure
     if len(pairs) < 2:
         return ""
     rows = [
         (
-            f"{pair.better} over {pair.worse}",
-            measure.value(pair.difference),
+            f"{pair.better} over {pair.worse}", measure.value(pair.difference), f"{pair.relative:.1%}",
             f"{measure.value(pair.low)} to {measure.value(pair.high)}",
-            p_text(pair.p).removeprefix("p = ").removeprefix("p "),
-            "–" if pair.wins is None else f"{100 * pair.wins:.1f}%",
-            "yes" if pair.is_clear else "not settled",
+            *(p_text(p).removeprefix("p = ").removeprefix("p ") for p in (pair.p, pair.p_holm)),
+            "settled" if pair.is_settled else "no" if pair.why.startswith("p ") else f"no: {pair.why}",
         )
         for pair in pairs
-    ]
-    unclear = [i for i, pair in enumerate(pairs) if not pair.is_clear]
-    return table(("", f"ahead by, {measure.short_name}", "95% interval", "p", "draws won", "clear"), rows, unclear)
+    ]  # fmt: skip
+    open_rows = [i for i, pair in enumerate(pairs) if not pair.is_settled]
+    heads = ("", f"ahead by, {measure.short_name}", "relative", "95% interval", "p", "p, corrected", "settled")
+    every = table(heads, rows, open_rows)
+    matrices = "".join(_matrix(comparison, group) for group in comparison.groups if len(group) > 1)
+    return matrices + fold(f"All {len(pairs)} pairs with intervals and p", every)
+
+
+def _matrix(comparison: Comparison, group: Sequence[Contender]) -> str:
+    """The difference of every two of a group, with ? where it is not settled."""
+    rows = []
+    for place, better in enumerate(group[:-1]):
+        found = [comparison.pair(better.name, worse.name) for worse in group[place + 1 :]]
+        cells = [write_difference(pair, comparison.setup.measure) for pair in found]
+        rows.append((better.name, *[""] * place, *cells))
+    return table(("ahead of →", *(c.name for c in group[1:])), rows)
 
 
 def _costs(comparison: Comparison) -> str:
@@ -236,8 +250,7 @@ def _method(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     rows = [*_describe_training(comparison)]
     rows.append(("Test data", f"{s.data}; {s.n_tested:,} {s.items}; fingerprint {s.data_hash[:16]}"))
     optional = (("Decoding", s.decoding), ("Samples", s.sampling), (s.metric.capitalize(), s.signature),
-                *s.other_signatures.items(), ("Interval", f"{s.interval}. {explain_seeds(comparison)}"),
-                ("p", s.test))  # fmt: skip
+                *s.other_signatures.items(), ("Interval", s.interval), ("p", s.test))  # fmt: skip
     rows += [(name, text) for name, text in optional if text]
     if s.n_left_out:
         rows.append(("Left out", f"{s.n_left_out:,} test items are longer than one of the models reads"))
@@ -259,7 +272,6 @@ def _describe_training(comparison: Comparison) -> list[tuple[str, str]]:
     if training is None:
         return []
     notes = [f"* {c.name}: {c.size_note}." for c in comparison.contenders if c.size_note]
-    notes += [f"† {c.name}: its tokenizer loses text." for c in comparison.ranked if not c.is_comparable]
     size = "as configured"
     if training.n_parameters is not None:
         size = f"{count_text(training.n_parameters)} parameters within 2%: widths are solved for"
@@ -289,12 +301,15 @@ RANKING = (
     "Bars are 95% intervals. They may overlap where the order is sure: what is hard is hard for all, and two "
     "contenders are compared on the same test items."
 )
-PAIRS = "Each contender against the next better one and against the best, on the same test items."
+PAIRS = (
+    "By how much the model of a row is ahead of that of a column, on the same test items; ? where it is not settled."
+)
 LEARNING = "Point at a name or a line to see it alone."
 COSTS = "Training FLOPs and training time at the first evaluation whose validation score was as good; – means never."
 CONTEXT = (
-    "Fresh stretches of the test text, from their first byte on. A model that remembers keeps getting better as it has "
-    "seen more; a line that goes flat has reached the end of its memory."
+    "Fresh stretches of the test text, from their first byte on; bands are 95% intervals over documents and seeds. A "
+    "model that remembers keeps getting better as it has seen more; a line that goes flat has reached the end of its "
+    "memory."
 )
 SURPRISE = (
     "A passage no model was trained on. Under the text, a strip for each model, best on top, five at most: the "

@@ -121,7 +121,7 @@ def _draw_ranking(axes: Any, comparison: Comparison, looks: Mapping[str, Look]) 
     top = -0.65 - 0.03 * len(rows)  # leaves a line for the heads of the columns
     if rows:
         _write_beside(axes, top, "score", "time", SOFT, "top")
-    names = [_shorten(c.name) + ("" if c.is_comparable else " †") for c in rows]
+    names = [_shorten(c.name) + (" †" if c.lossy else "") for c in rows]
     axes.set_yticks(range(len(names)), names, fontsize=11.5 if len(names) <= 8 else 10.5, fontweight="bold")
     for tick, contender in zip(axes.get_yticklabels(), rows, strict=True):
         tick.set_color(looks[contender.name].colour)

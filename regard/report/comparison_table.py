@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from regard.compare.headline import ONE_SEED, explain_seeds, find_disagreement
+from regard.compare.headline import find_disagreement, write_difference
 from regard.compare.result import Comparison, Contender
 from regard.report.palette import looks_of
-from regard.score.figures import cost_text, count_text, duration_text, flops_text, p_text
+from regard.score.figures import cost_text, count_text, duration_text, flops_text, join_names, p_text
 
 Value = Callable[[Comparison, Contender], str]
 """The text in a contender's cell."""
 
 COLUMNS: dict[str, Value] = {
-    "vs next better": lambda c, row: _against(c, row, max(0, c.ranking.index(row.name) - 1)),
-    "vs best": lambda c, row: _against(c, row, 0),
+    "vs next better": lambda c, row: _against(c, row),
     "valid": lambda c, row: "–" if row.valid is None else c.setup.watched_measure.value(row.valid),
     "time": lambda c, row: duration_text(row.seconds),
     "FLOPs": lambda c, row: flops_text(row.flops),
@@ -27,7 +26,7 @@ COLUMNS: dict[str, Value] = {
     "tokens": lambda c, row: count_text(row.tokens),
     "tokens/s": lambda c, row: count_text(row.tokens_per_second),
 }
-GIVEN_UP = ("tokens/s", "tokens", "params", "valid", "vs best", "others", "FLOPs", "time")
+GIVEN_UP = ("tokens/s", "tokens", "params", "valid", "others", "FLOPs", "time")
 """What a narrow terminal does without, one after the other."""
 BARS = (16, 10, 0)
 """Widths of the bar that draws an interval; the narrower ones go before any column does."""
@@ -41,10 +40,16 @@ class ComparisonTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text(" ".join(self.comparison.headline), style="bold")
+        yield from (Text(f"! {warning}", style="yellow") for warning in self.comparison.warnings)
         yield Text()
         if self.comparison.ranked:
             yield _first_that_fits(self._candidates(), console, options)
             yield Text()
+        for group in self.comparison.groups:
+            if len(group) > 2:
+                forms = [_matrix(self.comparison, group, form) for form in ("names", "places", "marks")]
+                yield _first_that_fits(forms, console, options)
+                yield Text()
         if self.comparison.costs and self.comparison.ranked:
             n = len(self.comparison.costs)
             sizes = [(n, True), *((k, False) for k in range(n, 0, -1))]
@@ -60,8 +65,6 @@ class ComparisonTable:
         """The tables from the widest to the narrowest."""
         comparison = self.comparison
         columns = ["others", *COLUMNS]
-        if len(comparison.ranked) <= 2:
-            columns.remove("vs best")
         if all(c.valid is None for c in comparison.ranked):
             columns.remove("valid")
         tables = [_ranking(comparison, columns, width) for width in BARS]
@@ -89,11 +92,13 @@ def _ranking(comparison: Comparison, columns: list[str], bar_width: int) -> Tabl
         table.add_column(heads.get(name, name), justify="right", no_wrap=True)
     low, high = min(s.low for s in scores), max(s.high for s in scores)
     looks = looks_of(c.name for c in comparison.contenders)
-    for place, (contender, score) in enumerate(zip(ranked, scores, strict=True), start=1):
+    places = [place for group in comparison.groups for place in range(1, len(group) + 1)]
+    for place, contender, score in zip(places, ranked, scores, strict=True):
         colour = looks[contender.name].colour
         interval = Text(f"{measure.interval(score.low, score.high)} ")
         interval += draw_interval((score.low, score.value, score.high), low, high, colour, bar_width)
-        shown_name = Text(contender.name + ("" if contender.is_comparable else "†"), style=f"bold {colour}")
+        mark = "*" if contender.size_note and "params" not in columns else ""  # else it stands behind the size
+        shown_name = Text(contender.name + mark + "†" * bool(contender.lossy), style=f"bold {colour}")
         cells = [COLUMNS[column](comparison, contender) for column in shown]
         cells[1:1] = [f"{score.others[other]:,.4g}" for other in others]
         table.add_row(str(place), shown_name, Text(measure.value(score.value), style="bold"), interval, *cells)
@@ -112,13 +117,30 @@ def draw_interval(values: tuple[float, float, float], low: float, high: float, c
     return Text(cells, style=colour)
 
 
-def _against(comparison: Comparison, contender: Contender, place: int) -> str:
-    """How far the score is from a better one's, and whether that may be luck; "" for the best itself."""
-    pair = comparison.pair(comparison.ranking[place], contender.name)
+def _against(comparison: Comparison, contender: Contender) -> str:
+    """How far the score is from the next better one's, and whether that may be luck; "" for the best itself."""
+    pair = next((pair for pair in comparison.neighbours if pair.worse == contender.name), None)
     if pair is None:
         return ""
     sign, digits = (-1, 2) if comparison.setup.is_higher_better else (1, 3)
-    return f"{sign * pair.difference:+.{digits}f}, {p_text(pair.p)}" + ("" if pair.is_clear else " ?")
+    return f"{sign * pair.difference:+.{digits}f}, {p_text(pair.p_holm)}" + " ?" * (not pair.is_settled)
+
+
+def _matrix(comparison: Comparison, group: Sequence[Contender], form: str) -> Table:
+    """By how much the contender of a row is ahead of that of a column.
+
+    In the form "names" columns have names, in "places" their places in the ranking, and in "marks" differences are
+    left out too: + is settled.
+    """
+    heads = [c.name if form == "names" else str(place) for place, c in enumerate(group[1:], start=2)]
+    table = _new_table("", "ahead of" if form == "names" else "ahead of place", *heads)
+    for place, better in enumerate(group[:-1]):
+        found = [comparison.pair(better.name, worse.name) for worse in group[place + 1 :]]
+        cells = [write_difference(pair, comparison.setup.measure) for pair in found]
+        if form == "marks":
+            cells = ["" if pair is None else "+" if pair.is_settled else "?" for pair in found]
+        table.add_row(str(place + 1), better.name, *[""] * place, *cells)
+    return table
 
 
 def _size(contender: Contender) -> str:
@@ -152,19 +174,18 @@ def notes(comparison: Comparison) -> list[str]:
     how = f", {setup.decoding}" if setup.decoding else ""
     lines = [f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}: {setup.signature}"]
     lines += [f"* {c.name}: {c.size_note}." for c in ranked if c.size_note]
-    lossy = [c.name for c in ranked if not c.is_comparable]
-    if lossy and len(lossy) == len(ranked):
-        lines.append("† the tokenizer loses text: these scores can be compared with each other, and with nothing else.")
-    else:
-        lines += [f"† {name}: its tokenizer loses text, so it cannot be ranked among the others." for name in lossy]
+    for group in comparison.groups:
+        if group[0].lossy:
+            names = join_names([c.name for c in group])
+            lines.append(f"† {names}: ranked apart, since the tokenizer loses text ({group[0].lossy}).")
     if setup.n_left_out:
         lines.append(f"Test items left out, since they are longer than one of the models reads: {setup.n_left_out:,}.")
-    if any(not pair.is_clear for pair in comparison.pairs):
-        lines.append("? the order of these two is not settled by these test items and seeds.")
-    if setup.needs_seeds and (alone := [c.name for c in ranked if c.has_one_seed]):
-        lines.append(f"{', '.join(alone)}: {ONE_SEED}.")
+    reasons = {pair.why: None for pair in comparison.pairs if pair.why}
+    if reasons:
+        others = [why for why in reasons if not why.startswith("p ")]
+        lines.append(f"? not settled{f': {join_names(others)}' if others else ' by these test items and seeds'}.")
     if comparison.pairs:
-        lines.append(f"p: {setup.test.partition(';')[0]}. {explain_seeds(comparison)}")
+        lines.append(f"p: {setup.test.partition(';')[0]}. {comparison.power}")
     for contender in ranked:
         if len(contender.runs) > 1:
             lines.append(f"{contender.name}: {', '.join(setup.measure.value(run.score) for run in contender.runs)}")

@@ -53,11 +53,12 @@ def score_range(watched: Measure, series: Sequence[Series]) -> tuple[float, floa
 
 def context_chart(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     """Bits per byte by the number of bytes seen before: a line that keeps falling belongs to a long memory."""
-    series = [
-        Series(c.name, looks[c.name], [(max(1.0, p.n_bytes_before), p.bits_per_byte) for p in c.views.positions])
-        for c in comparison.contenders
-        if c.views.positions
-    ]
+    series = []
+    for c in comparison.contenders:
+        points = [(max(1.0, p.n_bytes_before), p) for p in c.views.positions]
+        band = [(x, p.low, p.high) for x, p in points if p.low is not None and p.high is not None]
+        if points:
+            series.append(Series(c.name, looks[c.name], [(x, p.bits_per_byte) for x, p in points], band))
     if not series:
         return ""
     plot = Plot(

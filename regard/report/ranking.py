@@ -13,7 +13,7 @@ from regard.score.figures import Measure, linear_ticks
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """One row. `costs` are (label, text), the same labels in every row; `mark` is a footnote sign and its reason."""
+    """One row. `costs` are (label, text), the same labels in every row."""
 
     name: str
     look: Look
@@ -22,7 +22,6 @@ class Ranked:
     low: float
     high: float
     costs: Sequence[tuple[str, str]]
-    mark: tuple[str, str] | None = None
     gap: Gap | None = None
     """To the row below."""
 
@@ -33,22 +32,28 @@ class Gap:
 
     text: str
     tip: str
-    is_clear: bool
+    is_settled: bool
 
 
-def ranking_figure(rows: Sequence[Ranked], measure: Measure, heads: Sequence[str]) -> str:
-    """Rows, best first, under their heads; `heads` are those of the costs, lines parted by \\n."""
+def ranking_figure(parts: Sequence[tuple[str, Sequence[Ranked]]], measure: Measure, heads: Sequence[str]) -> str:
+    """Rows, best first, under their heads, in parts that are ranked by themselves, each with a title.
+
+    `heads` are those of the costs, lines parted by \\n.
+    """
+    rows = [row for _, part in parts for row in part]
     low, high = min(r.low for r in rows), max(r.high for r in rows)
     margin = 0.06 * max(high - low, 0.5 if measure.is_higher_better else 0.05)
     scale = (low - margin, high + margin)
-    parts = [_head(scale, measure.name, heads)]
-    for place, row in enumerate(rows, start=1):
-        parts.append(_row(place, row, measure, scale))
-        if row.gap is not None:
-            kind = "clear" if row.gap.is_clear else "unclear"
-            tip = escape(row.gap.tip, quote=True)
-            parts.append(f'<div class="gap {kind}" data-tip="{tip}"><span>{escape(row.gap.text)}</span></div>')
-    return f'<div class="ranking">{"".join(parts)}</div>'
+    drawn = [_head(scale, measure.name, heads)]
+    for title, part in parts:
+        drawn.append(f'<p class="apart">{escape(title)}</p>' if title else "")
+        for place, row in enumerate(part, start=1):
+            drawn.append(_row(place, row, measure, scale))
+            if row.gap is not None:
+                kind = "clear" if row.gap.is_settled else "unclear"
+                tip = escape(row.gap.tip, quote=True)
+                drawn.append(f'<div class="gap {kind}" data-tip="{tip}"><span>{escape(row.gap.text)}</span></div>')
+    return f'<div class="ranking">{"".join(drawn)}</div>'
 
 
 def _head(scale: tuple[float, float], metric: str, heads: Sequence[str]) -> str:
@@ -68,11 +73,10 @@ def _row(place: int, row: Ranked, measure: Measure, scale: tuple[float, float]) 
     low, middle_text, high = (measure.exact(value) for value in (row.low, row.score, row.high))
     tip = f"{row.name}: {middle_text} {measure.name}, 95% interval {low} to {high}"
     interval = measure.interval(row.low, row.high, " – ")
-    mark = "" if row.mark is None else f'<sup title="{escape(row.mark[1], quote=True)}">{escape(row.mark[0])}</sup>'
     cells = "".join(f'<span data-label="{escape(label)}">{escape(value)}</span>' for label, value in row.costs)
     return (
         f'<div class="rank"><span class="place">{place}</span>'
-        f'<span class="who"><b style="color:{row.look.colour}">{escape(row.name)}</b>{mark}'
+        f'<span class="who"><b style="color:{row.look.colour}">{escape(row.name)}</b>'
         f"<small>{escape(row.about)}</small></span>"
         f'<span class="value">{measure.value(row.score)}<small>{interval}</small></span>'
         f'<span class="strip" data-tip="{escape(tip, quote=True)}">{grid}'

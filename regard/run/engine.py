@@ -16,9 +16,9 @@ from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.folder import open_folder, read_weights
-from regard.run.initial_weights import read_initial_weights
+from regard.run.initial_weights import find_initial_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
-from regard.tasks.task import Ending, Fitting, InitialWeights, ProgressBar, Rehearsal, reopen_data
+from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, reopen_data
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
 
@@ -28,9 +28,10 @@ PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 def rehearse(config: RunConfig, progress: ProgressBar = nullcontext) -> Rehearsal:
     """The size, cost and first batch of a run; nothing is trained and no run folder is written."""
     task = task_of(config)
+    config = task.complete(config)
     with progress() as draw:
         data = task.prepare(config, draw)
-    return task.rehearse(config, data, read_initial_weights(config))
+    return task.rehearse(config, data, find_initial_weights(config))
 
 
 def train(
@@ -38,41 +39,40 @@ def train(
     folder: Path,
     *,
     resume: bool = False,
+    force: bool = False,
     is_tested: bool = True,
     progress: ProgressBar = nullcontext,
     reporter: Reporter | None = None,
 ) -> AnyRun:
     """Train into `folder`, which is free or holds this very run; the run, loaded, with its test score and card written.
 
-    `is_tested` scores the test split at the end.
+    `is_tested` scores the test split at the end; `force` writes into a folder that holds other files.
     """
     task, reporter = task_of(config), reporter or Silent()
+    config = task.complete(config)
     is_begun = (folder / "config.yaml").exists()
+    if is_begun:
+        config = config.take_open(open_folder(folder).config)
     with progress() as draw:
         data = reopen_data(task, open_folder(folder), draw) if is_begun else task.prepare(config, draw)
-    start = read_initial_weights(config, folder)
+    start = find_initial_weights(config, folder)
     rehearsal = task.rehearse(config, data, start)
+    config = rehearsal.config
     for note in ([start.note] if start is not None and start.note else []) + list(rehearsal.notes):
         reporter.note(note)
     rehearsal.check_memory()
     if start is not None:
-        start = _read_now(start)
+        _ = start.weights  # read now: broken weights are refused before a run folder is written
     with run_folder.lock_folder(folder):
         if not is_begun:
             tokenizers = task.tokenizers(data)
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
             facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
-            run_folder.begin(folder, config, tokenizers, facts)
+            run_folder.begin(folder, config, tokenizers, facts, force)
         elif config != open_folder(folder).config:  # trained longer, say: the folder says what its weights come from
             run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)
-
-
-def _read_now(start: InitialWeights) -> InitialWeights:
-    """Read the initial weights into memory: what is wrong with them is told before a run folder is written."""
-    weights = start.read()
-    return replace(start, read=lambda: weights)
 
 
 def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:

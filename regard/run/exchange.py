@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.engine import load
-from regard.run.initial_weights import read_start
-from regard.tasks.language_model import LanguageModelRun
+from regard.run.initial_weights import open_initial_weights
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.tokenizer import Tokenizer
@@ -29,35 +30,43 @@ def export_run(run: Any, to: Path | str) -> None:
     task_of(run.config).export(run, Path(to))
 
 
-def import_run(source: Path | str, folder: Path | str, tell: Callable[[str], None] | None = None) -> LanguageModelRun:
+def import_run(
+    source: Path | str, folder: Path | str, tell: Callable[[str], None] | None = None, *, force: bool = False
+) -> LanguageModelRun:
     """Make a run folder of an ARPA file, packed by gzip or not, or of a Hugging Face GPT-2 folder.
 
-    `tell` is told what is read otherwise than the folder says.
+    `tell` is called with a sentence where something in the folder is not taken as it stands. `force` writes into a
+    folder that holds other files.
     """
     source, folder = Path(source), Path(folder)
-    run_folder.check_free(folder, can_resume=False)
+    run_folder.check_free(folder, can_resume=False, force=force)
+    write = partial(_write, folder, force)
     if not hugging_face.is_for_hugging_face(source):
-        return _import_arpa(source, folder)
-    return _import_gpt2(source, folder, tell or (lambda note: None))
+        return _import_arpa(source, write)
+    return _import_gpt2(source, write, tell or (lambda note: None))
 
 
-def _import_arpa(path: Path, folder: Path) -> LanguageModelRun:
-    """Make a run folder of an ARPA file, with a tokenizer that splits at white space and knows the file's words."""
+def _import_arpa(path: Path, write: Callable[..., LanguageModelRun]) -> LanguageModelRun:
+    """Make a run folder of an ARPA file and its tokenizer."""
     model, tokenizer = read_arpa(path)
     config = build_config(
-        {"data": {"train": str(path)}, "tokenizer": {"kind": "word"}, "model": {"name": "ngram", "order": model.order}}
+        {
+            "data": {"train": str(path)},
+            "tokenizer": {"kind": tokenizer.kind},
+            "model": {"name": "ngram", "order": model.order},
+        }
     )
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, sum(model.n_ngrams), 0)
-    return _write(folder, config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
+    return write(config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
 
 
-def _import_gpt2(path: Path, folder: Path, tell: Callable[[str], None]) -> LanguageModelRun:
+def _import_gpt2(path: Path, write: Callable[..., LanguageModelRun], tell: Callable[[str], None]) -> LanguageModelRun:
     """Make a run folder of a Hugging Face GPT-2 folder: the same model, not trained any further."""
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
-    start = read_start(path)
-    weights, outline = start.weights(), start.outline()
+    start = open_initial_weights(path)
+    weights, outline = start.weights, start.outline()
     if start.note:
         tell(start.note)
     config = build_config(
@@ -70,12 +79,13 @@ def _import_gpt2(path: Path, folder: Path, tell: Callable[[str], None]) -> Langu
     )
     flops = outline.flops_per_token(outline.mixer.max_context or 1)
     sizes = outline.n_parameters, flops
-    facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start.as_initial_weights())
-    return _write(folder, config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)
+    facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
+    return write(config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)
 
 
 def _write(
     folder: Path,
+    force: bool,
     config: RunConfig,
     tokenizer: Tokenizer,
     facts: RunFacts,
@@ -83,8 +93,9 @@ def _write(
     note: str = "",
 ) -> LanguageModelRun:
     """Weights first: a folder is a run once config.yaml is there."""
-    write_atomically(folder / "model.safetensors", save)
-    run_folder.begin(folder, config, [tokenizer], facts)
+    with run_folder.lock_folder(folder):
+        write_atomically(folder / "model.safetensors", save)
+        run_folder.begin(folder, config, [tokenizer], facts, force)
     write_card(OpenRun(folder, config, facts, (tokenizer,)), None, None, note)
     run = load(folder)
     assert isinstance(run, LanguageModelRun)

@@ -27,43 +27,55 @@ from regard import __version__
 from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
-from regard.files import write_atomically
+from regard.files import PARTIAL, make_folder, write_atomically
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import build_config, task_of
-from regard.tasks.task import IMPORTED, InitialWeights, OpenRun, RunFacts
+from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.config import MAY_CHANGE_ON_RESUME
+from regard.training.metrics import METRICS
 from regard.training.weights import read_tensors
 
 FORMAT = 1
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
-_OURS = {
-    "config.yaml", "run.json", *TOKENIZERS, "model.safetensors", "state", "metrics.jsonl",
-    "README.md",
-}  # fmt: skip
+LOCK = ".lock"
+_BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, "model.safetensors"}
+"""What a run that was killed before it had a config.yaml may have left."""
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another --out.") from None
-    with open(folder / ".lock", "wb") as lock:
+    make_folder(folder)
+    _refuse_links(folder)
+    with open(folder / LOCK, "ab") as lock:
         try:
             flock(lock)
         except BlockingIOError:
             raise RegardError(
-                f"Another process is training in '{folder}'. Wait for it, or choose another --out."
+                f"Another process is training in '{folder}'. Wait for it, or choose another folder."
             ) from None
         yield
-        (folder / ".lock").unlink(missing_ok=True)
+        (folder / LOCK).unlink(missing_ok=True)
 
 
-def begin(folder: Path, config: RunConfig, tokenizers: Sequence[Tokenizer], facts: RunFacts) -> None:
+def _refuse_links(folder: Path) -> None:
+    """Refuse links where a run writes: in a folder that came from elsewhere they may lead to files of the user's."""
+    for name in (LOCK, METRICS, "state", "tensorboard"):
+        path = folder / name
+        for written in (path, *([] if path.is_symlink() else path.glob("*"))):
+            if written.is_symlink():
+                raise RegardError(
+                    f"'{written}' is a link, and a run writes to files in its own folder only. Put what it leads to in "
+                    "its place, or remove it."
+                )
+
+
+def begin(
+    folder: Path, config: RunConfig, tokenizers: Sequence[Tokenizer], facts: RunFacts, force: bool = False
+) -> None:
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
-    check_free(folder)  # once more: another process may have begun one since
-    folder.mkdir(parents=True, exist_ok=True)
+    check_free(folder, force=force)  # once more: another process may have begun one since
     for tokenizer, name in zip(tokenizers, TOKENIZERS, strict=False):
         tokenizer.save(folder / name)
     write_facts(folder, facts)
@@ -106,18 +118,23 @@ def write_facts(folder: Path, facts: RunFacts) -> None:
     write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
 
 
-def check_free(folder: Path, can_resume: bool = True) -> None:
-    """Refuse a folder that holds a run or anything that is not ours."""
+def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> None:
+    """Refuse a folder that holds a run or, without `force`, anything that a run did not leave there."""
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise RegardError(f"'{folder}' is a file; give --out a folder that does not exist yet.")
+        raise RegardError(f"'{folder}' is a file; give a folder that does not exist yet.")
     if (folder / "config.yaml").exists():
-        way_out = "Add --resume to continue it, or choose" if can_resume else "Choose"
-        raise RegardError(f"'{folder}' already holds a run. {way_out} another --out.")
-    strangers = sorted(p.name for p in folder.iterdir() if p.name not in _OURS and not p.name.startswith("."))
-    if strangers:
-        raise RegardError(f"'{folder}' is not empty (it holds {strangers[0]}); choose another --out.")
+        way_out = "Continue it with --resume (in Python: resume=True), or choose" if can_resume else "Choose"
+        raise RegardError(f"'{folder}' already holds a run. {way_out} another folder.")
+    names = sorted(path.name for path in folder.iterdir())
+    if LOCK in names and not (folder / LOCK).is_symlink():  # of a run that was killed
+        names = [name for name in names if name not in _BEFORE_CONFIG and not name.startswith(PARTIAL)]
+    if names and not force:
+        raise RegardError(
+            f"'{folder}' is not empty (it holds {names[0]}); choose another folder, or add --force (in Python: "
+            "force=True) to write into this one."
+        )
 
 
 def check_resumable(folder: Path) -> None:
@@ -132,7 +149,7 @@ def check_resumable(folder: Path) -> None:
 def check_same(folder: Path, config: RunConfig) -> None:
     """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
     begun = load_config(folder / "config.yaml")
-    before, now = task_of(begun).complete(begun).to_dict(), config.to_dict()
+    before, now = task_of(begun).complete(begun).to_dict(), config.take_open(begun).to_dict()
     for section in now:
         old, new = before[section], now[section]
         if not isinstance(new, dict) or not isinstance(old, dict):
@@ -146,7 +163,7 @@ def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
     if old != new and key not in MAY_CHANGE_ON_RESUME:
         raise RegardError(
             f"'{folder}' was begun with {key} = {old!r}, and now {key} = {new!r} is asked for. Resume it without this "
-            "change, or train the new config in another --out."
+            "change, or train the new config in another folder."
         )
 
 
@@ -193,8 +210,8 @@ def _check_there(folder: Path, name: str) -> None:
 
 
 def load_config(path: Path) -> RunConfig:
-    """The config that a recipe or a run folder's `config.yaml` describes."""
-    return build_config(read_yaml(path))
+    """The config that a run folder's `config.yaml` describes."""
+    return build_config(read_yaml(path), is_complete=True)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

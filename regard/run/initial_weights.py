@@ -7,30 +7,21 @@ FOLDER` the decoder of a model with a source begins as that language model, in i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from regard.config import RunConfig, folder_of, mapping
 from regard.errors import RegardError
-from regard.models.outline import outline_model
 from regard.models.table import model_entry
 from regard.run import folder as run_folder
 from regard.run.folder import load_config, open_folder
-from regard.settings import Settings
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import choose_task
-from regard.tasks.task import IMPORTED, InitialWeights
+from regard.tasks.task import IMPORTED
 from regard.text.config import TokenizerConfig
-from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.config import OptimizerConfig
-from regard.training.optimizer import highest_rate
-from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
 
 MAY_DIFFER = ("p_dropout",)
@@ -38,74 +29,16 @@ LIMITS = ("max_steps", "max_tokens", "max_seconds", "max_epochs")
 KEPT = (
     "n_batch", "n_context", "varies_context", "n_accumulate", "order", "average", "average_decay", "average_patience",
 )  # fmt: skip
-"""What of a run's `train` section says how it is trained, and not for how long."""
+"""Keys of a run's `train` section that say how it is trained, and not for how long."""
 
 
-@dataclass(frozen=True)
-class Start:
-    """A model to start from. Its weights are read when they are asked for."""
-
-    path: Path
-    is_run: bool
-    model_name: str
-    model: Settings
-    tokenizer: Tokenizer
-    tokenizer_settings: dict[str, Any]
-    trained: dict[str, dict[str, Any]]
-    """How a run was trained, in sections of a config; none of it where the weights come from elsewhere."""
-    has_small_rate: bool = False
-    """Whether these weights were fine-tuned before, so that the rate in `trained` is one for fine-tuning."""
-    note: str = ""
-    """What is read otherwise than the folder says."""
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return (self.path / "model.safetensors",) if self.is_run else hugging_face.list_weight_files(self.path)
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of the file that holds the weights; of all of them one after the other where there are shards."""
-        digest = hashlib.sha256()
-        for file in self.files:
-            with open(file, "rb") as opened:
-                while block := opened.read(2**22):
-                    digest.update(block)
-        return digest.hexdigest()
-
-    def weights(self) -> dict[str, Tensor]:
-        """By our names, in float32; what does not fit the model is refused."""
-        if not self.is_run:
-            return hugging_face.read_weights(self.path, named_weights(self.outline()))
-        weights = read_tensors(self.files[0])
-        check_finite(weights, f"'{self.files[0]}'", "Take the file from a copy, or train that run again")
-        load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares
-        return weights
-
-    def outline(self) -> Any:
-        """The model with shapes and no memory."""
-        return outline_model(self.model_name, self.model, self.tokenizer.vocab_size)
-
-    def as_initial_weights(self) -> InitialWeights:
-        return InitialWeights(
-            path=self.path,
-            model_name=self.model_name,
-            model=self.model,
-            tokenizer=self.tokenizer,
-            sha256=self.sha256,
-            read=self.weights,
-            outline=self.outline,
-            note=self.note,
-            form="a run" if self.is_run else "a Hugging Face folder",
-        )
-
-
-def read_start(path: Path) -> Start:
+def open_initial_weights(path: Path) -> InitialWeights:
     """What a folder holds: a run of a language model, or a Hugging Face GPT-2."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
         config, tokenizer, note = hugging_face.read_config(path)
         settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
-        return Start(path, False, "gpt2", config, tokenizer, settings.to_dict(), {}, note=note)
+        return InitialWeights(path, False, "gpt2", config, tokenizer, settings.to_dict(), note=note)
     opened = open_folder(path)
     run = opened.config
     if run.task != "language-model":
@@ -121,26 +54,28 @@ def read_start(path: Path) -> Start:
     if not (path / "model.safetensors").is_file():
         raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
     settings = run.tokenizer.replace(path=str(path))
-    trained = {} if opened.facts.data == IMPORTED else _how_trained(run)
+    trained = {} if opened.facts.data == IMPORTED else _list_training(run)
     is_tuned = run.folders["start_from"] is not None
-    return Start(path, True, run.model_name, run.model, opened.tokenizers[0], settings.to_dict(), trained, is_tuned)
+    model, tokenizer = (run.model_name, run.model), opened.tokenizers[0]
+    return InitialWeights(path, True, *model, tokenizer, settings.to_dict(), trained, is_tuned)
 
 
-def _read_begun(folder: Path) -> Start:
+def _open_begun(folder: Path) -> InitialWeights:
     """What the run in `folder` took from where it started; that need not be there any more."""
     opened = open_folder(folder)
     config, path = opened.config, opened.config.folders["start_from"]
     assert path is not None
-    settings, trained = config.tokenizer.to_dict(), _how_trained(config)
-    return Start(Path(path), True, config.model_name, config.model, opened.tokenizers[0], settings, trained, True)
+    settings, trained = config.tokenizer.to_dict(), _list_training(config)
+    model, tokenizer = (config.model_name, config.model), opened.tokenizers[0]
+    return InitialWeights(Path(path), True, *model, tokenizer, settings, trained, has_small_rate=True)
 
 
-def read_initial_weights(config: RunConfig, folder: Path | None = None) -> InitialWeights | None:
+def find_initial_weights(config: RunConfig, folder: Path | None = None) -> InitialWeights | None:
     """What a run takes its first weights from; None: random ones, or the run in `folder` has a saved state already."""
     path = next((path for path in config.folders.values() if path is not None), None)
     if path is None or (folder is not None and latest_checkpoint(folder) is not None):
         return None
-    start = read_start(Path(path))
+    start = open_initial_weights(Path(path))
     if folder is not None and (folder / "config.yaml").exists():
         before = run_folder.read_facts(folder).started_weights
         if before != start.sha256:
@@ -148,10 +83,10 @@ def read_initial_weights(config: RunConfig, folder: Path | None = None) -> Initi
                 f"The weights in '{start.path}' are not those that '{folder}' was begun with (sha256 "
                 f"{start.sha256[:12]}, then {str(before)[:12]}). Restore the old ones, or train a new run."
             )
-    return start.as_initial_weights()
+    return start
 
 
-def _how_trained(run: RunConfig) -> dict[str, dict[str, Any]]:
+def _list_training(run: RunConfig) -> dict[str, dict[str, Any]]:
     own = run.train.to_dict()
     return {
         "train": {name: own[name] for name in KEPT},
@@ -168,11 +103,12 @@ def apply_start(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, An
     if (path := folder_of(given, "start_from")) is not None:
         before = None if begun is None else load_config(begun / "config.yaml")
         is_begun = before is not None and before.folders.get("start_from") == path
-        given = _start_from(given, _read_begun(begun) if begun is not None and is_begun else read_start(Path(path)))
+        start = _open_begun(begun) if begun is not None and is_begun else open_initial_weights(Path(path))
+        given = _start_from(given, start)
     return _take_vocabulary(given, begun)
 
 
-def _start_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
+def _start_from(given: Mapping[str, Any], start: InitialWeights) -> dict[str, Any]:
     """A plain config that starts from `start`: complete in its model and tokenizer, or refused where it contradicts."""
     model = {"name": start.model_name, **start.model.to_dict()}
     own_model = mapping(given, "model")
@@ -185,12 +121,14 @@ def _start_from(given: Mapping[str, Any], start: Start) -> dict[str, Any]:
     tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
     _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")
     _check_context(mapping(given, "train").get("n_context"), start)
-    tuned = _fine_tuning(start, given)
+    tuned = _choose_fine_tuning(start, given)
     sections = {name: {**tuned[name], **mapping(given, name)} for name in tuned}
     return {**given, **sections, "model": {**model, **own_model}, "tokenizer": {**tokenizer, **own_tokenizer}}
 
 
-def _check_agree(section: str, own: Mapping[str, Any], found: Mapping[str, Any], start: Start, more: str) -> None:
+def _check_agree(
+    section: str, own: Mapping[str, Any], found: Mapping[str, Any], start: InitialWeights, more: str
+) -> None:
     for key, value in own.items():
         if key in found and value != found[key] and key not in MAY_DIFFER:
             raise RegardError(
@@ -199,7 +137,7 @@ def _check_agree(section: str, own: Mapping[str, Any], found: Mapping[str, Any],
             )
 
 
-def _check_context(n_context: Any, start: Start) -> None:
+def _check_context(n_context: Any, start: InitialWeights) -> None:
     limit = start.outline().mixer.max_context
     if limit is not None and isinstance(n_context, int) and n_context > limit:
         raise RegardError(
@@ -208,7 +146,7 @@ def _check_context(n_context: Any, start: Start) -> None:
         )
 
 
-def _fine_tuning(start: Start, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _choose_fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What suits weights that know much already; everything else keeps its own default.
 
     For a GPT-2 that was not trained here a rate of 5e-5, 8 sequences an update and 3 passes over the text, as in
@@ -216,7 +154,10 @@ def _fine_tuning(start: Start, given: Mapping[str, Any]) -> dict[str, dict[str, 
     smallest. Runs are trained as they were, at a tenth of the rate; the second time at the rate of the first.
     """
     train = mapping(given, "train")
-    sections: dict[str, dict[str, Any]] = {**start.trained, "optimizer": _optimizer(start, mapping(given, "optimizer"))}
+    sections: dict[str, dict[str, Any]] = {
+        **start.trained,
+        "optimizer": _choose_optimizer(start, mapping(given, "optimizer")),
+    }
     sections["train"] = {**start.trained.get("train", {}), "eval_every": 50}
     if not start.trained:
         n_batch = train.get("n_batch", 8)
@@ -226,7 +167,7 @@ def _fine_tuning(start: Start, given: Mapping[str, Any]) -> dict[str, dict[str, 
     return sections
 
 
-def _optimizer(start: Start, given: Mapping[str, Any]) -> dict[str, Any]:
+def _choose_optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, Any]:
     """The run's own optimizer section; of another update rule the defaults, since a rate or decay is for one rule."""
     before = OptimizerConfig.from_dict(start.trained.get("optimizer", {}))
     name = OptimizerConfig.from_dict(given, "optimizer").name if "name" in given else before.name
@@ -235,7 +176,10 @@ def _optimizer(start: Start, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"lr": 5e-5}
     base = before if is_same_rule else OptimizerConfig(name=name)
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
-    return base.to_dict() | {"lr": share * highest_rate(base, start.outline().mixer.carries_state)}
+    entry = model_entry(start.model_name)
+    whole = base.complete(start.outline().mixer.carries_state, entry.lr, entry.embedding_rate)
+    assert whole.lr is not None
+    return whole.to_dict() | {"lr": share * whole.lr}
 
 
 def _take_vocabulary(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, Any]:
@@ -257,4 +201,4 @@ def _take_vocabulary(given: Mapping[str, Any], begun: Path | None) -> Mapping[st
     before = None if begun is None else load_config(begun / "config.yaml")
     if before is not None and before.folders.get("decoder_from") == path:
         return {**given, section: before.to_dict()[section]}
-    return {**given, section: read_start(Path(path)).tokenizer_settings}
+    return {**given, section: open_initial_weights(Path(path)).tokenizer_settings}

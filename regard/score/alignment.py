@@ -1,4 +1,4 @@
-"""Word alignments: read and written, taken from attention, and scored (Och & Ney 2003).
+"""Word alignments: read, taken from attention, and scored (Och & Ney 2003).
 
 A link (s, t) says that word s of the source and word t of the target mean the same, both counted from 0. In the Pharaoh
 form a sentence is a line such as `0-0 1-2 2p1`; p marks a link that is possible but not sure.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from regard.data.reading import text_blocks
+from regard.data.reading import read_text_blocks
 from regard.errors import MissingTextError, RegardError
-from regard.files import write_atomically
 
 Link = tuple[int, int]
 _LINK = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
@@ -70,13 +69,9 @@ def read_alignments(path: Path | str) -> list[Alignment]:
     path = Path(path)
     if not path.exists():
         raise MissingTextError(f"There is no file of alignments at {path}.")
-    text = "".join(text_blocks(path, str(path)))
+    text = "".join(read_text_blocks(path, str(path)))
     lines = text.removesuffix("\n").split("\n") if text else []
     return [Alignment.of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
-
-
-def write_alignments(path: Path | str, alignments: Iterable[Alignment]) -> None:
-    write_atomically(Path(path), "".join(f"{alignment}\n" for alignment in alignments).encode("utf-8"))
 
 
 def word_weights(
@@ -113,66 +108,6 @@ def hard_alignment(weights: Float[np.ndarray, "W U"], at_least: float = 0.0) -> 
         return Alignment(frozenset())
     best = weights.argmax(axis=1)
     return Alignment(frozenset((int(s), t) for t, s in enumerate(best) if weights[t, s] > at_least))
-
-
-def grow_diag(forward: Alignment, backward: Alignment, *, is_final: bool = False) -> Alignment:
-    """One alignment out of those of the two directions (Och & Ney 2003; Koehn et al. 2003), both as source-target.
-
-    Begin with the links that both have. A link that one of them has, that touches a chosen one (diagonally too) and
-    has a word not taken yet, is chosen; so on until there is none. With is_final, links of either direction between
-    two words that are still free follow (grow-diag-final-and). Which link takes a word first decides, so the order is
-    that of Koehn's published procedure: by target word, then source word, and straight neighbours before diagonal ones.
-
-    Both have 0-0; 1-1 touches it; 3-3 touches nothing:
-
-    >>> one, other = Alignment.of("0-0 1-1 3-3"), Alignment.of("0-0")
-    >>> str(grow_diag(one, other)), str(grow_diag(one, other, is_final=True))
-    ('0-0 1-1', '0-0 1-1 3-3')
-    """
-    chosen = _Chosen(forward.sure & backward.sure)
-    union = forward.sure | backward.sure
-    while chosen.grow(union):
-        pass
-    if is_final:
-        for links in (forward.sure, backward.sure):
-            for link in sorted(links, key=_by_target):
-                if chosen.is_free(link) == (True, True):
-                    chosen.add(link)
-    return Alignment(frozenset(chosen.links))
-
-
-NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))  # (source, target)
-
-
-def _by_target(link: Link) -> Link:
-    return link[1], link[0]
-
-
-class _Chosen:
-    """Links, and the words they have taken."""
-
-    def __init__(self, links: frozenset[Link]) -> None:
-        self.links = set(links)
-        self.sources, self.targets = {s for s, _ in links}, {t for _, t in links}
-
-    def add(self, link: Link) -> None:
-        self.links.add(link)
-        self.sources.add(link[0])
-        self.targets.add(link[1])
-
-    def is_free(self, link: Link) -> tuple[bool, bool]:
-        return link[0] not in self.sources, link[1] not in self.targets
-
-    def grow(self, union: frozenset[Link]) -> bool:
-        """One pass over the chosen links, those that it chooses included; whether it chose any."""
-        n_before = len(self.links)
-        for s, t in sorted(union, key=_by_target):
-            if (s, t) in self.links:
-                for ds, dt in NEIGHBOURS:
-                    near = s + ds, t + dt
-                    if near in union and any(self.is_free(near)):
-                        self.add(near)
-        return len(self.links) > n_before
 
 
 @dataclass(frozen=True, kw_only=True)

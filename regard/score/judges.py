@@ -9,14 +9,13 @@ from statistics import fmean
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regard.data.trees import Tree, parse_trees
 from regard.score.bracket_f1 import bracket_f1
 from regard.score.evaluate import finite_perplexity
+from regard.score.significance import Counts
 from regard.score.translation import References, bleu_metric, chrf, score_by, statistics_of, streams
 
-Counts = NDArray[Any]
 EVALB = "labelled brackets by the rules of evalb with COLLINS.prm"
 
 
@@ -25,8 +24,6 @@ class Judge(Protocol):
 
     name: str
     is_higher_better: bool
-    are_blocks: bool
-    """Items are stretches of one text, and column 0 of the counts is what the score is made of."""
     signature: str
     other_signatures: Mapping[str, str]
 
@@ -50,7 +47,6 @@ class BitsPerByte:
     block_bytes: Sequence[int]
     name: str = "bits per byte"
     is_higher_better: bool = False
-    are_blocks: bool = True
     signature: str = "nats of all test tokens / (bytes of the test text × ln 2)"
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,7 +70,6 @@ class Bleu:
     name: str = "BLEU"
     is_lowercase: bool = False
     is_higher_better: bool = True
-    are_blocks: bool = False
 
     def __post_init__(self) -> None:
         self._metric = bleu_metric(is_lowercase=self.is_lowercase)
@@ -105,7 +100,6 @@ class BracketF1:
     has_tags: bool = True
     name: str = "F1"
     is_higher_better: bool = True
-    are_blocks: bool = False
     signature: str = EVALB
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 

@@ -19,6 +19,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.errors import RegardError, nearest
+from regard.score.significance import Sample, take_sample
 
 References = Sequence[str] | Sequence[Sequence[str]]
 """What each hypothesis is compared with: one text for each, or a list of texts for each, of any lengths."""
@@ -132,6 +133,22 @@ def chrf_metric(*, word_order: int = 0, is_lowercase: bool = False) -> CHRF:
     if word_order < 0:
         raise RegardError(f"chrF's word_order must be 0 (letters alone) or more (2 is chrF++), not {word_order}.")
     return CHRF(word_order=word_order, lowercase=is_lowercase)
+
+
+def sample_sentences(
+    hypotheses: Sequence[str], references: References, *, metric: str = "bleu", tokenizer: str = "13a"
+) -> Sample:
+    """The score of a system by `bleu`, whose `tokenizer` it is, or `chrf`, whole and without each sentence.
+
+    >>> one, other = (sample_sentences([text, "a b c d"], ["a b c d", "a b c d"]) for text in ("a b c d", "a b x d"))
+    >>> (one - other).value > 0, round(one.estimate.value), (one - one).p
+    (True, 100, 1.0)
+    """
+    if metric not in ("bleu", "chrf"):
+        raise RegardError(f"The metric must be bleu or chrf, not '{metric}'.")
+    scorer: Metric = bleu_metric(tokenizer=tokenizer) if metric == "bleu" else chrf_metric()
+    counts = statistics_of(scorer, hypotheses, references)
+    return take_sample(score_by(scorer), counts[None], range(len(counts)))
 
 
 def statistics_of(scorer: Metric, hypotheses: Sequence[str], references: References) -> NDArray[np.int64]:

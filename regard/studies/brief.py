@@ -22,7 +22,8 @@ from regard.models.table import model_config, model_entry
 from regard.run import engine
 from regard.run.initial_weights import apply_start
 from regard.studies.config import ABConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
-from regard.tasks.language_model import LANGUAGE_MODEL, LanguageModelRun
+from regard.tasks.language_model import LANGUAGE_MODEL
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.table import AnyRun, build_config, choose_task
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TranslationRun

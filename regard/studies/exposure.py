@@ -150,7 +150,7 @@ def _held_out(run: TranslationRun, config: ExposureConfig, is_own: bool) -> tupl
             f"Every pair is longer than the {run.model.max_context} tokens that '{run.folder}' reads. Name shorter "
             "ones with --set data=PAIRS."
         )
-    return readable.some(config.n_texts), len(pairs) - len(readable)
+    return readable.take_evenly(config.n_texts), len(pairs) - len(readable)
 
 
 def exposure(run: TranslationRun, pairs: Pairs) -> Exposure:
@@ -180,9 +180,9 @@ def losses(model: Seq2Seq, batch: PairBatch) -> tuple[Float[Tensor, "B T"], Floa
     encoded = model.eval().encode(source, source_mask, words)
     is_own = torch.ones_like(inputs, dtype=torch.bool)
     is_own[:, 0] = False  # the first input is a mark, and no word
-    own = write_own_inputs(model, encoded, inputs, is_own)
-    forced = model.nats_each(model.hidden(inputs, encoded)[0], targets).double()
-    free = model.nats_each(model.hidden(own, encoded)[0], targets).double()
+    own = write_own_inputs(model.target, encoded, inputs, is_own)
+    forced = model.target.nats_each(model.target.hidden(inputs, encoded)[0], targets).double()
+    free = model.target.nats_each(model.target.hidden(own, encoded)[0], targets).double()
     is_same = torch.ones_like(is_own)
     is_same[:, 1:] = (own[:, 1:] == targets[:, :-1]).cumprod(dim=1).bool()
     return forced, free, is_same

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import correlation, fmean, linear_regression, stdev
 
-from regard.score.bootstrap import student_t
+from regard.score.significance import student_t
 
 MIN_POINTS = 3  # two lie on every line
 MAX_OFF = 0.15  # a power law is fitted where no point lies farther off the line than this share
 MIN_FALL = 2.0  # a curve falls if its fit does by this factor, from the nearest distance to the farthest
 MIN_R2 = 0.7  # ... and by the same factor at every step if the fit explains this share of its variance
+_student_t = cache(student_t)  # asked at every point of a curve
 TENTHS = "{:.1f}".format  # how BLEU is written
 
 
@@ -53,7 +55,7 @@ def spread(values: Sequence[float], *, is_log: bool = False) -> Spread:
         return Spread(0.0, 0.0, max(values))
     if is_log:
         values = [math.log(value) for value in values]
-    half = student_t(len(values) - 1, 0.95) * stdev(values) / math.sqrt(len(values))
+    half = _student_t(len(values) - 1, 0.05) * stdev(values) / math.sqrt(len(values))
     ends = fmean(values), fmean(values) - half, fmean(values) + half
     return Spread(*(math.exp(end) for end in ends)) if is_log else Spread(*ends)
 

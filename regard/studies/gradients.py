@@ -31,7 +31,7 @@ from regard.studies import brief
 from regard.studies.config import N_HEADS, GradientsConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import MIN_R2, Fall, Spread, fit_fall, say_seeds, spread, to_text
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.learning import Progress
 
 AT_ONCE = 64  # texts in one backward pass

@@ -32,7 +32,7 @@ from regard.studies import brief
 from regard.studies.config import N_HEADS, RecencyConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers, lines_of
 from regard.studies.fits import Spread, find_reach, say_seeds, spread, to_text
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 

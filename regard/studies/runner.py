@@ -25,7 +25,7 @@ from regard.run.engine import load
 from regard.score.figures import join_names
 from regard.studies.finding import Study
 from regard.studies.table import STUDIES, study_config, study_entry
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import TranslationRun
 from regard.training.machine import hardware, versions
 

@@ -21,9 +21,8 @@ from typing import Any
 
 from regard.config import read_yaml
 from regard.decode.config import BeamConfig
-from regard.score.bootstrap import PairedBootstrap, paired_bootstrap
 from regard.score.language import LanguageGuesser
-from regard.score.translation import bleu
+from regard.score.translation import bleu, sample_sentences
 from regard.studies import brief
 from regard.studies.config import ZeroShotConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
@@ -220,12 +219,8 @@ def scores_of(found: Sequence[Found], wanted: str) -> dict[str, Spread]:
 
 
 def intervals(ways: Mapping[str, Way], references: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """The 95% interval of each BLEU over draws of the test sentences."""
-    compared: list[PairedBootstrap] = [
-        paired_bootstrap(ways["zero-shot"].texts, ways[name].texts, references) for name in ("pivot", "supervised")
-    ]
-    drawn = (compared[0].first, compared[0].second, compared[1].second)
-    return {name: (d.low, d.high) for name, d in zip(WAYS, drawn, strict=True)}
+    """The 95% interval of each BLEU over test sentences."""
+    return {name: sample_sentences(ways[name].texts, references).estimate.interval for name in WAYS}
 
 
 def zero_shot_sentence(languages: Sequence[str], scores: Mapping[str, Spread], off: Sequence[float]) -> str:

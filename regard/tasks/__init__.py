@@ -1,1 +1,1 @@
-"""One file a job: what a run is for, what it reads, builds and makes small, what it answers, how it is judged."""
+"""One file a job: what a run is for, what it reads, builds and minimises, what it answers, how it is scored."""

@@ -19,9 +19,8 @@ from regard.models.captioner import Captioner
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.seq2seq import roll_out
 from regard.score.translation import BleuScore, bleu
-from regard.training.config import OptimizerConfig, TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
-from regard.training.optimizer import highest_rate
+from regard.training.config import TrainConfig
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 from regard.training.scheduled_sampling import own_words, share_of_true_words
 from regard.training.teaching_config import TeachingConfig
 
@@ -31,7 +30,7 @@ N_PICTURES = 32
 Features = Float[Tensor, "N 320 h w"]
 
 
-class CaptionObjective:
+class CaptionObjective(Objective):
     """loss = Σ -log P(y_t | picture, y_1 ... y_{t-1}), smoothed; the y that are given may be the decoder's own.
 
     Weights are selected by the nats a token of the validation captions, or by BLEU.
@@ -68,7 +67,6 @@ class CaptionObjective:
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.
         self.flops_per_token = model.flops_per_caption(self.n_target) // self.n_target
         self.bytes_per_token: float | None = prepared.data.train.n_bytes / sum(lengths)
-        self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -78,9 +76,6 @@ class CaptionObjective:
             "n_accumulate": self.train.n_accumulate,
             "average": self.train.average,
         }
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return highest_rate(optimizer, self.is_recurrent)
 
     def read_row(self, model: Captioner) -> Any:
         device, encoder = model.embedding.device, model.encoder
@@ -102,17 +97,11 @@ class CaptionObjective:
             seen, arrays = self.features[self.batches.numbers[rows]], self.batches.captions(rows)
         return HostBatch((seen, *map(torch.from_numpy, arrays)), int(arrays[2].sum()), is_fresh=True)
 
-    def rate_factor(self, index: int) -> float:
-        return 1.0
-
     def body(self, model: Captioner) -> Callable[..., Any]:
         def read(seen: Tensor, inputs: Tensor) -> Any:
             return model.target.hidden(inputs, model.encode(seen))[0]
 
         return read
-
-    def start(self, model: Captioner, tensors: tuple[Tensor, ...]) -> None:
-        return None
 
     def loss(
         self, model: Captioner, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int

@@ -1,24 +1,27 @@
 """What all jobs share whose model learns by gradients: rehearse, fit, load.
 
-Such a job hands over three functions: `sizes`, the numbers a model is built for; `objective`, what is made small; and
-`initialise`, what is done to fresh weights before training.
+Such a job is a `GradientTask` and adds three functions: `sizes`, the numbers a model is built for; `objective`, the
+loss to minimise; and `initialise`, what is done to fresh weights before training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regard.config import RunConfig
-from regard.errors import InterruptedRunError
+from regard.errors import InterruptedRunError, RegardError
 from regard.models.outline import outline_model
 from regard.models.table import build_model
-from regard.tasks.task import Fitting, InitialWeights, OpenRun, Rehearsal
+from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.task import Fitting, OpenRun, Rehearsal
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
+from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.loop import train_by_gradient
 from regard.training.memory import check_memory, estimate_memory
@@ -28,19 +31,63 @@ from regard.training.weights import load_weights
 Sizes = tuple[int | None, ...]
 
 
-class GradientTask(Protocol):
-    """The part of a task that the functions of this file call."""
+class GradientTask:
+    """A task whose model learns by gradients. What is here suits most of them; a task says what it does otherwise."""
 
-    def tokenizers(self, data: Any) -> tuple[Tokenizer, ...]: ...
+    run_type: type[Any]
+    summary: str
+    optional: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
     def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> Sizes:
         """What the model is built for beside its config: sizes of vocabularies, of pictures."""
+        return (tokenizers[0].vocab_size,)
 
     def objective(self, config: RunConfig, model: Any, data: Any, fitting: Fitting | None = None) -> Objective:
-        """What is made small; `fitting` is None in a rehearsal, whose model has no weights."""
+        """The loss to minimise; `fitting` is None in a rehearsal, whose model has no weights."""
+        raise NotImplementedError
 
     def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
         """What fresh weights become before the first update."""
+
+    def recognises(self, given: Mapping[str, Any]) -> bool:
+        return True
+
+    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        return {**given, "train": names[0] if len(names) == 1 else list(names)}
+
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return given
+
+    def check(self, config: RunConfig) -> RunConfig:
+        return config
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        return config
+
+    def reopen(self, config: RunConfig, fingerprint: str) -> Any | None:
+        return None
+
+    def tokenizers(self, data: Any) -> tuple[Tokenizer, ...]:
+        return (data.tokenizer,)
+
+    def fit(self, config: RunConfig, data: Any, fitting: Fitting) -> None:
+        fit(self, config, data, fitting)
+
+    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> Any:
+        return self.run_type(self, opened, load_model(self, opened, weights, device, dtype))
+
+    def export(self, run: Any, to: Path) -> None:
+        raise RegardError(f"'{run.folder}' {self.summary}, and there is no form of other programs to export it to.")
+
+
+def check_parts(train: TrainConfig) -> None:
+    """Refuse a batch of `train.n_batch` rows that is to be computed in more parts than it has rows."""
+    if train.n_accumulate > train.n_batch:
+        raise RegardError(
+            f"train.n_accumulate {train.n_accumulate} is more than train.n_batch {train.n_batch}, and it is the number "
+            "of parts a batch is computed in. Lower it or raise train.n_batch."
+        )
 
 
 def outline(task: GradientTask, config: RunConfig, data: Any) -> Any:

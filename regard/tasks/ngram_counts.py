@@ -20,9 +20,9 @@ from regard.models.gradient_next_token import as_next_token
 from regard.score.evaluate import Evaluation, evaluate
 from regard.tasks.text_objective import first_tokens
 from regard.text.tokenizer import Tokenizer
-from regard.training.checkpoint import MODEL, clean_run_folder
+from regard.training.checkpoint import MODEL, clean_run_folder, is_finished
 from regard.training.config import TrainConfig
-from regard.training.metrics import Metrics
+from regard.training.metrics import Metrics, read_metrics
 from regard.training.progress import Reporter, Silent, Status
 from regard.training.state import TrainResult
 
@@ -54,7 +54,7 @@ def count_ngrams(
     tokenizer, ids = prepared.tokenizer, prepared.train.tokens
     step, last = 0, (0, 0.0)
     try:
-        for wanted in growing(n_tokens):
+        for wanted in list_lengths(n_tokens):
             n = _within_seconds(wanted, last, train.max_seconds)
             if n < wanted:
                 reason = "max_seconds"
@@ -76,7 +76,8 @@ def count_ngrams(
             )
             if score:
                 rate, share = n / seconds, n / n_tokens
-                reporter.show(Status(step, share, seconds, score.nats_per_token, score.bits_per_byte, rate))
+                nats, bits = score.nats_per_token, score.bits_per_byte
+                reporter.show(Status(step, share, seconds, nats, bits, rate, split="valid"))
             if reason == "max_seconds":
                 break
         write_atomically(folder / MODEL, lambda aside: save_file(model.tensors(), aside))
@@ -88,6 +89,12 @@ def count_ngrams(
     return TrainResult(reason, step, n, 0, seconds, step, *scores)
 
 
+def is_counted(folder: Path, prepared: PreparedText, train: TrainConfig) -> bool:
+    """Whether the run in `folder` has ended and has counted as much of the text as `train` allows."""
+    lines = read_metrics(folder) if is_finished(folder) and (folder / MODEL).exists() else []
+    return bool(lines) and lines[-1]["tokens"] == _text_to_count(len(prepared.train), train)[0]
+
+
 def check_end_mark(tokenizer: Tokenizer) -> None:
     """Counts are kept for streams whose sentences end with id 0, as those of every tokenizer learned here do."""
     if tokenizer.eos != 0:
@@ -97,10 +104,10 @@ def check_end_mark(tokenizer: Tokenizer) -> None:
         )
 
 
-def growing(n_tokens: int) -> list[int]:
+def list_lengths(n_tokens: int) -> list[int]:
     """Lengths of the beginnings that are fitted, the whole last.
 
-    >>> growing(10_000)
+    >>> list_lengths(10_000)
     [1250, 2500, 5000, 10000]
     """
     lengths = [n_tokens]

@@ -14,9 +14,8 @@ from regard.data.pairs import MaxLengths, Pairs
 from regard.data.prepared_pairs import PreparedPairs
 from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.models.seq2seq import Seq2Seq, roll_out
-from regard.training.config import OptimizerConfig, TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
-from regard.training.optimizer import highest_rate
+from regard.training.config import TrainConfig
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 from regard.training.scheduled_sampling import own_words, share_of_true_words
 from regard.training.teaching_config import TeachingConfig
 
@@ -24,7 +23,7 @@ GreedyScore = Callable[[Seq2Seq, Pairs, int], float]
 """A score in per cent of what a model writes greedily for some pairs, in batches of so many tokens."""
 
 
-class PairObjective:
+class PairObjective(Objective):
     """loss = Σ -log P(y_t | source, y_1 ... y_{t-1}), smoothed; the y that are given may be the decoder's own.
 
     Weights are selected by the nats a token of `prepared.valid`, or by `greedy_score`.
@@ -54,7 +53,7 @@ class PairObjective:
             prepared.train,
             max_tokens=teaching.max_tokens,
             seed=seed,
-            max_lengths=room_of(model).within(max_length),
+            max_lengths=find_room(model).within(max_length),
             p_bpe_dropout=teaching.p_bpe_dropout,
             copies=model.copies,
             skips_bad=skips_bad,
@@ -69,7 +68,6 @@ class PairObjective:
         self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
         n_tokens = int(pairs.target_lengths.sum()) + len(pairs)
         self.bytes_per_token: float | None = pairs.n_bytes / n_tokens if n_tokens else None
-        self.is_recurrent = model.bridge is not None
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -80,14 +78,11 @@ class PairObjective:
             "average": self.train.average,
         }
 
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return highest_rate(optimizer, self.is_recurrent)
-
     def read_row(self, model: Seq2Seq) -> Any:
         source = torch.zeros(1, self.n_source, dtype=torch.int64, device=model.embedding.device)
         words = torch.zeros_like(source) if model.copies else None
         inputs = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)
-        return model.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
+        return model.target.hidden(inputs, model.encode(source, torch.ones_like(source, dtype=torch.bool), words))[0]
 
     def output_weight(self, model: Seq2Seq) -> Tensor:
         return model.target.output_weight
@@ -99,17 +94,11 @@ class PairObjective:
             arrays.append(batch.words)
         return HostBatch(tuple(torch.from_numpy(array) for array in arrays), int(batch.mask.sum()), is_fresh=True)
 
-    def rate_factor(self, index: int) -> float:
-        return 1.0
-
     def body(self, model: Seq2Seq) -> Callable[..., Any]:
         def read(source: Tensor, source_mask: Tensor, inputs: Tensor, words: Tensor | None) -> Any:
-            return model.hidden(inputs, model.encode(source, source_mask, words))[0]
+            return model.target.hidden(inputs, model.encode(source, source_mask, words))[0]
 
         return read
-
-    def start(self, model: Seq2Seq, tensors: tuple[Tensor, ...]) -> None:
-        return None
 
     def loss(
         self, model: Seq2Seq, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
@@ -121,8 +110,8 @@ class PairObjective:
             h = body(source, source_mask, inputs, words)
         else:
             is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
-            h = roll_out(model, model.encode(source, source_mask, words), inputs, is_own)
-        return PartLoss(*model.goal_of(h, targets, mask, self.teaching.smoothing), None)
+            h = roll_out(model.target, model.encode(source, source_mask, words), inputs, is_own)
+        return PartLoss(*model.target.goal_of(h, targets, mask, self.teaching.smoothing), None)
 
     def evaluate(self, model: Seq2Seq) -> Score | None:
         valid = self.valid
@@ -132,11 +121,11 @@ class PairObjective:
         bits = nats / math.log(2) / valid.n_bytes if valid.n_bytes else None
         if self.greedy_score is None:
             return Score(nats / n_tokens, bits, criterion=nats / n_tokens)
-        score = self.greedy_score(model, valid.some(self.teaching.max_select_items), self.teaching.max_tokens)
+        score = self.greedy_score(model, valid.take_evenly(self.teaching.max_select_items), self.teaching.max_tokens)
         return Score(nats / n_tokens, bits, criterion=-score, more={self.select_by: score})
 
 
-def room_of(model: Seq2Seq) -> MaxLengths:
+def find_room(model: Seq2Seq) -> MaxLengths:
     """The longest pairs that a model can learn from and be scored on."""
     n_target = model.target.max_context
     return MaxLengths(model.encoder.max_context, None if n_target is None else n_target - 1)  # <eos> needs a place
@@ -144,7 +133,7 @@ def room_of(model: Seq2Seq) -> MaxLengths:
 
 def readable_pairs(model: Seq2Seq, pairs: Pairs) -> Pairs:
     """Those that the model has room for."""
-    return pairs.fitting(room_of(model))
+    return pairs.select_fitting(find_room(model))
 
 
 @torch.inference_mode()
@@ -160,7 +149,7 @@ def sum_nats(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> tuple[float, int]
             for array in (batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask)
         )
         words: Tensor | None = None if batch.words is None else torch.from_numpy(batch.words).to(device)
-        h, _ = model.hidden(inputs, model.encode(source, source_mask, words))
-        total += float(model.nats_each(h, targets).double().masked_fill(~mask, 0.0).sum())
+        h, _ = model.target.hidden(inputs, model.encode(source, source_mask, words))
+        total += float(model.target.nats_each(h, targets).double().masked_fill(~mask, 0.0).sum())
         n_tokens += int(batch.mask.sum())
     return total, n_tokens

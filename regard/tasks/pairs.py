@@ -10,34 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from regard.config import RunConfig
 from regard.data.cache import key_of
-from regard.data.pair_grammar import complete_name, is_grammar
-from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
-from regard.data.prepared_pairs import PreparedPairs, encode_pairs, open_pairs, prepare_pairs
+from regard.data.prepared_pairs import PreparedPairs, open_pairs, prepare_pairs
 from regard.decode.lines import batches_by_tokens
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError
 from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
 from regard.score.judges import Judge
-from regard.score.translation import MANY_ENDS
 from regard.tasks import gradient
-from regard.tasks.decoder_start import begin_decoder, check_decoder
+from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
 from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
+from regard.tasks.pair_run import warn_of_split_words
 from regard.tasks.task import (
     Evaluation,
     Fitting,
-    InitialWeights,
-    OpenRun,
     Rehearsal,
     RunFacts,
-    Task,
     Usage,
-    check_split,
     join_names,
     name_split,
     reopen_data,
@@ -50,12 +42,8 @@ from regard.text.tokenizer import Tokenizer
 from regard.training.teaching_config import TeachingConfig
 from regard.weights.ctranslate2 import write_ctranslate2
 
-MAX_TOKENS = 8192
-"""Tokens of a batch that is decoded or scored."""
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
-
-SPLIT_ALREADY = "The references are split into words already: this BLEU compares with no published score."
 
 UNUSED = {
     "train.n_batch": "a batch has as many pairs as make teaching.max_tokens tokens",
@@ -67,7 +55,7 @@ UNUSED = {
 
 
 @dataclass(frozen=True)
-class PairTask:
+class PairTask(gradient.GradientTask):
     """Write the target of a source. The fields are what translation and parsing differ in."""
 
     name: str
@@ -76,14 +64,8 @@ class PairTask:
     example: str
     has_trees: bool
     run_type: type[Any]
-    evaluate_pairs: Callable[[Any, Pairs], Any]
-    """The Evaluation of a run on some pairs."""
     greedy_scores: Callable[[PairsConfig], Mapping[str, GreedyScore]]
     """What weights can be selected by beside the loss."""
-    read_target: Callable[[Any, Pairs, int], str]
-    """The target of a pair as answers are compared with it."""
-    decoder: Callable[[Any, Pairs, int], Callable[[Sequence[int]], list[str]]]
-    """What answers pairs by their numbers: of a run, the pairs, and the width of the beam."""
     make_judge: Callable[[Sequence[str], PairsConfig], Judge]
     check_sections: Callable[[RunConfig], RunConfig] = lambda config: config
 
@@ -99,13 +81,7 @@ class PairTask:
         try:
             return PairsConfig.from_dict(data, "data").has_trees
         except RegardError:
-            return False  # what is wrong with it is told when it is read
-
-    def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-        return {**given, "train": names[0] if len(names) == 1 else list(names)}
-
-    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        return given
+            return False  # the error comes when the data are read
 
     def complete(self, config: RunConfig) -> RunConfig:
         is_recurrent = outline_model(config.model_name, config.model, 2, None).bridge is not None
@@ -177,25 +153,20 @@ class PairTask:
             return (f"{data.counts.describe()}.", *_tell_left_out(config, model, data, objective))
 
         def first_batch(objective: PairObjective) -> tuple[str, ...]:
-            first = objective.batches.pairs.only(objective.batches.indices(0))
+            first = objective.batches.pairs.select(objective.batches.indices(0))
             return tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first)))
 
         n_tokens = {name: int(getattr(data, name).target_lengths.sum()) for name in ("train", "valid", "test")}
         return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
 
-    def fit(self, config: RunConfig, data: PreparedPairs, fitting: Fitting) -> None:
-        gradient.fit(self, config, data, fitting)
-
-    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> Any:
-        return self.run_type(opened, gradient.load_model(self, opened, weights, device, dtype))
-
     def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
-        some = data.test.some(MAX_TEST_PAIRS)
+        some = data.test.take_evenly(MAX_TEST_PAIRS)
         if not len(readable_pairs(run.model, some)):
             return None
-        notes = tell_part(len(some), len(data.test), "pairs", "evenly from all")
-        found: Evaluation = replace(self.evaluate_pairs(run, some), notes=notes)
-        return found
+        found = run.evaluate_pairs(some)
+        part = tell_part(len(some), len(data.test), "pairs", "evenly from all")
+        result: Evaluation = replace(found, notes=(*part, *found.notes))
+        return result
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
         return [("training pairs", f"{len(data.train):,}")]
@@ -218,8 +189,7 @@ class PairTask:
             valid = reopen_data(self, run.reader.opened).valid
             watched = key_of([valid.target_text(i) for i in range(len(valid))])
             about = name_split(run.config, split, self.describe_sources(run.config))
-        targets = [self.read_target(run, pairs, i) for i in range(len(pairs))]
-        is_split = not self.has_trees and sum(target.rstrip().endswith(" .") for target in targets) >= MANY_ENDS
+        targets = [run.read_target(pairs, i) for i in range(len(pairs))]
         return TestSet(
             about=about or join_names(data),
             sources=tuple(pairs.source_text(i) for i in range(len(pairs))),
@@ -228,7 +198,7 @@ class PairTask:
             fingerprint=key_of(targets),
             watched=watched,
             skipped=skipped,
-            notes=(SPLIT_ALREADY,) if is_split else (),
+            notes=() if self.has_trees else warn_of_split_words(targets),
             own=(pairs, run.reader.config),
         )
 
@@ -237,7 +207,7 @@ class PairTask:
     ) -> list[Any]:
         pairs, _ = test_set.own
         batches = batches_by_tokens(list(chosen), pairs.source_lengths.tolist(), decoding.max_tokens)
-        return answer_in_batches(batches, self.decoder(run, pairs, decoding.beam), chosen, tell)
+        return answer_in_batches(batches, run.decoder(pairs, decoding.beam), chosen, tell)
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
         return self.make_judge([test_set.references[i][0] for i in chosen], test_set.own[1])
@@ -267,123 +237,3 @@ def _tell_left_out(config: RunConfig, model: Seq2Seq, data: PreparedPairs, objec
         room = f"since a batch holds {n_room:,} tokens (teaching.max_tokens) and they have more"
         notes.append(f"Left out, {room}: {batches.n_too_large:,} of {len(data.train):,} training pairs.")
     return notes
-
-
-class PairReader:
-    """The pairs of a run, others of their form, and the tags that say which kind of target is wanted."""
-
-    def __init__(self, task: Task, opened: OpenRun) -> None:
-        self.task, self.opened, self.folder = task, opened, opened.folder
-        self.config = opened.config.section("data", PairsConfig)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """What can be put before a source to say what is wanted: those it was trained with."""
-        return tuple(sorted({part.tag for part in self.config.parts("train") if part.tag is not None}))
-
-    def check_tag(self, tag: str | None) -> str | None:
-        """`tag`, or the one that all data have; an error where the run was not trained with it."""
-        tag = tag if tag is not None else self.config.tag
-        if tag is not None and tag not in self.tags:
-            known = f"It knows {', '.join(self.tags)}." if self.tags else "It was trained with none: leave it out."
-            raise RegardError(f"'{self.folder}' does not know the tag {tag}.{nearest(tag, self.tags)} {known}")
-        return tag
-
-    def choose_tag(self, tag: str | None) -> str | None:
-        """`tag`, or the only one there is; an error where one of several has to be chosen."""
-        tag = self.config.tag if tag is None else tag
-        if tag is not None or not all(part.tag for part in self.config.parts("train")):
-            return tag
-        if len(self.tags) > 1:
-            raise RegardError(
-                f"'{self.folder}' was trained to give several kinds of targets and has to be told which: --to (or tag) "
-                f"is one of {', '.join(self.tags)}."
-            )
-        return self.tags[0]
-
-    def pairs_of(self, data: str | Sequence[str] | None = None, split: str = "test") -> Pairs:
-        """Other pairs, or a split of the run's own."""
-        return self.own_pairs(split) if data is None else self.other_pairs(data, split).train
-
-    def own_pairs(self, split: str = "test") -> Pairs:
-        """A split of the pairs that the run was trained on."""
-        pairs: Pairs = getattr(reopen_data(self.task, self.opened), check_split(split))
-        if not len(pairs):
-            raise RegardError(f"There are no pairs to evaluate on: the {split} split is empty. Name some with --data.")
-        return pairs
-
-    def other_pairs(
-        self, data: str | Sequence[str], split: str = "test", skips_bad: bool = False, tag: str | None = None
-    ) -> PreparedPairs:
-        """Other pairs, in the form that `data.train` has, all in the split train, and what was left out of them.
-
-        `tag` is that of pairs which name none. Those of the built-in grammar are of `split`, where their name says no
-        other (grammar:en-de@train).
-        """
-        own, has_trees = self.config, self.config.has_trees
-        form = "trees" if has_trees else own.format  # whatever its files are called
-        given = _name_split(data, check_split(split))
-        other = own.replace(train=given, valid=None, test=None, max_pairs=None, format=form)
-        other = other.replace(skips_bad=skips_bad or own.skips_bad)
-        if other.has_trees != has_trees:
-            raise RegardError(
-                f"'{self.folder}' was trained on translations, and {data} holds trees. Give pairs such as it knows."
-            )
-        if tag is not None:
-            other = other.replace(tag=tag)
-        elif not all(part.tag for part in other.parts("train")):
-            other = other.replace(tag=self.choose_tag(None))
-        return encode_pairs(self.opened.tokenizers[0], self.opened.tokenizers[-1], other)
-
-    def select(
-        self, data: str | Sequence[str] | None, split: str, skips_bad: bool, tag: str | None
-    ) -> tuple[Pairs, Mapping[str, int]]:
-        """The pairs that an evaluation asks for, and what was left out of them, by kind."""
-        if tag is not None:
-            self.check_tag(tag)  # before anything is read
-        if data is None:
-            return _with_tag(self.own_pairs(split), tag), {}
-        other = self.other_pairs(data, split, skips_bad, tag)
-        return _with_tag(other.train, tag), other.counts.skipped
-
-
-def readable_or_refuse(model: Seq2Seq, pairs: Pairs) -> Pairs:
-    """The pairs that the model has room for; an error where there are none."""
-    found = readable_pairs(model, pairs)
-    if not len(found):
-        raise RegardError(
-            f"Of {len(pairs):,} pairs given, none is short enough for the model, which reads {model.max_context} "
-            "tokens. Give shorter ones, or train one with a larger model.max_context."
-        )
-    return found
-
-
-def check_together(run: Any, others: Sequence[Any]) -> list[Seq2Seq]:
-    """The models of several runs that decode together; an error where their vocabularies differ."""
-    for other in others:
-        for side, own, theirs in (
-            ("source", run.source_tokenizer, other.source_tokenizer),
-            ("target", run.target_tokenizer, other.target_tokenizer),
-        ):
-            if own.hash != theirs.hash:
-                raise RegardError(
-                    f"'{other.folder}' and '{run.folder}' have different vocabularies of the {side}: only runs that "
-                    "share them can decode together. Train the one with the other's tokenizer.path."
-                )
-    return [run.model, *(other.model for other in others)]
-
-
-def _with_tag(pairs: Pairs, tag: str | None) -> Pairs:
-    """Those that have it; all where None is asked for."""
-    if tag is None:
-        return pairs
-    if not len(chosen := pairs.tagged(tag)):
-        raise RegardError(f"There are no pairs to evaluate on: no pair that is given has the tag {tag}. Give some.")
-    return chosen
-
-
-def _name_split(data: Any, split: str) -> Any:
-    """What `data.train` may be, where every name of the built-in grammar's has a split."""
-    if isinstance(data, str):
-        return complete_name(data, split) if is_grammar(data) else data
-    return tuple(_name_split(part, split) for part in data)

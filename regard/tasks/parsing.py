@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from regard.config import RunConfig
 from regard.data.pairs import Pairs
-from regard.data.pairs_config import PairsConfig
-from regard.data.tree_lines import to_brackets
+from regard.data.tree_lines import escape_word, linearise, to_brackets
 from regard.data.tree_pairs import FORMS, rebuild_tree
+from regard.data.trees import Tree
 from regard.decode.config import BeamConfig
+from regard.decode.forced import read_pair
 from regard.decode.parse import Parse, Parser
+from regard.decode.translate import Translator
 from regard.errors import RegardError
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
 from regard.score.bracket_f1 import BracketScore, bracket_f1
 from regard.score.judges import BracketF1
 from regard.score.measured import Figure, Measured
-from regard.score.target_loss import TargetLoss
-from regard.tasks.pair_objective import GreedyScore, sum_nats
-from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
-from regard.tasks.task import Ending, OpenRun, read_test_result
-from regard.tasks.translation import greedy_bleu, tell_left_out
+from regard.tasks.base_run import check_text, list_items
+from regard.tasks.pair_run import PairEvaluation, PairRun
+from regard.tasks.pairs import PairTask
+from regard.tasks.translation import greedy_bleu
 from regard.text.config import TokenizerConfig
 
 
@@ -40,23 +41,17 @@ class ParseScore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParsingEvaluation(TargetLoss):
+class ParsingEvaluation(PairEvaluation):
     """How well trees are predicted, and how good the parses are; None where none were made."""
 
-    n_pairs: int
-    n_left_out: int = 0
-    """Sentences that are longer than the model reads; they count nowhere."""
     parses: ParseScore | None = None
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Trees that could not be used and were left out, by kind."""
 
     def to_dict(self) -> dict[str, Any]:
-        found = self.plain("n_pairs", "n_left_out") | {"skipped": dict(self.skipped)}
-        return found | ({} if self.parses is None else {"parses": self.parses.to_dict()})
+        return super().to_dict() | ({} if self.parses is None else {"parses": self.parses.to_dict()})
 
     def measure(self) -> Measured:
         figures = [*self.figures()]
-        notes = [*self.notes, *tell_left_out(self.n_pairs, self.n_left_out, self.skipped)]
+        notes = [*self.list_notes()]
         if self.parses is not None:
             found = self.parses.brackets
             figures += [
@@ -77,22 +72,10 @@ class ParsingEvaluation(TargetLoss):
         )
 
 
-class ParsingRun:
+class ParsingRun(PairRun):
     """A trained parser: parse, evaluate."""
 
-    def __init__(self, opened: OpenRun, model: Seq2Seq) -> None:
-        self.folder, self.config, self.facts, self.model = opened.folder, opened.config, opened.facts, model
-        self.tokenizers = opened.tokenizers
-        self.ending: Ending | None = None
-        self.source_tokenizer, self.target_tokenizer = opened.tokenizers[0], opened.tokenizers[-1]
-        self.reader = PairReader(PARSING, opened)
-
-    def __repr__(self) -> str:
-        return f"<ParsingRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
-
-    def test_result(self) -> dict[str, Any] | None:
-        """The test scores that were written when training ended."""
-        return read_test_result(self.folder)
+    verbs = ("parse", "evaluate", "trace")
 
     def parser(
         self,
@@ -103,7 +86,7 @@ class ParsingRun:
         is_constrained: bool = True,
     ) -> Parser:
         """What parses lines; with `others`, runs of the same vocabularies, by the mean of all probabilities."""
-        models, tokenizers = check_together(self, others), (self.source_tokenizer, self.target_tokenizer)
+        models, tokenizers = self.join_models(others), (self.source_tokenizer, self.target_tokenizer)
         form, tag = self.reader.config.tree_words, self.reader.check_tag(tag)
         return Parser(models, *tokenizers, form, beam, tag=tag, is_constrained=is_constrained)
 
@@ -112,7 +95,7 @@ class ParsingRun:
 
         `beam`: beam, length_penalty, alpha as in BeamConfig. A sentence without words has no tree but None.
         """
-        given = [sentences] if isinstance(sentences, str) else list(sentences)
+        given = list_items(sentences, "sentence")
         parser = self.parser(BeamConfig.from_dict(beam), tag=self.reader.choose_tag(tag))
         trees = [parse.tree for parse in parser.all(given)]
         return trees[0] if isinstance(sentences, str) else trees
@@ -142,17 +125,37 @@ class ParsingRun:
 
     def evaluate_pairs(self, pairs: Pairs, beam: BeamConfig | None = None, is_parsed: bool = True) -> ParsingEvaluation:
         """Loss and labelled F1 on sentences and trees that are read already."""
-        n_given, pairs = len(pairs), readable_or_refuse(self.model, pairs)
-        nats, n_tokens = sum_nats(self.model, pairs, MAX_TOKENS)
-        loss = ParsingEvaluation(
-            nats=nats, n_tokens=n_tokens, n_bytes=pairs.n_bytes, n_pairs=len(pairs), n_left_out=n_given - len(pairs)
-        )
+        pairs, loss = self.sum_loss(pairs)
         if not is_parsed:
-            return loss
-        return replace(loss, parses=score_parses(self.parser(beam), self.parser(beam, is_constrained=False), pairs))
+            return ParsingEvaluation(**loss)
+        parses = score_parses(self.parser(beam), self.parser(beam, is_constrained=False), pairs)
+        return ParsingEvaluation(**loss, parses=parses)
 
-    def trace(self, *texts: str) -> Trace:
-        raise RegardError("A parser cannot be traced yet: it writes trees in a form of its own.")
+    def trace(self, sentence: str, tree: Tree | None = None, tag: str | None = None) -> Trace:
+        """What the model computed when it was made to write a tree, its own or another, by token of the tree."""
+        words = check_text(sentence, "sentence").split()
+        tree = self.parse(sentence, tag) if tree is None else tree
+        if tree is None:
+            raise RegardError("The sentence to trace is empty; give at least one word.")
+        translator = Translator(
+            [self.model], self.source_tokenizer, self.target_tokenizer, BeamConfig(), tag=self.reader.choose_tag(tag)
+        )
+        target = linearise(tree, FORMS[self.reader.config.tree_words])
+        return self.trace_pair(read_pair(translator, " ".join(map(escape_word, words)), " ".join(target)))
+
+    def read_target(self, pairs: Pairs, i: int) -> str:
+        """The tree of pair i in brackets, as answers are compared with it."""
+        return to_brackets(rebuild_tree(pairs, i, self.reader.config.tree_words))
+
+    def decoder(self, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
+        """What answers pairs by their numbers, by a beam search of that width."""
+        parser = self.parser(BeamConfig(beam=beam))
+
+        def decode(numbers: Sequence[int]) -> list[str]:
+            parses = parser.all([pairs.source_text(i) for i in numbers], [pairs.tag(i) for i in numbers])
+            return ["" if parse.tree is None else to_brackets(parse.tree) for parse in parses]
+
+        return decode
 
 
 def score_parses(constrained: Parser, free: Parser, pairs: Pairs) -> ParseScore:
@@ -181,11 +184,7 @@ def greedy_f1(tree_words: str, model: Seq2Seq, pairs: Pairs, max_tokens: int) ->
     return 100 * score_brackets(parser, pairs).f1
 
 
-def _greedy_scores(config: PairsConfig) -> Mapping[str, GreedyScore]:
-    return {"bleu": greedy_bleu, "f1": partial(greedy_f1, config.tree_words)}
-
-
-def _with_tokenizer_of_trees(config: RunConfig) -> RunConfig:
+def _add_tokenizer_of_trees(config: RunConfig) -> RunConfig:
     """Brackets and slots are whole words, and all are needed: what was opened must be closed."""
     whole = TokenizerConfig(kind="word", vocab_size=None)
     given = config.section_or_none("target_tokenizer", TokenizerConfig)
@@ -199,24 +198,6 @@ def _with_tokenizer_of_trees(config: RunConfig) -> RunConfig:
     return config
 
 
-def _read_target(run: ParsingRun, pairs: Pairs, i: int) -> str:
-    return to_brackets(rebuild_tree(pairs, i, run.reader.config.tree_words))
-
-
-def _decoder(run: ParsingRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
-    parser = run.parser(BeamConfig(beam=beam))
-
-    def decode(numbers: Sequence[int]) -> list[str]:
-        parses = parser.all([pairs.source_text(i) for i in numbers], [pairs.tag(i) for i in numbers])
-        return ["" if parse.tree is None else to_brackets(parse.tree) for parse in parses]
-
-    return decode
-
-
-def _make_judge(references: Sequence[str], config: PairsConfig) -> BracketF1:
-    return BracketF1(references, FORMS[config.tree_words].has_tags)
-
-
 PARSING = PairTask(
     name="parsing",
     verb="parse",
@@ -224,10 +205,7 @@ PARSING = PairTask(
     example="--data grammar:en-trees",
     has_trees=True,
     run_type=ParsingRun,
-    evaluate_pairs=ParsingRun.evaluate_pairs,
-    greedy_scores=_greedy_scores,
-    read_target=_read_target,
-    decoder=_decoder,
-    make_judge=_make_judge,
-    check_sections=_with_tokenizer_of_trees,
+    greedy_scores=lambda config: {"bleu": greedy_bleu, "f1": partial(greedy_f1, config.tree_words)},
+    make_judge=lambda references, config: BracketF1(references, FORMS[config.tree_words].has_tags),
+    check_sections=_add_tokenizer_of_trees,
 )

@@ -10,11 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from regard.config import COMMON, RunConfig, folder_of, mapping
+from regard.data.config import OF_ONE_SOURCE
 from regard.errors import RegardError, nearest
 from regard.models.table import MODELS, model_entry
 from regard.settings import FieldHelp, Settings, suggest_setting
-from regard.tasks.captions import CAPTIONS, CaptionRun
-from regard.tasks.language_model import LANGUAGE_MODEL, LanguageModelRun
+from regard.tasks.caption_run import CaptionRun
+from regard.tasks.captions import CAPTIONS
+from regard.tasks.language_model import LANGUAGE_MODEL
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.parsing import PARSING, ParsingRun
 from regard.tasks.task import Task
 from regard.tasks.translation import TRANSLATION, TranslationRun
@@ -53,8 +56,12 @@ def choose_task(given: Mapping[str, Any]) -> Task:
     return TASKS[name]
 
 
-def build_config(given: Mapping[str, Any]) -> RunConfig:
-    """The complete config that a recipe or a run folder's `config.yaml` describes, checked."""
+def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete: bool = False) -> RunConfig:
+    """The complete config that a recipe describes, checked.
+
+    In that of a run that `is_new`, settings that were left open follow from others that were set. Where `is_complete`,
+    it is a run folder's `config.yaml`: settings that it does not name are younger than the run.
+    """
     if not isinstance(given, Mapping):
         raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {given!r}.")
     for key in given:
@@ -66,6 +73,7 @@ def build_config(given: Mapping[str, Any]) -> RunConfig:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
     task = choose_task(given)
+    given = task.adapt(given) if is_new else given
     model = dict(mapping(given, "model"))
     entry = model_entry(model_name := model.pop("name"))
     _refuse_foreign(given, task, model_name)
@@ -77,13 +85,25 @@ def build_config(given: Mapping[str, Any]) -> RunConfig:
         sections={
             name: None
             if name in task.optional and given.get(name) is None
-            else kind.from_dict(mapping(given, name), name)
+            else (kind.from_complete if is_complete else kind.from_dict)(mapping(given, name), name)
             for name, kind in sections_of(task).items()
         },
         folders={key: folder_of(given, key) for key in task.folders},
     )
     config = task.check(config)
     return replace(config, unused=task.list_unused(config))
+
+
+def name_sources(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The plain config with other sources, what `--data` names, in the form that the tasks of its model share.
+
+    Splits of their own are those of the sources before. Without a model, `names` are the training data.
+    """
+    kept = {k: v for k, v in mapping(given, "data").items() if k not in OF_ONE_SOURCE}
+    model_name = mapping(given, "model").get("name")
+    if not isinstance(model_name, str):  # it comes from elsewhere, or `build_config` says that it is missing
+        return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else list(names)}}
+    return {**given, "data": TASKS[model_entry(model_name).tasks[0]].name_sources(kept, names)}
 
 
 def sections_of(task: Task) -> dict[str, type[Settings]]:

@@ -6,31 +6,27 @@ whose model learns by gradients share `regard/tasks/gradient.py` for the parts t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.score.judges import Judge
 from regard.score.measured import Measured
 from regard.settings import Settings
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.memory import MemoryEstimate
 from regard.training.progress import Reporter
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from regard.lens.trace import Trace
 
 IMPORTED = "imported"
 """Stands for the data fingerprint of a run that was not trained here."""
@@ -71,26 +67,6 @@ class OpenRun:
     facts: RunFacts
     tokenizers: tuple[Tokenizer, ...]
     """One, or the source's and the target's."""
-
-
-@dataclass(frozen=True)
-class InitialWeights:
-    """A trained language model that a run starts from. Its weights are read when they are asked for."""
-
-    path: Path
-    model_name: str
-    model: Settings
-    tokenizer: Tokenizer
-    sha256: str
-    read: Callable[[], dict[str, Tensor]]
-    outline: Callable[[], Any]
-    """The model with shapes and no memory."""
-    note: str = ""
-    """What is read otherwise than the folder says."""
-    form: str = "a run"
-
-    def __str__(self) -> str:
-        return f"{self.path} ({self.form}; weights sha256 {self.sha256[:16]}). {self.note}".removesuffix(". ")
 
 
 @dataclass(frozen=True)
@@ -165,30 +141,9 @@ class Ending:
     usage: Usage
 
 
-class Run(Protocol):
-    """A trained model in the hands of a user. Each task adds its own verbs. A run may be used from several threads."""
-
-    folder: Path
-    config: RunConfig
-    facts: RunFacts
-    model: Any
-    tokenizers: tuple[Tokenizer, ...]
-    ending: Ending | None
-    """What training ended with, where that was just now; None where the run was loaded."""
-
-    def predict(self, items: Iterable[str]) -> Iterator[Any]:
-        """One answer an item, in their order, in bounded memory."""
-
-    def evaluate(self, data: Any = None, *, split: str = "test") -> Evaluation:
-        """Scores on other data, or on a split of those that the run was trained on."""
-
-    def trace(self, *texts: str) -> Trace:
-        """What the model computed: attention, gates, states and surprise, by token."""
-
-
 @dataclass(frozen=True)
 class Fitting:
-    """How a run is trained: where, from which weights, whether it goes on, and who is told."""
+    """How a run is trained: in which folder, from which weights, whether it is resumed, and how progress is shown."""
 
     folder: Path
     start: InitialWeights | None
@@ -289,13 +244,15 @@ class Task(Protocol):
     def answer(
         self, run: Any, test_set: TestSet, chosen: Sequence[int], decoding: Decoding, tell: Callable[[int], None]
     ) -> list[Any]:
-        """What a run makes of each chosen item, as one JSON value; `tell` is told how many are done."""
+        """The answer of a run to each chosen item, as one JSON value; `tell` is called with how many are done."""
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
         """What scores answers to the chosen items."""
 
 
-def reopen_data(task: Task, opened: OpenRun, progress: Progress | None = None, option: str = "--data") -> Any:
+def reopen_data(
+    task: Task, opened: OpenRun, progress: Progress | None = None, option: str = "--data (in Python: data)"
+) -> Any:
     """The data a run was begun with: from the cache, or read again, which must give the same.
 
     The cache alone can bring back what came from standard input. `option` is how the user can name other data.
@@ -325,13 +282,6 @@ def _with_own_tokenizers(opened: OpenRun) -> RunConfig:
     # Both sides may name one vocabulary, which is then kept once.
     name = "tokenizer.json" if opened.facts.target_tokenizer is None else TARGET_TOKENIZER
     return config.with_section("target_tokenizer", target.replace(path=str(opened.folder / name)))
-
-
-def read_test_result(folder: Path) -> dict[str, Any] | None:
-    """The test scores in a run folder; None where there are none."""
-    path = folder / "test.json"
-    found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    return found
 
 
 def tell_part(n_scored: int, n_available: int, unit: str, which: str = "the first of them") -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.lens.views import Views
+from regard.lens.views import Views, WindowLosses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,12 @@ class TestSet:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """What could not be used and was left out, by kind."""
     notes: tuple[str, ...] = ()
-    is_comparable: bool = True
-    """False where the run's tokenizer loses text, so that its score leaves something out."""
+    documents: tuple[int, ...] | None = None
+    """From which document each item is; None: each is one of its own."""
+    lossy: str = ""
+    """Names the run's tokenizer where it loses text: such a score compares with those of the same tokenizer alone."""
+    baseline: float | None = None
+    """The score of the simplest model there is, which any other should beat."""
     own: Any = None
     """What only the task reads."""
     passage: str = ""
@@ -39,6 +43,8 @@ class TestSet:
     sampling: str = ""
     show: Callable[[Any, str, Callable[[str], None]], Views] | None = None
     """What a run shows of itself beside its answers: of the run, a prompt, and what is told of pictures that fail."""
+    measure_positions: Callable[[Any], WindowLosses] | None = None
+    """What a run's loss is where it has read so many bytes."""
     picture: Callable[[int], NDArray[np.uint8]] | None = None
     """The picture of an item, as the model sees it."""
 

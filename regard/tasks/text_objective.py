@@ -15,9 +15,8 @@ from regard.errors import RegardError
 from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import GradientNextToken
 from regard.score.evaluate import Evaluation, evaluate
-from regard.training.config import DEFAULT_CONTEXT, OptimizerConfig, TrainConfig
+from regard.training.config import DEFAULT_CONTEXT, TrainConfig
 from regard.training.objective import HostBatch, PartLoss, Score
-from regard.training.optimizer import highest_rate
 
 # Recurrent models read the validation text in so many pieces side by side, each with its state carried: 16 times fewer
 # steps, and only the first tokens of each piece lack a past.
@@ -36,13 +35,12 @@ class TextObjective:
 
     def __init__(self, model: GradientModel, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
-        self.batches = batches_for(model, prepared.train, train, seed)
+        self.batches = build_batches(model, prepared.train, train, seed)
         self.per_epoch = self.batches.per_epoch
         self.carries_state = self.batches.order == "stream"
         self.flops_per_token = model.flops_per_token(self.batches.n_context)
         self.bytes_per_token: float | None = prepared.train.bytes_per_token
         self.n_rows, self.n_target, self.n_classes = train.n_batch, self.batches.n_context, model.vocab_size
-        self.is_recurrent = model.mixer.carries_state
 
     def identity(self) -> dict[str, Any]:
         batches, train = self.batches, self.train
@@ -55,9 +53,6 @@ class TextObjective:
             "order": batches.order + (" of varying length" if train.varies_context else ""),
             "average": train.average,
         }
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return highest_rate(optimizer, self.is_recurrent)
 
     def read_row(self, model: GradientModel) -> Any:
         ids = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)
@@ -98,9 +93,9 @@ class TextObjective:
         return Score(found.nats_per_token, found.bits_per_byte, criterion=found.nats_per_token)
 
 
-def batches_for(model: GradientModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:
+def build_batches(model: GradientModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:
     """The batches that `model` is trained on: update i reads batch i."""
-    n_context, order = context_of(model, train), order_of(model, train)
+    n_context, order = choose_context(model, train), choose_order(model, train)
     if train.varies_context and model.mixer.max_context is not None:
         raise RegardError(
             f"train.varies_context reads windows longer than n_context now and then, but the model sees at most "
@@ -116,14 +111,14 @@ def batches_for(model: GradientModel, stream: Stream, train: TrainConfig, seed: 
     )
 
 
-def order_of(model: GradientModel, train: TrainConfig) -> str:
+def choose_order(model: GradientModel, train: TrainConfig) -> str:
     """`train.order` with auto resolved: a model that carries its state reads the text in order."""
     if train.order != "auto":
         return train.order
     return "stream" if model.mixer.carries_state else "shuffle"
 
 
-def context_of(model: GradientModel, train: TrainConfig) -> int:
+def choose_context(model: GradientModel, train: TrainConfig) -> int:
     """`train.n_context` with null resolved, checked against what the model can see."""
     limit = model.mixer.max_context
     if train.n_context is None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.pairs import Pairs
-from regard.data.pairs_config import PairsConfig
-from regard.data.split import describe_skipped
 from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
-from regard.decode.forced import force_targets, read_pair, score_pairs
+from regard.decode.forced import ForcedPair, force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
-from regard.errors import RegardError, explain_old_name
+from regard.errors import RegardError
 from regard.layers.taps import Taps
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
@@ -23,30 +21,23 @@ from regard.score.alignment import Alignment, hard_alignment, word_weights
 from regard.score.judges import Bleu
 from regard.score.measured import Figure, Measured
 from regard.score.scored import Scored
-from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
-from regard.tasks.pair_objective import GreedyScore, sum_nats
-from regard.tasks.pairs import MAX_TOKENS, PairReader, PairTask, check_together, readable_or_refuse
-from regard.tasks.task import Ending, OpenRun, read_test_result
+from regard.tasks.base_run import check_text, list_items
+from regard.tasks.pair_run import MAX_TOKENS, PairEvaluation, PairRun, warn_of_split_words
+from regard.tasks.pairs import PairTask
 from regard.text.word_pieces import words_of_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationEvaluation(TargetLoss):
+class TranslationEvaluation(PairEvaluation):
     """How well targets are predicted, and how good the translations are; None where none were made."""
 
-    n_pairs: int
-    n_left_out: int = 0
-    """Pairs that are longer than the model reads; they count nowhere."""
     bleu: BleuScore | None = None
     chrf: ChrfScore | None = None
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Lines that could not be used and were left out, by kind."""
 
     def to_dict(self) -> dict[str, Any]:
-        found = self.plain("n_pairs", "n_left_out") | {"skipped": dict(self.skipped)}
         scores = {"bleu": self.bleu, "chrf": self.chrf}
-        return found | {name: score.to_dict() for name, score in scores.items() if score is not None}
+        return super().to_dict() | {name: score.to_dict() for name, score in scores.items() if score is not None}
 
     def measure(self) -> Measured:
         figures = [*self.figures()]
@@ -58,19 +49,8 @@ class TranslationEvaluation(TargetLoss):
             is_higher_better=self.bleu is not None,
             counts={"pairs": self.n_pairs, "target tokens": self.n_tokens},
             signature="" if self.bleu is None else f"sacreBLEU {self.bleu.signature}",
-            notes=(*self.notes, *tell_left_out(self.n_pairs, self.n_left_out, self.skipped)),
+            notes=self.list_notes(),
         )
-
-
-def tell_left_out(n_pairs: int, n_left_out: int, skipped: Mapping[str, int]) -> tuple[str, ...]:
-    """What was not scored, as sentences."""
-    notes = []
-    if n_left_out:
-        share = f"{n_left_out:,} of {n_pairs + n_left_out:,} pairs"
-        notes.append(f"Left out, since they are longer than the model reads: {share}.")
-    if skipped:
-        notes.append(f"{describe_skipped(skipped)}.")
-    return tuple(notes)
 
 
 @dataclass(frozen=True)
@@ -85,30 +65,13 @@ class ForcedTranslation:
     """Weights (T + 1, S) on the source's tokens, a row for each target token and the end; None: it does not attend."""
 
 
-OLD_NAMES = {"looked": "force", "aligned": "align", "pairs_of": "reader.pairs_of", "wanted_tag": "reader.choose_tag"}
-
-
-class TranslationRun:
+class TranslationRun(PairRun):
     """A trained translator: translate, score, evaluate, align words."""
 
-    def __init__(self, opened: OpenRun, model: Seq2Seq) -> None:
-        self.folder, self.config, self.facts, self.model = opened.folder, opened.config, opened.facts, model
-        self.tokenizers = opened.tokenizers
-        self.ending: Ending | None = None
-        self.source_tokenizer, self.target_tokenizer = opened.tokenizers[0], opened.tokenizers[-1]
-        self.reader = PairReader(TRANSLATION, opened)
-
-    def __repr__(self) -> str:
-        return f"<TranslationRun {self.folder}: {self.config.model_name}, {self.facts.n_parameters:,} parameters>"
-
-    if not TYPE_CHECKING:  # or every attribute would have a type: any
-
-        def __getattr__(self, name: str) -> Any:
-            raise explain_old_name(self, name, OLD_NAMES)
-
-    def test_result(self) -> dict[str, Any] | None:
-        """The test scores that were written when training ended."""
-        return read_test_result(self.folder)
+    verbs = ("translate", "score", "align", "force", "evaluate", "trace")
+    old_names: ClassVar[Mapping[str, str]] = {
+        "looked": "force", "aligned": "align", "pairs_of": "reader.pairs_of", "wanted_tag": "reader.choose_tag",
+    }  # fmt: skip
 
     def translator(
         self,
@@ -123,7 +86,7 @@ class TranslationRun:
         With `sampling` targets are drawn, the beam's n_best of them, and not searched for.
         """
         tag, config = self.reader.check_tag(tag), beam or BeamConfig(max_ratio=MAX_RATIO)
-        models, tokenizers = check_together(self, others), (self.source_tokenizer, self.target_tokenizer)
+        models, tokenizers = self.join_models(others), (self.source_tokenizer, self.target_tokenizer)
         return Translator(models, *tokenizers, config, tag=tag, sampling=sampling)
 
     def translate(
@@ -144,7 +107,7 @@ class TranslationRun:
         if sampling is not None and not isinstance(sampling, SamplingConfig):
             sampling = SamplingConfig.from_dict(sampling)
         translator = self.translator(config, tag=self.reader.choose_tag(tag), sampling=sampling)
-        given = [texts] if isinstance(texts, str) else list(texts)
+        given = list_items(texts, "text")
         found = translator.all([translator.read(text) for text in given], MAX_TOKENS)
         results: list[Any] = [best[0].text for best in found] if config.n_best == 1 else list(found)
         return results[0] if isinstance(texts, str) else results
@@ -160,7 +123,7 @@ class TranslationRun:
         What every token of the target costs, its end included; None where neither has any text.
         """
         one = isinstance(source, str)
-        sources, targets = ([text] if isinstance(text, str) else list(text) for text in (source, target))
+        sources, targets = (list_items(text, "text") for text in (source, target))
         if one != isinstance(target, str) or len(sources) != len(targets):
             raise RegardError(
                 f"Sources and targets come in twos, and {len(sources)} and {len(targets)} were given. Give one text of "
@@ -202,16 +165,13 @@ class TranslationRun:
         self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True
     ) -> TranslationEvaluation:
         """Loss, BLEU and chrF on pairs that are read already."""
-        n_given, pairs = len(pairs), readable_or_refuse(self.model, pairs)
-        nats, n_tokens = sum_nats(self.model, pairs, MAX_TOKENS)
-        loss = TranslationEvaluation(
-            nats=nats, n_tokens=n_tokens, n_bytes=pairs.n_bytes, n_pairs=len(pairs), n_left_out=n_given - len(pairs)
-        )
+        pairs, loss = self.sum_loss(pairs)
         if not is_translated:
-            return loss
+            return TranslationEvaluation(**loss)
         texts = self.translations(pairs, beam)
         references = [pairs.target_text(i) for i in range(len(pairs))]
-        return replace(loss, bleu=bleu(texts, references), chrf=chrf(texts, references))
+        notes = warn_of_split_words(references)
+        return TranslationEvaluation(**loss, notes=notes, bleu=bleu(texts, references), chrf=chrf(texts, references))
 
     def translations(self, pairs: Pairs, beam: BeamConfig | None = None) -> list[str]:
         """The best target of every source, in their order."""
@@ -221,25 +181,24 @@ class TranslationRun:
 
     def force(self, source: str, target: str, tag: str | None = None) -> ForcedTranslation:
         """Make the model write `target` for `source`: what each token costs, and where it attended."""
-        pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
+        pair = self._read_pair(source, target, tag)
         record = Taps()
         (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
         attention = layers[-1][0].mean(dim=0).double().cpu().numpy() if layers else None
         return ForcedTranslation(pair.source, tuple(pair.ids.tolist()), nats, attention)
 
+    def _read_pair(self, source: str, target: str, tag: str | None) -> ForcedPair:
+        translator = self.translator(tag=self.reader.choose_tag(tag))
+        return read_pair(translator, check_text(source, "source"), check_text(target, "target"))
+
     def trace(self, source: str, target: str, tag: str | None = None) -> Trace:
         """What the model computed when it was made to write `target` for `source`, by token of the target."""
-        pair = read_pair(self.translator(tag=self.reader.choose_tag(tag)), source, target)
-        record = Taps()
-        (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
-        tokens = (*(self.target_tokenizer.token_text(i) for i in pair.ids.tolist()), "")[: len(nats)]
-        taps = {name: record[name][0].float().cpu().numpy() for name in record}
-        return Trace(tokens, nats, taps)
+        return self.trace_pair(self._read_pair(source, target, tag))
 
     def align(self, source: str, target: str, tag: str | None = None) -> Alignment:
         """Which word of `source` each of `target` comes from, by where the model attended; words are between spaces."""
-        source, target = source.strip(), target.strip()
+        source, target = check_text(source, "source").strip(), check_text(target, "target").strip()
         words = [
             words_of_tokens(tokenizer, text)
             for tokenizer, text in ((self.target_tokenizer, target), (self.source_tokenizer, source))
@@ -256,6 +215,20 @@ class TranslationRun:
         weights = forced.attention[: len(forced.tokens), n_tags:]  # the end is no word, nor is a tag
         return hard_alignment(word_weights(weights, *words))
 
+    def read_target(self, pairs: Pairs, i: int) -> str:
+        """The target of pair i, as answers are compared with it."""
+        return pairs.target_text(i)
+
+    def decoder(self, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
+        """What answers pairs by their numbers, by a beam search of that width."""
+        translator = self.translator(BeamConfig(beam=beam, max_ratio=MAX_RATIO))
+
+        def decode(numbers: Sequence[int]) -> list[str]:
+            sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers]
+            return [best[0].text for best in translator.all(sentences)]
+
+        return decode
+
 
 def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
     """BLEU of the most probable words, one after the other."""
@@ -265,28 +238,6 @@ def greedy_bleu(model: Seq2Seq, pairs: Pairs, max_tokens: int) -> float:
     return bleu([best[0].text for best in found], [pairs.target_text(i) for i in numbers]).score
 
 
-def _greedy_scores(config: PairsConfig) -> Mapping[str, GreedyScore]:
-    return {"bleu": greedy_bleu}
-
-
-def _read_target(run: TranslationRun, pairs: Pairs, i: int) -> str:
-    return pairs.target_text(i)
-
-
-def _decoder(run: TranslationRun, pairs: Pairs, beam: int) -> Callable[[Sequence[int]], list[str]]:
-    translator = run.translator(BeamConfig(beam=beam, max_ratio=MAX_RATIO))
-
-    def decode(numbers: Sequence[int]) -> list[str]:
-        sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in numbers]
-        return [best[0].text for best in translator.all(sentences)]
-
-    return decode
-
-
-def _make_judge(references: Sequence[str], config: PairsConfig) -> Bleu:
-    return Bleu([(reference,) for reference in references])
-
-
 TRANSLATION = PairTask(
     name="translation",
     verb="translate",
@@ -294,9 +245,6 @@ TRANSLATION = PairTask(
     example="--data train.en --data train.de",
     has_trees=False,
     run_type=TranslationRun,
-    evaluate_pairs=TranslationRun.evaluate_pairs,
-    greedy_scores=_greedy_scores,
-    read_target=_read_target,
-    decoder=_decoder,
-    make_judge=_make_judge,
+    greedy_scores=lambda config: {"bleu": greedy_bleu},
+    make_judge=lambda references, config: Bleu([(reference,) for reference in references]),
 )

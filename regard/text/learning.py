@@ -36,7 +36,7 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Pro
     return Tokenizer(_bpe(config, watched) if config.kind == "bpe" else _wordpiece(config, watched))
 
 
-def part_to_learn_from(config: TokenizerConfig, n_bytes: int) -> float:
+def choose_part_to_learn_from(config: TokenizerConfig, n_bytes: int) -> float:
     """How much of a text of so many bytes a tokenizer is learned from."""
     is_capped = config.max_bytes is not None and config.kind in ("bpe", "wordpiece")
     return min(1.0, (config.max_bytes or 0) / n_bytes) if is_capped else 1.0
@@ -145,7 +145,7 @@ def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Toke
     trainer = trainers.WordPieceTrainer(
         vocab_size=config.vocab_size, special_tokens=[EOS, UNK, *sorted(continuing)], show_progress=False
     )
-    hf.train_from_iterator(_written_out(counts), trainer)
+    hf.train_from_iterator(_write_out(counts), trainer)
     if hf.get_vocab_size() > config.vocab_size:
         raise RegardError(
             f"The text has too many different characters for a wordpiece vocabulary of {config.vocab_size}: every one "
@@ -162,7 +162,7 @@ def _bert_tokens(hf: tokenizers.Tokenizer, words: Iterable[str]) -> Iterator[str
         yield from (token for token, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(word)))
 
 
-def _written_out(counts: Counter[str]) -> Iterator[str]:
+def _write_out(counts: Counter[str]) -> Iterator[str]:
     """A text with these counts of words, some thousand at a time."""
     waiting: list[str] = []
     for word, count in counts.items():

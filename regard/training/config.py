@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from regard.errors import RegardError
 from regard.settings import Settings, setting
@@ -34,8 +35,17 @@ class OptimizerConfig(Settings):
 
     name: str = setting("adamw", "update rule", choices=("adamw", "sgd"))
     lr: float | None = setting(
+        None, "highest learning rate; null: what was measured for the model (docs/defaults.md)", low=0.0
+    )
+    follows_width: bool | None = setting(
         None,
-        "highest learning rate; null: of adamw 0.005 for recurrent models and 0.001 for others, of sgd 5 and 0.5",
+        "adamw: scale the rate of every weight by the width it reads, so that one lr suits narrow and wide models; "
+        "null: yes for language models whose lr is null",
+    )
+    embedding_rate: float | None = setting(
+        None,
+        "the rate of embeddings as a multiple of lr; null: 4 for attention and the Transformer where rates follow the "
+        "width, else 1",
         low=0.0,
     )
     betas: tuple[float, float] = setting(
@@ -48,25 +58,33 @@ class OptimizerConfig(Settings):
     max_grad_norm: float | None = setting(1.0, "gradients longer than this are scaled down to it; null: never", low=0.0)
     decays_vectors: bool = setting(False, "decay biases, norms and vectors too, as Merity et al. 2018 do")
     is_fused: bool = setting(True, "use the fused update where there is one; the same numbers, faster")
+    younger: ClassVar[Mapping[str, Any]] = {"follows_width": False}
 
     def check(self) -> None:
         _refuse_zero(self, "lr", "no weight would move")
+        _refuse_zero(self, "embedding_rate", "no embedding would move")
+        if self.follows_width and self.name != "adamw":
+            raise RegardError(f"follows_width is for adamw, not for {self.name}. Leave one of the two out.")
         _refuse_zero(self, "max_grad_norm", "every gradient would be scaled down to nothing; null scales none")
 
-    def complete(self, is_recurrent: bool) -> Self:
-        """A copy with a learning rate and a weight decay where they are null, for a model of that kind.
+    def complete(self, is_recurrent: bool, lr: float | None = None, embedding_rate: float = 1.0) -> Self:
+        """A copy in which nothing is null.
 
-        Measured after 300 steps of 16 x 64 bytes of Python's documentation, models of default size, bits per byte: LSTM
-        1.81, 1.61, 1.51 at 2e-3, 4e-3, 8e-3; GRU 1.61, 1.46 at 3e-3, 6e-3; RNN 1.93, 1.74, 1.62 at 1e-3, 3e-3, 6e-3;
-        Transformer 2.36, 2.33, 2.70 at 5e-4, 1e-3, 2e-3. Longer runs want a little less than the best of these.
+        `lr` and `embedding_rate` are what was measured for the model with rates that follow the width; None: nothing
+        was. A rate that is the same for all weights is 0.005 for recurrent models and 0.001 for others, of sgd 5 and
+        0.5.
         """
         is_adamw = self.name == "adamw"
-        lr = (5e-3 if is_recurrent else 1e-3) if is_adamw else (5.0 if is_recurrent else 0.5)
-        decay = 0.1 if is_adamw else 0.0
-        return self.replace(
-            lr=lr if self.lr is None else self.lr,
-            weight_decay=decay if self.weight_decay is None else self.weight_decay,
-        )
+        is_measured = is_adamw and lr is not None
+        follows = is_measured and self.lr is None if self.follows_width is None else self.follows_width
+        same_for_all = (5e-3 if is_recurrent else 1e-3) if is_adamw else (5.0 if is_recurrent else 0.5)
+        filled = {
+            "lr": lr if follows and is_measured else same_for_all,
+            "follows_width": follows,
+            "embedding_rate": embedding_rate if follows else 1.0,
+            "weight_decay": 0.1 if is_adamw else 0.0,
+        }
+        return self.replace(**{name: value for name, value in filled.items() if getattr(self, name) is None})
 
 
 @dataclass(frozen=True, kw_only=True)

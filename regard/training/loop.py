@@ -80,9 +80,8 @@ def train_by_gradient(
         check_memory(needed, runtime, device, objective.memory_settings)
         checkpoints.clean_run_folder(folder)
         learner = Learner(model.to(device), objective, train=train, optimizer=optimizer, runtime=runtime)
-        run = _Run(
-            learner, objective, folder, train, schedule, checkpoint, objective.highest_rate(optimizer), state, latest
-        )
+        assert optimizer.lr is not None, "the task fills it in"
+        run = _Run(learner, objective, folder, train, schedule, checkpoint, optimizer.lr, state, latest)
         n_parameters = sum(p.numel() for p in model.parameters())
         reporter.start(f"{n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
         try:
@@ -105,7 +104,7 @@ def _find_state(folder: Path, resume: bool, reporter: Reporter) -> Path | None:
             raise RegardError(
                 f"'{folder}' is a finished run whose saved state is gone ({folder}/state): it cannot be resumed. Its "
                 f"weights are untouched. Train a language model further with: regard train --from {folder} --out NEW; "
-                "or train from the start in another --out."
+                "or train from the start in another folder."
             )
         reporter.note(
             f"There is no saved state in {folder}/state: training starts again at step 0. {checkpoints.MODEL} stays as "
@@ -125,6 +124,7 @@ def _train(run: _Run, reporter: Reporter, interrupt: Interrupt, on_step: Callabl
             run.log()
         if is_last or run.state.step % run.train.eval_every == 0:
             run.evaluate()
+            reporter.show(run.status())
         is_stopped = interrupt.is_asked or (on_step is not None and on_step(run.state))
         if is_stopped or run.end() is not None or run.is_save_due():
             run.save()
@@ -152,7 +152,8 @@ class _Run:
         self.learner, self.objective, self.folder, self.state, self.latest = learner, objective, folder, state, latest
         self.train, self.schedule, self.config, self.highest_lr = train, schedule, config, lr
         self.limits = Limits.of(train, objective.per_epoch)
-        self.flops_per_token = 3 * objective.flops_per_token  # forward once, backward costs twice that
+        # Forward once, backward costs twice that; a run that goes on is charged as it was, by whatever formula.
+        self.flops_per_token = state.flops // state.tokens if state.tokens else 3 * objective.flops_per_token
         self.started_with = objective.identity()
         self.lr = self.grad_norm = self.nats_per_token = 0.0
         self.speed = Speed()

@@ -24,8 +24,6 @@ def versions() -> dict[str, str]:
 
 def hardware() -> str:
     """Processor, cores, memory, and the GPU where there is one."""
-    import torch
-
     n_cores, n_threads = os.cpu_count() or 1, torch.get_num_threads()
     words = [f"{_processor()}, {n_cores} core{'s' * (n_cores > 1)}, {n_threads} thread{'s' * (n_threads > 1)}"]
     memory = _memory_gb()

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from regard.training.config import OptimizerConfig
-
 
 class HostBatch(NamedTuple):
     """A batch before it goes to the device."""
@@ -26,7 +24,7 @@ class PartLoss(NamedTuple):
     """The loss of some rows."""
 
     goal: Tensor
-    """What is made small: the nats, and what is added to them while training."""
+    """The loss to minimise: the nats, and what is added to them while training."""
     nats: Tensor
     """Summed over the tokens."""
     after: Any
@@ -71,9 +69,6 @@ class Objective(Protocol):
     def identity(self) -> dict[str, Any]:
         """What must be the same when a run is resumed, by names that an error can show."""
 
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        """`optimizer.lr`, or a rate that suits the model where it is null."""
-
     def read_row(self, model: Any) -> Any:
         """The model's hidden vectors for one row of typical length: what the forward pass keeps is measured."""
 
@@ -84,12 +79,14 @@ class Objective(Protocol):
 
     def rate_factor(self, index: int) -> float:
         """What the learning rate of batch `index` is multiplied by."""
+        return 1.0
 
     def body(self, model: Any) -> Callable[..., Any]:
         """The part of the forward pass that may be compiled."""
 
     def start(self, model: Any, tensors: tuple[Tensor, ...]) -> Any:
         """The state before a fresh batch."""
+        return None
 
     def loss(
         self, model: Any, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int

@@ -1,7 +1,20 @@
-"""The update rules, which weights they decay, and their state as named tensors."""
+"""The update rules, the rate of each weight, which weights decay, and their state as named tensors.
+
+One learning rate does not suit every width: a matrix that reads n numbers moves its output by about n times what each
+of its entries moves, and Adam moves every entry by the rate. So the rates of a language model follow the width, after
+muP (Yang et al. 2021), where W is a matrix that reads n numbers, E the embeddings and the output matrix, of width D,
+and b all vectors and the positions:
+
+    W: lr · min(4, 128 / n)        E: lr · embedding_rate · √(128 / D)        b: lr
+
+muP's embeddings keep one rate at all widths and its logits are divided by D. Here embeddings are mostly tied to the
+output and start at a spread of 1/√D, and √ was found to hold the best lr in its place from D = 64 to 512 for every
+model (docs/defaults.md).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -11,6 +24,10 @@ from regard.errors import RegardError
 from regard.training.config import OptimizerConfig
 
 Named = list[tuple[str, nn.Parameter]]
+EMBEDDINGS = ("embedding", "head")
+POSITIONS = "positions.table"
+BASE_WIDTH = 128
+LARGEST_FACTOR = 4.0  # below a width of 32, where nothing was measured, rates rise no further
 
 
 def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig) -> torch.optim.Optimizer:
@@ -21,31 +38,41 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
 
     The learning rate is set before each update (`set_rate`); it starts at zero here.
     """
-    matrices: list[nn.Parameter] = []
-    vectors: list[nn.Parameter] = []
-    for _, parameter in parameters:
-        (matrices if parameter.ndim >= 2 else vectors).append(parameter)
-    decay = config.complete(is_recurrent=False).weight_decay  # which does not depend on the model
-    vector_decay = decay if config.decays_vectors else 0.0
-    groups = [
-        {"params": group, "weight_decay": rate} for group, rate in ((matrices, decay), (vectors, vector_decay)) if group
+    config = config.complete(is_recurrent=False)  # the weight decay does not depend on the model
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {(True, 1.0): [], (False, 1.0): []}
+    for name, parameter in parameters:
+        groups.setdefault((parameter.ndim >= 2, rate_factor(name, parameter, config)), []).append(parameter)
+    decays = {True: config.weight_decay, False: config.weight_decay if config.decays_vectors else 0.0}
+    made = [
+        {"params": group, "weight_decay": decays[is_matrix], "rate_factor": factor}
+        for (is_matrix, factor), group in groups.items()
+        if group
     ]
-    is_fused = config.is_fused and all(p.device.type in ("cpu", "cuda") for p in matrices + vectors)
+    is_fused = config.is_fused and all(p.device.type in ("cpu", "cuda") for group in groups.values() for p in group)
     if config.name == "sgd":
-        return torch.optim.SGD(groups, lr=0.0, momentum=config.momentum, fused=is_fused)
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, fused=is_fused)
+        return torch.optim.SGD(made, lr=0.0, momentum=config.momentum, fused=is_fused)
+    return torch.optim.AdamW(made, lr=0.0, betas=config.betas, fused=is_fused)
 
 
-def highest_rate(config: OptimizerConfig, carries_state: bool) -> float:
-    """`optimizer.lr`, or where it is null a rate that suits the rule and the kind of model."""
-    lr = config.complete(carries_state).lr
-    assert lr is not None
-    return lr
+def rate_factor(name: str, parameter: Tensor, config: OptimizerConfig) -> float:
+    """What the learning rate of a weight is multiplied by.
+
+    >>> rate_factor("mixer.out.weight", torch.zeros(8, 256), OptimizerConfig(follows_width=True))
+    0.5
+    >>> rate_factor("embedding", torch.zeros(8, 512), OptimizerConfig(follows_width=True, embedding_rate=4.0))
+    2.0
+    """
+    last, is_embedding = parameter.shape[-1], name.rpartition(".")[2] in EMBEDDINGS
+    factor = (config.embedding_rate or 1.0) if is_embedding else 1.0
+    if not config.follows_width or parameter.ndim < 2 or name.endswith(POSITIONS):
+        return factor
+    return factor * math.sqrt(BASE_WIDTH / last) if is_embedding else min(LARGEST_FACTOR, BASE_WIDTH / last)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Set the rate of every weight; `lr` is that of weights whose factor is one."""
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group["rate_factor"]
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float | None) -> Tensor:

@@ -21,6 +21,8 @@ class Status:
     valid_bits_per_byte: float | None = None
     best_score: tuple[str, float] | None = None
     """BLEU or F1 of the best evaluation and its name, where that decides which weights are kept."""
+    split: str = "train"
+    """The data that `nats_per_token` and `bits_per_byte` are of."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -32,22 +34,24 @@ class Status:
         best = "" if self.valid_bits_per_byte is None else f"best valid {loss_text(self.valid_bits_per_byte)}"
         if self.best_score is not None:
             best = f"best {self.best_score[0]} {self.best_score[1]:.1f}"
+        nats, bits = f"{loss_text(self.nats_per_token)} nats/token", self.bits_per_byte
         parts = {  # what is kept longest has the lowest number
             f"step {self.step}": 0,
-            f"{loss_text(self.nats_per_token)} nats/token": 5 if self.bits_per_byte is not None else 1,
-            "" if self.bits_per_byte is None else f"{loss_text(self.bits_per_byte)} bits/byte": 1,
-            best: 3,
-            "" if speed is None else f"{speed:,.0f} tokens/s": 4,
+            self.split: 3,
+            nats if bits is None else f"{loss_text(bits)} bits/byte": 1,
+            "" if bits is None else f"({nats})": 6,
+            best: 4,
+            "" if speed is None else f"{speed:,.0f} tokens/s": 5,
             "" if left is None else f"{clock(left)} left": 2,
         }
         parts.pop("", None)
         while width is not None and len("  ".join(parts)) > width and len(parts) > 1:
             del parts[max(parts, key=lambda part: parts[part])]
-        return "  ".join(parts)
+        return "  ".join(parts).replace(f"{self.split}  ", f"{self.split} ").replace("  (", " (")
 
 
 class Reporter(Protocol):
-    """Is told what happens; `note` is for sentences, `show` for every update."""
+    """Shows how training goes: `note` takes sentences, `show` the status after every update."""
 
     def start(self, title: str) -> None: ...
 
@@ -72,6 +76,19 @@ class Silent:
 
     def stop(self) -> None:
         pass
+
+
+class Once:
+    """Hands everything on to another reporter, each note only the first time."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.start, self.show, self.stop = reporter.start, reporter.show, reporter.stop
+        self._note, self._told = reporter.note, set[str]()
+
+    def note(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._note(text)
 
 
 class Lines:
@@ -152,7 +169,7 @@ def reporter(out: TextIO | None = None) -> Reporter:
 
 
 def python_reporter() -> Reporter:
-    """Who is told where Python calls and names nobody: one updating line in a notebook, nobody elsewhere."""
+    """The reporter of a Python call that names none: one updating line in a notebook, silence elsewhere."""
     return reporter() if _is_in_notebook() else Silent()
 
 

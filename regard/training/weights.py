@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def read_tensors(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, Tensor]:
     """Tensors by name; a file that is missing, cut short or something else is a RegardError that ends in `way_out`."""
+    if path.exists() and not os.access(path, os.R_OK):
+        raise RegardError(f"{path} is there, but you may not read it. Ask its owner to let you: chmod a+r {path}")
     try:
         # Memory of their own: what load_file gives lies in the file's buffer, at addresses that are not aligned.
         return {name: value.clone() for name, value in load_file(path).items()}

@@ -54,14 +54,14 @@ def check_weights(found: Path, expected: Path) -> None:
             torch.testing.assert_close(ours[name], weights, rtol=1e-3, atol=1e-4)
 
 
-def check_metrics(found: Path, expected: Path) -> None:
+def check_metrics(found: Path, expected: Path, ignore: tuple[str, ...] = WALL_CLOCK) -> None:
     ours, theirs = (
         [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         for folder in (found, expected)
     )
     assert len(ours) == len(theirs)
     for our, their in zip(ours, theirs, strict=True):
-        for key in their.keys() - set(WALL_CLOCK):
+        for key in their.keys() - set(ignore):
             if isinstance(their[key], float):
                 check_close(our[key], their[key], key)
             else:
@@ -83,11 +83,27 @@ def test_an_old_run_that_was_stopped_resumes_to_the_bits_of_one_that_was_not(nam
     check_metrics(place / "runs" / f"{name}.half", place / "runs" / name)
 
 
-@pytest.mark.parametrize("name", RUNS)
+def test_an_old_run_resumes_with_the_recipe_that_it_was_begun_with(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "runs" / "gru", tmp_path / "gru")
+    (tmp_path / "gru" / "model.safetensors").unlink()
+    regard.train(recipe("gru"), out=tmp_path / "gru", resume=True, is_tested=False)
+    check_weights(tmp_path / "gru", place / "runs" / "gru")
+    assert regard.load(tmp_path / "gru").config.data.to_dict()["split"] == "tail"
+
+
+# Attention without feed-forward layers starts with another spread since (`regard.mixers.attention.initialise`).
+@pytest.mark.parametrize("name", [name for name in RUNS if name not in ("attention", "restricted")])
 def test_an_old_recipe_trains_to_the_bits_of_the_old_run(name: str, place: Path, tmp_path: Path) -> None:
-    regard.train(recipe(name), out=tmp_path / "run", is_tested=False)
+    """What is held out of a text has changed since: `data.split: tail` does what 0.1.0 did.
+
+    The FLOPs of a new run are those of today's formulas: attention is no longer charged for what is masked.
+    """
+    given = recipe(name)
+    if regard.load(f"runs/{name}", device="cpu").config.task == "language-model":
+        given = given | {"data": given["data"] | {"split": "tail"}}
+    regard.train(given, out=tmp_path / "run", is_tested=False)
     check_weights(tmp_path / "run", place / "runs" / name)
-    check_metrics(tmp_path / "run", place / "runs" / name)
+    check_metrics(tmp_path / "run", place / "runs" / name, ignore=(*WALL_CLOCK, "flops"))
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_text_shorter_than_one_window(refuses, tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_names_the_nearest(refuses, text: Path, tmp_path: Path) -> None:
-    refuses("'model.d_mode'", "Did you mean 'd_model'?", words=small(text, "--set", "model.d_mode=3"))
+    refuses("'model.d_mode'", "Did you mean 'model.d_model'?", words=small(text, "--set", "model.d_mode=3"))
 
 
 def test_a_wrong_type_and_a_wrong_range(refuses, text: Path) -> None:
@@ -257,7 +257,7 @@ def test_eval_refuses_an_unknown_split(refuses, lstm_run: Path) -> None:
 def test_training_without_text_or_model(refuses, text: Path) -> None:
     refuses("'data.train' is required", words=["train", "--model", "lstm"])
     refuses("'model.name' is required", words=["train", "--data", text])
-    refuses("--resume needs to know which run", words=["train", "--resume"])
+    refuses("Say which run to resume: give its folder with --out", words=["train", "--resume"])
 
 
 def test_ctrl_c_is_told_wherever_it_comes(regard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.tasks import captions as caption_task
 from regard.tasks import gradient
-from regard.tasks.captions import CaptionRun
+from regard.tasks.caption_run import CaptionRun
 from regard.training.loop import train_by_gradient
 
 MODEL = {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8, "p_dropout": 0.1}
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
             "regard caption",
         ),
         (("generate", run.folder), "a run of captioner that describes pictures, and one that predicts the next token"),
-        (("train", "--model", "captioner", "--data", pictures[0]), "names two things, their folder and the file"),
+        (("train", "--model", "captioner", "--data", pictures[0]), "are two names, their folder and the file"),
     ):
         done = regard(*words)
         assert done.code == 2, words
@@ -239,7 +239,7 @@ def test_a_bad_picture_loses_none_that_come_before_it(
     assert done.code == 2
     assert [Path(line.split("\t")[0]).name for line in done.out.splitlines()] == ["0.png", "1.png"]
     assert "1b.png' cannot be used" in done.err
-    assert "Give JPEG, PNG or the like. To leave out such and go on: --skip-bad." in done.err
+    assert "Give JPEG, PNG or the like. To leave out such and go on: --skip-bad" in done.err
     assert [path.name for path in sorted((tmp_path / "looked").iterdir())] == ["0001-0.png", "0002-1.png"]
     done = regard("caption", run.folder, tmp_path, "--skip-bad")
     assert "1b.png' cannot be used: it is no picture that Pillow can read. Give JPEG, PNG or the like.\n" in done.err
@@ -302,6 +302,18 @@ def test_the_example_of_the_docs_runs(
     picture = pictures[0] / "red-top-left.png"
     exec(example.replace("runs/mine", str(run.folder)).replace("dog.jpg", str(picture)), {})
     assert len(capsys.readouterr().out.splitlines()) == 3  # a line a word
+
+
+def test_a_trace_has_a_row_for_every_token_of_the_caption(run: CaptionRun, pictures: tuple[Path, Path]) -> None:
+    picture = sorted(pictures[0].iterdir())[0]
+    best = next(run.predict([picture]))[0]
+    trace = run.trace(picture)
+    assert len(trace.tokens) == len(best.tokens) + 1
+    n = len(best.tokens) + (len(best.tokens) < 50)  # one that was cut off has no end
+    assert trace.nats[:n].sum() == pytest.approx(-best.log_prob, abs=1e-4)
+    assert len(run.trace(picture, "a dog").nats) == len(run.trace(picture, "a dog").tokens)
+    with pytest.raises(RegardError, match="Give one picture or a list of them, each a str, not 3"):
+        run.caption(3)  # type: ignore[arg-type]
 
 
 def test_a_caption_longer_than_the_model_writes_is_refused(pictures: tuple[Path, Path], tmp_path: Path) -> None:

@@ -3,23 +3,57 @@
 import json
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
+from inspect import cleandoc
 from pathlib import Path
 
 import pytest
 
 import regard as package
+from regard.cli import VERBS, catalog, grammar
 from regard.models.table import MODELS
 
-VERBS = ("train", "compare", "eval", "score", "generate", "report", "export", "import", "models", "data")
+HELP = {verb: function.__doc__ for verbs in VERBS.values() for verb, function in verbs.items()} | {
+    "data": catalog.data.__doc__,
+    "data grammar": grammar.grammar.__doc__,
+}
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_of_every_verb_has_an_example(regard: Callable[..., object], verb: str) -> None:
-    done = regard(verb, "--help")
+@pytest.mark.parametrize("verb", HELP)
+def test_help_of_every_verb_is_neat_in_80_columns(
+    regard: Callable[..., object], verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paragraphs fill the width, and every example stands on a line of its own, indented."""
+    monkeypatch.setenv("COLUMNS", "80")
+    done = regard(*verb.split(), "--help")
     assert done.code == 0
-    assert "Example" in done.out
-    assert f"regard {verb}" in done.out
+    shown = [line.rstrip() for line in done.out.splitlines()]
+    paragraphs = cleandoc(HELP[verb]).split("\n\n")
+    for paragraph in paragraphs:
+        heading, *examples = paragraph.split("\n")
+        if examples and examples[0].startswith("  "):
+            assert f" {heading.removesuffix(':')}" in shown
+            assert [f" {line}" for line in examples if f" {line}" not in shown] == []
+        else:
+            filled = textwrap.wrap(" ".join(paragraph.split("\n")), 78, break_on_hyphens=False)
+            assert [f" {line}" for line in filled if f" {line}" not in shown] == []
+    assert any(line.strip().startswith(("regard", "echo")) for line in paragraphs[-1].split("\n"))
+
+
+def test_the_help_of_all_verbs_ends_with_one_line_to_start_with(
+    regard: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = regard("--help").out.rstrip().splitlines()
+    assert shown[-2].strip() == ""
+    assert shown[-1].strip().startswith("Start with: regard compare")
+
+
+def test_the_help_of_data_lists_what_can_be_typed(regard: Callable[..., object]) -> None:
+    shown = regard("data", "--help").out
+    assert "--set" in shown
+    assert "A file, folder, built-in or hub:NAME" in shown
 
 
 def test_help_and_import_do_not_import_torch() -> None:
@@ -90,6 +124,7 @@ def test_a_run_of_every_kind_is_evaluated_scored_and_generates(
     coloured = regard("score", folder, text)
     assert "the cat sat on the mat" in coloured.out
     assert "log-probability" in coloured.err
+    assert "Surprise in bits" not in coloured.err  # colours that a pipe does not show need no legend
 
 
 def test_scores_by_token_line_and_document_add_up(regard: Callable[..., object], lstm_run: Path, text: Path) -> None:

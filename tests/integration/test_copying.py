@@ -11,7 +11,7 @@ import torch
 import regard
 from regard import api
 from regard.errors import RegardError
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 
 G = 0.01  # the vocabulary's share
 

@@ -42,7 +42,7 @@ class Heard(Silent):
 
 def test_a_setting_that_differs_from_the_runs_is_named_when_it_is_resumed(regard: Command, lstm_run: Path) -> None:
     done = regard("train", "--resume", "--out", lstm_run, "--set", "train.n_batch=5")
-    said(done, 2, "was begun with train.n_batch = 4, and now train.n_batch = 5 is asked for.", "another --out")
+    said(done, 2, "was begun with train.n_batch = 4, and now train.n_batch = 5 is asked for.", "another folder")
     done = regard("train", "--resume", "--out", lstm_run, "--model", "gru")
     said(done, 2, "was begun with model.name = 'lstm', and now model.name = 'gru' is asked for.")
 
@@ -65,7 +65,7 @@ def test_an_imported_run_cannot_be_resumed(regard: Command, text: Path, tmp_path
 def test_an_import_into_a_run_does_not_offer_to_resume_it(regard: Command, ngram_run: Path, tmp_path: Path) -> None:
     assert regard("export", ngram_run, tmp_path / "words.arpa").code == 0
     done = regard("import", tmp_path / "words.arpa", "--out", ngram_run)
-    said(done, 2, "already holds a run. Choose another --out.")
+    said(done, 2, "already holds a run. Choose another folder.")
     assert "--resume" not in done.err
 
 
@@ -84,7 +84,7 @@ def test_a_recipe_whose_text_is_missing_says_what_to_do(
     monkeypatch.chdir(tmp_path)
     recipe = {**TINY_RUN, "data": {"train": "data/mine/train.txt"}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
-    advice = "See mine.yaml for where to get it, or give your own text with --data."
+    advice = "See mine.yaml for where to get it, or give your own: --data (in Python: data)."
     for more in ([], ["--dry-run"]):
         said(regard("train", "mine.yaml", *more), 2, "There is no file 'data/mine/train.txt'", advice)
     done = regard("train", "mine.yaml", "--data", "there/is/none.txt")
@@ -144,7 +144,8 @@ def test_settings_that_change_nothing_are_named_when_a_run_begins(
     text: Path, tmp_path: Path, model: dict[str, Any], notes: list[str]
 ) -> None:
     heard = Heard()
-    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": {"train": str(text)}}
+    data = {"train": str(text), "document": "file"}
+    given = {**TINY_RUN, "model": {"name": "lstm", "d_model": 16, **model}, "data": data}
     package.train(given, out=tmp_path / "run", reporter=heard)
     assert len(heard.notes) == len(notes)
     for note, part in zip(heard.notes, notes, strict=True):
@@ -176,3 +177,17 @@ def test_a_run_cannot_be_resumed_from_a_folder_that_was_changed_in_between(lstm_
     (copy / "config.yaml").write_text((copy / "config.yaml").read_text().replace("max_steps: 6", "max_stepz: 6"))
     with pytest.raises(RegardError, match="max_stepz"):
         package.train(out=copy, resume=True, settings=["train.max_steps=6"])
+
+
+def test_a_run_says_and_keeps_what_a_document_of_its_text_is(tmp_path: Path) -> None:
+    body = "the cat sat on the mat, and nobody knew why it did so.\n" * 10
+    (tmp_path / "book.txt").write_text("".join(f"CHAPTER {i}\n\n{body}\n" for i in range(1, 31)))
+    recipe, heard = {**TINY_RUN, "data": {"train": str(tmp_path / "book.txt")}}, Heard()
+    run = package.train(recipe, out=tmp_path / "run", reporter=heard)
+    assert heard.notes[0] == "1 file, cut into 30 chapters; data.document: file keeps it whole."
+    assert run.config.data.to_dict()["document"] == "chapter"
+    written = (tmp_path / "run" / "config.yaml").read_bytes()
+    package.train(recipe, out=tmp_path / "run", resume=True)  # the recipe still leaves it open
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == written
+    with pytest.raises(RegardError, match=r"was begun with data.document = 'chapter', and now data.document = 'line'"):
+        package.train(recipe, settings=["data.document=line"], out=tmp_path / "run", resume=True)

@@ -23,8 +23,10 @@ from regard.models.table import MODELS, ModelEntry
 from regard.score.measured import Figure, Measured
 from regard.settings import Settings, setting
 from regard.tasks import gradient
+from regard.tasks.base_run import Run
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import TASKS
-from regard.tasks.task import Ending, Evaluation, Fitting, InitialWeights, OpenRun, Rehearsal, RunFacts, Usage
+from regard.tasks.task import Evaluation, Fitting, Rehearsal, RunFacts, Usage
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
@@ -150,13 +152,8 @@ class CountEvaluation:
         return Measured((figure,), figure.name, is_higher_better=True, counts={"lines": self.n_lines})
 
 
-class CountRun:
+class CountRun(Run):
     """A trained counter of vowels."""
-
-    def __init__(self, opened: OpenRun, model: Counter) -> None:
-        self.folder, self.config, self.facts, self.model = opened.folder, opened.config, opened.facts, model
-        self.opened, self.tokenizers, self.ending = opened, opened.tokenizers, None
-        self.ending: Ending | None = None
 
     def predict(self, items: Iterable[str]) -> Iterator[int]:
         lines = Lines(self.tokenizers[0], [], [], "")
@@ -173,29 +170,15 @@ class CountRun:
         raise NotImplementedError
 
 
-class CountTask:
+class CountTask(gradient.GradientTask):
     """Count the vowels of a line."""
 
     name, verb, summary, example = "counting", "count", "counts vowels", "--data lines.txt"
     sections: Mapping[str, type[Settings]] = {"data": LinesConfig}
-    optional: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
     run_type = CountRun
-
-    def recognises(self, given: Mapping[str, Any]) -> bool:
-        return True
 
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         return {"train": names[0]}
-
-    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        return given
-
-    def check(self, config: RunConfig) -> RunConfig:
-        return config
-
-    def complete(self, config: RunConfig) -> RunConfig:
-        return config
 
     def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         return {"train.n_context": "a line is read whole"}
@@ -209,33 +192,15 @@ class CountTask:
         tokenizer = train_tokenizer(TokenizerConfig(kind="char", vocab_size=None), lines[:n])
         return Lines(tokenizer, lines[:n], lines[n:], key_of(lines, tokenizer.hash))
 
-    def reopen(self, config: RunConfig, fingerprint: str) -> Lines | None:
-        return None
-
-    def tokenizers(self, data: Lines) -> tuple[Tokenizer, ...]:
-        return (data.tokenizer,)
-
-    def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
-        return (tokenizers[0].vocab_size,)
-
     def objective(
         self, config: RunConfig, model: Counter, data: Lines, fitting: Fitting | None = None
     ) -> CountObjective:
         return CountObjective(data, config.train, config.seed)
 
-    def initialise(self, config: RunConfig, model: Counter, fitting: Fitting) -> None:
-        pass
-
     def rehearse(self, config: RunConfig, data: Lines, start: InitialWeights | None) -> Rehearsal:
         n_tokens = {"train": len(data.train), "test": len(data.test)}
         first = tuple(data.train[:2])
         return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=lambda _: first)
-
-    def fit(self, config: RunConfig, data: Lines, fitting: Fitting) -> None:
-        gradient.fit(self, config, data, fitting)
-
-    def load(self, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype) -> CountRun:
-        return CountRun(opened, gradient.load_model(self, opened, weights, device, dtype))
 
     def test(self, run: CountRun, data: Lines) -> Evaluation:
         return run.evaluate()
@@ -245,9 +210,6 @@ class CountTask:
 
     def usage(self, folder: Path, data: Lines) -> Usage:
         return Usage(shell=(f"regard eval {folder}",), python=('next(run.predict(["a line"]))',))
-
-    def export(self, run: CountRun, to: Path) -> None:
-        raise NotImplementedError
 
     comparing = Comparing(items="lines", searches=False)
 
@@ -273,7 +235,6 @@ class Accuracy:
     wanted: Sequence[int]
     name: str = "accuracy"
     is_higher_better: bool = True
-    are_blocks: bool = False
     signature: str = ""
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 

@@ -68,6 +68,18 @@ def test_trees_that_were_memorised_come_back(memorised: ParsingRun) -> None:
     assert memorised.parse("  ") is None
 
 
+def test_a_trace_has_a_row_for_every_token_of_the_tree(memorised: ParsingRun) -> None:
+    sentence = SENTENCES[0]
+    trace, best = memorised.trace(sentence), next(memorised.predict([sentence]))
+    assert trace.nats.sum() == pytest.approx(-best.log_prob, abs=1e-4)
+    assert trace.tokens[0].startswith("(")
+    assert all(tap.shape[-2] == len(trace.tokens) for tap in trace.named("cross_attention").values())
+    other = memorised.trace(sentence, TREES[1])
+    assert other.nats.sum() > trace.nats.sum()
+    with pytest.raises(RegardError, match="The sentence must be a str, not 3"):
+        memorised.trace(3)  # type: ignore[arg-type]
+
+
 def test_eval_is_what_one_works_out_by_hand(memorised: ParsingRun, tmp_path: Path, regard: Regard) -> None:
     """The gold trees are other ones than those that were memorised.
 
@@ -217,7 +229,7 @@ def test_a_folder_for_pictures_that_cannot_be_made_is_one_sentence(
 ) -> None:
     (tmp_path / "file").touch()
     refused = regard("parse", memorised.folder, tmp_path / "file", "--svg", tmp_path / "file")
-    told = f"regard: The folder '{tmp_path / 'file'}' cannot be made: File exists. Give --svg another.\n"
+    told = f"regard: The folder '{tmp_path / 'file'}' cannot be made: File exists. Choose another.\n"
     assert (refused.code, refused.err) == (2, told)
 
 

@@ -13,6 +13,7 @@ import torch
 import regard
 from regard.lens.trace import trace_text
 from regard.tasks.table import TASKS
+from regard.training.progress import Silent
 
 RUNS = ("lstm_run", "transformer_run", "ngram_run")
 
@@ -218,3 +219,29 @@ def test_a_recipe_that_comes_with_regard_is_found_by_its_name(tmp_path: Path, mo
     way_out = r"It comes with Regard: regard recipes lstm --copy recipes/lstm\.yaml"
     with pytest.raises(regard.RegardError, match=way_out):
         regard.train("recipes/lstm.yaml")
+
+
+def test_what_a_language_model_cannot_do_is_said_with_what_it_can(lstm_run: Path) -> None:
+    run: typing.Any = regard.load(lstm_run)
+    with pytest.raises(regard.RegardError, match=r"predicts the next token of a text, and has no 'translate'\. It can"):
+        run.translate("A dog runs.")
+
+
+def test_a_finished_count_is_not_made_again(text: Path, tmp_path: Path) -> None:
+    class Notes(Silent):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def note(self, text: str) -> None:
+            self.told.append(text)
+
+    given = {"tokenizer": {"kind": "char"}, "model": {"name": "ngram", "order": 2}, "data": {"train": str(text)}}
+    regard.train(given, out=tmp_path / "run")
+    before = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    told = Notes()
+    regard.train(out=tmp_path / "run", resume=True, reporter=told)
+    assert told.told == ["Nothing was left to do: the run is finished, all of its text is counted."]
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
+    fewer = ["train.max_tokens=500"]
+    regard.train(out=tmp_path / "run", resume=True, settings=fewer, reporter=told)
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns != before

@@ -264,7 +264,7 @@ def test_eval_has_bleu_and_chrf(regard: Any, refuses: Any, pair_run: Path, tmp_p
     shown = regard("eval", pair_run, "--data", english, "--data", german)
     assert "BLEU" in shown.out
     assert "sacreBLEU nrefs:1" in shown.out
-    refuses("the test split is empty. Name some with --data", words=["eval", pair_run])
+    refuses("the test split is empty. Name some: --data", words=["eval", pair_run])
 
 
 def test_a_dry_run_shows_the_plan_and_writes_nothing(regard: Any, tmp_path: Path) -> None:

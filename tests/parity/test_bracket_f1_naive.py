@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from treebank import read_trees
 
-from regard.data.trees import Tree, read_trees
+from regard.data.trees import Tree
 from regard.score.bracket_f1 import bracket_f1
 
 LEFT_OUT = [",", ":", "``", "''", ".", "-NONE-"]

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.models.captioner_config import EfficientNetPictureConfig
+from regard.models.captioner_config import CaptionerConfig
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.models.picture_encoder import EfficientNetPictures
 from regard.training.weights import load_weights
@@ -89,7 +89,7 @@ def test_the_file_is_read_as_torch_reads_it() -> None:
 
 @NEEDS_WEIGHTS
 def test_an_encoder_takes_the_published_weights_and_keeps_them_frozen() -> None:
-    encoder = EfficientNetPictures(EfficientNetPictureConfig(d_model=8, size=32))
+    encoder = EfficientNetPictures(CaptionerConfig(encoder="efficientnet-lite0", d_model=8), 32)
     before = encoder.network.stem.weight.clone()
     load_published(encoder.network)
     assert not torch.equal(encoder.network.stem.weight, before)

@@ -13,7 +13,7 @@ from tiny_gpt2 import TEXT, hf_model, write_hf_folder, write_hf_tokenizer, write
 import regard
 from regard.models.table import build_model, model_config
 from regard.run.exchange import export_run, import_run
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.training.weights import load_weights

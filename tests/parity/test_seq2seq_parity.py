@@ -75,7 +75,7 @@ def test_both_stacks_equal_torchs_transformer(norm: str, is_plain: bool) -> None
         theirs.encoder.norm = theirs.decoder.norm = None
     batch = pairs(0, [5, 2, 4], [3, 6, 4])
     record = Taps() if is_plain else None
-    h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, None, record), None, record)
+    h, _ = model.target.hidden(batch.inputs, model.encode(batch.source, batch.mask, None, record), None, record)
     hidden = nn.Transformer.generate_square_subsequent_mask(6).bool()  # torch's masks mark what is hidden
     assert model.source_embedding is not None
     expected = theirs(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_parsing import random_parser
 
 from regard.data.tree_lines import escape_word, to_brackets
-from regard.data.trees import parse_trees
+from regard.data.trees import parse_brackets
 
 RNN: dict[str, Any] = {"encoder": "gru", "decoder": "gru", "attention": "dot"}
 words = st.one_of(
@@ -40,7 +40,7 @@ def test_a_random_model_gives_nothing_but_trees_over_the_words(
         assert parse.tree is not None
         assert list(parse.tree.words) == sentence
         assert len(parse.tree.tags if tree_words != "bare" else sentence) == len(sentence)
-        (again,) = parse_trees([to_brackets(parse.tree)], keeps_traces=True, keeps_functions=True)
+        ((again, _),) = parse_brackets([to_brackets(parse.tree)])
         assert list(again.words) == [escape_word(word) for word in sentence]
 
 

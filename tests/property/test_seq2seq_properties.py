@@ -28,21 +28,21 @@ def test_padding_and_batch_mates_change_nothing(
 ) -> None:
     model, copies = tiny_seq2seq(seed, **changes), bool(changes.get("copies"))
     batch = pairs(seed, lengths, lengths[::-1], copies, n_padded)
-    W = model.n_words(batch.words)
+    W = model.target.n_words(batch.words)
     together = model(batch.source, batch.mask, batch.inputs, batch.words)
     nats, count = 0.0, 0
     for row, (S, T) in enumerate(zip(lengths, lengths[::-1], strict=True)):
         one = slice(row, row + 1)
         words = None if batch.words is None else batch.words[one, :S]
         source = model.encode(batch.source[one, :S], batch.mask[one, :S], words)
-        h, _ = model.hidden(batch.inputs[one, :T], source)
+        h, _ = model.target.hidden(batch.inputs[one, :T], source)
         alone = model.target(batch.inputs[one, :T], source)
         n = min(W, alone.shape[-1])
         torch.testing.assert_close(together[one, :T, :n], alone[..., :n], **EXACT)
         own = batch.targets[one, :T], batch.target_mask[one, :T]
-        nats, count = nats + model.goal_of(h, *own, 0.1)[0].item(), count + int(own[1].sum())
-    h, _ = model.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
-    total, _ = model.goal_of(h, batch.targets, batch.target_mask, 0.1)
+        nats, count = nats + model.target.goal_of(h, *own, 0.1)[0].item(), count + int(own[1].sum())
+    h, _ = model.target.hidden(batch.inputs, model.encode(batch.source, batch.mask, batch.words))
+    total, _ = model.target.goal_of(h, batch.targets, batch.target_mask, 0.1)
     n_real = batch.target_mask.sum()
     assert total.item() == pytest.approx(nats, abs=1e-10)
     assert int(n_real) == count == sum(lengths)
@@ -85,19 +85,12 @@ def check_steps(changes: dict[str, object], seed: int, lengths: list[int]) -> No
     model, copies = tiny_seq2seq(seed, **changes), bool(changes.get("copies"))
     B = len(lengths)
     batch = pairs(seed, lengths, [5] * B, copies)
-    record = Taps()
-    expected = model(batch.source, batch.mask, batch.inputs, batch.words, record)
-    looks = list(record.named("cross_attention").values())
-    writer = Translating(model, keeps_attention=True)
+    expected = model(batch.source, batch.mask, batch.inputs, batch.words)
+    writer = Translating(model)
     rows = torch.arange(B).flip(0)
     log_probs, state = writer.begin(batch.source, batch.mask, batch.words, 5)
     for t in range(5):
         torch.testing.assert_close(log_probs, expected[:, t], **EXACT)
-        if looks:
-            assert state.attention is not None
-            torch.testing.assert_close(state.attention, looks[-1][:, :, t].mean(dim=1), **EXACT)
-        else:
-            assert state.attention is None
         if t < 4:  # turned round and back again
             state = writer.reorder(writer.reorder(state, rows), rows)
             log_probs, state = writer.step(batch.inputs[:, t + 1], state)
@@ -129,8 +122,8 @@ def test_the_fast_path_equals_the_plain_one_in_value_and_gradient(
     for record in (None, Taps()):
         model.zero_grad()
         source = model.encode(batch.source, batch.mask, batch.words, record)
-        h, _ = model.hidden(batch.inputs, source, None, record)
-        _, nats = model.goal_of(h, batch.targets, batch.target_mask)
+        h, _ = model.target.hidden(batch.inputs, source, None, record)
+        _, nats = model.target.goal_of(h, batch.targets, batch.target_mask)
         nats.backward()
         gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         found.append([nats.detach(), *gradients])
@@ -147,17 +140,17 @@ def test_probabilities_sum_to_one_and_nats_are_theirs(
     model = tiny_seq2seq(seed, **changes)
     batch = pairs(seed, lengths, [3] * len(lengths), bool(changes.get("copies")))
     source = model.encode(batch.source, batch.mask, batch.words)
-    h, _ = model.hidden(batch.inputs, source)
+    h, _ = model.target.hidden(batch.inputs, source)
     log_probs = model.target(batch.inputs, source)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(len(lengths), 3, dtype=torch.float64), **EXACT)
-    nats = model.nats_each(h, batch.targets)
+    nats = model.target.nats_each(h, batch.targets)
     for b in range(len(lengths)):
         known = set(range(V)) | (set() if batch.words is None else set(batch.words[b].tolist()))
         for t in range(3):
             y = int(batch.targets[b, t])
             expected = -log_probs[b, t, y if y in known else UNK]
             torch.testing.assert_close(nats[b, t], expected, **EXACT)
-    _, total = model.goal_of(h, batch.targets, batch.target_mask)
+    _, total = model.target.goal_of(h, batch.targets, batch.target_mask)
     torch.testing.assert_close(total, nats[batch.target_mask].sum(), **EXACT)
 
 
@@ -171,10 +164,10 @@ def test_no_own_words_are_teacher_forcing_and_all_own_are_greedy_decoding(
     batch = pairs(seed, lengths, [T] * len(lengths), bool(changes.get("copies")))
     source = model.encode(batch.source, batch.mask, batch.words)
     nobody = torch.zeros_like(batch.inputs, dtype=torch.bool)
-    forced, _ = model.hidden(batch.inputs, source)
-    for given_part, expected in zip(roll_out(model, source, batch.inputs, nobody), forced, strict=True):
+    forced, _ = model.target.hidden(batch.inputs, source)
+    for given_part, expected in zip(roll_out(model.target, source, batch.inputs, nobody), forced, strict=True):
         torch.testing.assert_close(given_part, expected, **EXACT)
-    own = write_own_inputs(model, source, batch.inputs, ~nobody)
+    own = write_own_inputs(model.target, source, batch.inputs, ~nobody)
     writer = Translating(model)
     log_probs, state = writer.begin(batch.source, batch.mask, batch.words, T)
     greedy = [torch.zeros(len(lengths), dtype=torch.int64)]
@@ -199,15 +192,19 @@ def test_a_mixture_of_own_and_given_words_equals_steps_with_gradient(
         model.zero_grad()
         source = model.encode(batch.source, batch.mask, batch.words)
         if not by_steps:
-            h = roll_out(model, source, batch.inputs, is_own)
-            _, nats = model.goal_of(h, batch.targets, everything)
+            h = roll_out(model.target, source, batch.inputs, is_own)
+            _, nats = model.target.goal_of(h, batch.targets, everything)
         else:
-            state, nats, token = model.start(source, T), torch.zeros((), dtype=torch.float64), batch.inputs[:, :1]
+            state, nats, token = (
+                model.target.start(source, T),
+                torch.zeros((), dtype=torch.float64),
+                batch.inputs[:, :1],
+            )
             for t in range(T):
-                h, state = model.hidden(token, source, state)
-                nats = nats + model.goal_of(h, batch.targets[:, t : t + 1], everything[:, t : t + 1])[1]
+                h, state = model.target.hidden(token, source, state)
+                nats = nats + model.target.goal_of(h, batch.targets[:, t : t + 1], everything[:, t : t + 1])[1]
                 if t + 1 < T:
-                    own = model.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
+                    own = model.target.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
                     token = own.where(is_own[:, t + 1, None], batch.inputs[:, t + 1, None])
         nats.backward()
         found.append([nats.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)])

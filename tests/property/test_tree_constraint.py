@@ -19,12 +19,11 @@ limits = st.builds(
     extra_brackets=st.integers(1, 6),
     max_depth=st.integers(1, 12),
 )
-forms = st.sampled_from([LineForm(), LineForm(labels_close=False), LineForm(words="tag")])
+forms = st.sampled_from([LineForm(), LineForm(words="tag")])
 
 
 def vocabulary(form: LineForm) -> list[str]:
-    closes = [")S", ")NP"] if form.labels_close else [")"]
-    return ["<eos>", "<unk>", "(S", "(NP", *closes, *(["NN", ","] if form.words == "tag" else ["XX"])]
+    return ["<eos>", "<unk>", "(S", "(NP", ")S", ")NP", *(["NN", ","] if form.words == "tag" else ["XX"])]
 
 
 @given(n=st.integers(1, 12), limits=limits, form=forms, draws=st.randoms(use_true_random=False), likes=st.floats(0, 1))

@@ -31,9 +31,9 @@ def test_a_config_round_trips_through_yaml_with_every_default_written_out(name: 
         ),
         ({"model": {}}, r"'model.name' is required: one of ngram, bag"),
         ({"model": {"name": "lsmt"}}, r"There is no model 'lsmt'. Did you mean 'lstm'\?"),
-        ({"model": {"name": "lstm", "d_mdel": 1}}, r"Unknown key 'model.d_mdel'. Did you mean 'd_model'\?"),
+        ({"model": {"name": "lstm", "d_mdel": 1}}, r"Unknown key 'model.d_mdel'. Did you mean 'model.d_model'\?"),
         ({"model": {"name": "lstm", "d_model": "wide"}}, r"model.d_model must be a whole number, not 'wide'"),
-        ({"train": {"max_step": 1}}, r"Unknown key 'train.max_step'. Did you mean 'max_steps'\?"),
+        ({"train": {"max_step": 1}}, r"Unknown key 'train.max_step'. Did you mean 'train.max_steps'\?"),
         ({"train": 3}, r"'train' must be a mapping of keys to values, not 3"),
         ({"seed": -1}, r"'seed' must be a whole number from 0 to 2\^63 - 1, not -1"),
         ({"seed": True}, r"'seed' must be a whole number"),
@@ -59,7 +59,7 @@ def test_settings_lie_on_top_and_are_read_as_yaml() -> None:
 
 @pytest.mark.parametrize("assignment", ["model.d_model", "=3", "a.b.c=1", ".x=1"])
 def test_a_malformed_setting_is_refused(assignment: str) -> None:
-    with pytest.raises(RegardError, match=r"--set takes KEY=VALUE such as model.d_model=256"):
+    with pytest.raises(RegardError, match=r"A setting is KEY=VALUE such as model.d_model=256"):
         with_settings(GIVEN, [assignment])
 
 

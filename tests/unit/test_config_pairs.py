@@ -57,7 +57,7 @@ def test_parts_with_tags_can_be_given_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"teaching": {"smothing": 0}}, r"Unknown key 'teaching.smothing'. Did you mean 'smoothing'\?"),
+        ({"teaching": {"smothing": 0}}, r"Unknown key 'teaching.smothing'. Did you mean 'teaching.smoothing'\?"),
         ({"teaching": 3}, r"'teaching' must be a mapping of keys to values, not 3"),
         ({"target_tokenizer": "word"}, r"'target_tokenizer' must be a mapping of keys to values, not 'word'"),
         ({"target_tokenizer": {"kind": "words"}}, r"target_tokenizer.kind must be one of char, byte, word"),

@@ -53,7 +53,7 @@ def test_a_list_of_text_and_a_single_text_are_told_apart() -> None:
             {"learning_rate": 1},
             r"Unknown key 'optimizer.learning_rate'. Did you mean 'optimizer.lr'\? Allowed here: name, lr,",
         ),
-        ({"beta": 1}, r"Unknown key 'optimizer.beta'. Did you mean 'betas'\?"),
+        ({"beta": 1}, r"Unknown key 'optimizer.beta'. Did you mean 'optimizer.betas'\?"),
         ({"lr": "fast"}, r"optimizer.lr must be a number, not 'fast'"),
         ({"lr": True}, r"optimizer.lr must be a number, not True"),
         ({"lr": -1}, r"optimizer.lr must be at least 0, not -1"),

@@ -74,10 +74,12 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
 
 def test_other_data_keeps_how_text_is_read_but_not_its_other_splits(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
-    path.write_text("contenders: [lstm]\ndata: {train: a.jsonl, valid: b.jsonl, field: body, p_test: 0.2}\n")
+    data = "{train: a.jsonl, valid: b.jsonl, field: body, boundaries: c.tsv, p_test: 0.2}"
+    path.write_text(f"contenders: [lstm]\ndata: {data}\n")
     plan = read_plan([str(path)], data=["other.jsonl"])
-    data = plan.config.section("data", DataConfig)
-    assert (data.train, data.valid, data.field, data.p_test) == ("other.jsonl", None, "body", 0.2)
+    found = plan.config.section("data", DataConfig)
+    assert (found.train, found.valid, found.boundaries, found.field) == ("other.jsonl", None, None, "body")
+    assert found.p_test == 0.2
     assert plan.command == f"regard compare {path} --data other.jsonl --out compare/other"
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from regard.count.config import NgramConfig
 from regard.count.counts import count_ngrams
-from regard.count.kneser_ney import FALLBACK, adjusted_counts, estimate_discounts
+from regard.count.kneser_ney import FALLBACK, adjust_counts, estimate_discounts
 from regard.count.ngram import NgramModel
 
 END, A, B, C = range(4)
@@ -38,10 +38,10 @@ def test_bigram_probabilities_are_those_worked_by_hand():
 def test_ngrams_after_the_sentence_start_keep_their_counts():
     levels = count_ngrams(TEXT, order=3, vocab_size=4)
     start = 4
-    bigrams = {divmod(int(key), 5): int(a) for key, a in zip(levels[1].keys, adjusted_counts(levels, 2), strict=True)}
+    bigrams = {divmod(int(key), 5): int(a) for key, a in zip(levels[1].keys, adjust_counts(levels, 2), strict=True)}
     # <s> a was seen twice; a b and a c once, both only after <s>; b </s> and c </s> only after a.
     assert bigrams == {(start, A): 2, (A, B): 1, (A, C): 1, (B, END): 1, (C, END): 1}
-    assert adjusted_counts(levels, 1).tolist() == [2, 1, 1, 1, 0]
+    assert adjust_counts(levels, 1).tolist() == [2, 1, 1, 1, 0]
 
 
 def test_a_lower_order_counts_words_before_and_not_times_seen():
@@ -49,7 +49,7 @@ def test_a_lower_order_counts_words_before_and_not_times_seen():
     ids = np.array([A, B, END, A, B, C, END, A, B, END, C, END])
     levels = count_ngrams(ids, order=2, vocab_size=4)
     assert levels[0].counts.tolist() == [4, 3, 3, 2, 0]
-    assert adjusted_counts(levels, 1).tolist() == [2, 1, 1, 2, 0]
+    assert adjust_counts(levels, 1).tolist() == [2, 1, 1, 2, 0]
 
 
 def test_discounts_follow_the_counts_of_counts():

@@ -143,7 +143,7 @@ def test_in_order_gives_every_pair_once_with_its_number() -> None:
 def test_in_order_leaves_out_nothing() -> None:
     pairs = of_lengths([(30, 30), (2, 2), (3, 2)])
     assert [numbers.tolist() for numbers, _ in read_in_order(pairs, 20)] == [[1, 2], [0]]
-    assert list(read_in_order(pairs.only(np.array([], dtype=np.int64)), 20)) == []
+    assert list(read_in_order(pairs.select(np.array([], dtype=np.int64)), 20)) == []
 
 
 def test_copied_words_have_ids_beyond_the_vocabulary_in_words_and_targets_alone() -> None:
@@ -220,7 +220,7 @@ def test_what_cannot_work_is_refused() -> None:
     ):
         PairBatches(pairs, max_tokens=100, max_lengths=MaxLengths(source=2))
     with pytest.raises(RegardError, match=r"There are no pairs to make batches of\. Give others"):
-        PairBatches(pairs.only(np.array([], dtype=np.int64)), max_tokens=100)
+        PairBatches(pairs.select(np.array([], dtype=np.int64)), max_tokens=100)
     with pytest.raises(RegardError, match=r"order must be one of buckets, length, not 'bucket'\. Did you mean"):
         PairBatches(pairs, max_tokens=100, order="bucket")
     with pytest.raises(RegardError, match=r"Only words can be copied, and the target tokenizer is one of 'byte'"):

@@ -53,7 +53,7 @@ def tagged(pairs: Pairs, numbers: list[int]) -> Pairs:
 def test_a_batch_at_once_is_the_same_pair_by_pair(data: st.DataObject, sides: list[tuple[str, str]], p: float) -> None:
     pairs = Pairs.of(sides, BPE, data.draw(st.sampled_from([BPE, OTHER, WORDS])))
     pairs = tagged(pairs, data.draw(st.lists(st.integers(0, 2), min_size=len(sides), max_size=len(sides))))
-    pairs = pairs.only(np.array(data.draw(st.permutations(range(len(sides))))))
+    pairs = pairs.select(np.array(data.draw(st.permutations(range(len(sides))))))
     limit = st.sampled_from([None, 3, 8, 20])
     dropout = PairDropout(pairs, p, data.draw(st.integers(0, 5)), MaxLengths(data.draw(limit), data.draw(limit)))
     for epoch in (0, 1, 7):

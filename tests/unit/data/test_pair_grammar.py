@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.pair_grammar import complete_name, preview_grammar, write_pairs
+from regard.data.pair_grammar import complete_name, grammar_file, preview_grammar
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import encode_pairs, prepare_pairs
 from regard.data.tree_lines import TreeLimits, linearise
@@ -23,9 +23,7 @@ def test_what_is_held_out_is_the_grammars_own_affair(tmp_path: Path) -> None:
     named = data.replace(valid="grammar:en-de:7", test="grammar:en-de:5")
     prepared = prepare_pairs(named, WORDS, WORDS, cache=tmp_path)
     assert [len(prepared.train), len(prepared.valid), len(prepared.test)] == [60, 7, 5]
-    (tmp_path / "again").mkdir()
-    write_pairs("grammar:en-de:5@test", tmp_path / "again" / "five.tsv")
-    lines = (tmp_path / "again" / "five.tsv").read_text(encoding="utf-8").splitlines()
+    lines = grammar_file("grammar:en-de:5@test", tmp_path).read_text(encoding="utf-8").splitlines()
     assert lines == [f"{prepared.test.source_text(i)}\t{prepared.test.target_text(i)}" for i in range(5)]
 
 
@@ -44,8 +42,7 @@ def test_what_a_name_stands_for_is_seen_without_writing_all_of_it(tmp_path: Path
     assert [(found.split, found.n_pairs) for found in (train, valid, test)] == [
         ("train", 20_000), ("valid", 1_000), ("test", 1_000)
     ]  # fmt: skip
-    write_pairs("grammar:en-de:2@valid", tmp_path / "two.tsv")
-    lines = (tmp_path / "two.tsv").read_text(encoding="utf-8").splitlines()
+    lines = grammar_file("grammar:en-de:2@valid", tmp_path).read_text(encoding="utf-8").splitlines()
     assert [f"{source}\t{target}" for source, target in valid.first] == lines
     (only,) = preview_grammar("grammar:en-trees:7@test", 1)
     assert (only.split, only.n_pairs) == ("test", 7)
@@ -61,9 +58,17 @@ def test_parts_of_the_grammar_keep_their_tags() -> None:
     ]
 
 
+def test_pairs_are_drawn_once_and_then_found_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = grammar_file("grammar:en-de:5@test", tmp_path)
+    monkeypatch.setattr("regard.data.pair_grammar._draw_pairs", None)
+    assert grammar_file("grammar:en-de:5@test", tmp_path) == first
+    with pytest.raises(TypeError):
+        grammar_file("grammar:en-de:6@test", tmp_path)
+
+
 def test_a_diagnostic_is_written_too(tmp_path: Path) -> None:
-    write_pairs(complete_name("grammar:reversal:20", "train"), tmp_path / "pairs.tsv")
-    for line in (tmp_path / "pairs.tsv").read_text(encoding="utf-8").splitlines():
+    path = grammar_file(complete_name("grammar:reversal:20", "train"), tmp_path)
+    for line in path.read_text(encoding="utf-8").splitlines():
         source, target = line.split("\t")
         assert source.split()[::-1] == target.split()
 

@@ -113,7 +113,7 @@ def test_equal_sources_are_never_in_two_splits(tmp_path: Path, cache: Path) -> N
 
 def test_too_few_different_sources_cannot_be_split(tmp_path: Path, cache: Path) -> None:
     data = PairsConfig(train=tsv(tmp_path / "a.tsv", [("go", "geh")] * 30))
-    message = r"1 different sources in 30 pairs are too few.*p_valid 0\.05.*Give more pairs, separate files, or set"
+    message = r"30 pairs with one and the same source are too few.*p_valid 0\.05.*Give more pairs, separate files"
     with pytest.raises(RegardError, match=message):
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
 
@@ -145,7 +145,7 @@ def test_in_several_parts_no_text_of_either_side_is_in_two_splits(tmp_path: Path
 def test_parts_that_share_too_much_cannot_be_split(tmp_path: Path, cache: Path) -> None:
     ring = [(f"w{i}", f"w{(i + 1) % 60}") for i in range(60)]
     data = PairsConfig(train=(tsv(tmp_path / "a.tsv", ring[:30]), tsv(tmp_path / "b.tsv", ring[30:])))
-    message = r"60 pairs fall into, 1 in all, are too few to set some apart.*share a text.*separate files"
+    message = r"60 pairs in 1 group are too few to set some apart.*share a text.*separate files"
     with pytest.raises(RegardError, match=message):
         prepare_pairs(data, tokenizer_config("byte"), cache=cache)
 

@@ -17,8 +17,8 @@ import pytest
 
 from regard.data.cache import Held, cache_root, content_hash, remove_abandoned
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.prepared_text import PreparedText, encode_text, open_text, prepare_text
-from regard.data.source import documents
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.files import PARTIAL
@@ -78,7 +78,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_streams_hold_the_text_and_end_with_eos(kind: str, text_file: Path, cache: Path) -> None:
-    found = prepare_text(DataConfig(train=str(text_file)), tokenizer_config(kind), cache=cache)
+    found = prepare_text(DataConfig(train=str(text_file), split="tail"), tokenizer_config(kind), cache=cache)
     text = text_file.read_text()
     streams = (found.train, found.valid, found.test)
     assert sum(stream.n_bytes for stream in streams) == len(text)
@@ -106,7 +106,7 @@ def test_the_tokenizer_sees_the_training_split_only(tmp_path: Path, cache: Path)
         (tmp_path / name).write_text(f"the {word}\n" * 30)
     separate = DataConfig(**{name: str(tmp_path / name) for name in ("train", "valid", "test")})
     (tmp_path / "one").write_text("the alpha\n" * 80 + "the beta\n" * 10 + "the gamma\n" * 10)
-    cut = DataConfig(train=str(tmp_path / "one"), p_valid=0.1, p_test=0.1)
+    cut = DataConfig(train=str(tmp_path / "one"), p_valid=0.1, p_test=0.1, split="tail")
     for data in (separate, cut):
         words = prepare_text(data, tokenizer_config("word"), cache=cache)
         known = [words.tokenizer.id_of(word) is not None for word in ("the", "alpha", "beta", "gamma")]
@@ -223,7 +223,7 @@ def test_documents_are_split_and_encoded_whole(tmp_path: Path, cache: Path) -> N
     data = DataConfig(train=str(folder), p_valid=0.1, p_test=0.1)
     found = prepare_text(data, tokenizer_config("byte"), cache=cache)
     assert [s.n_documents for s in (found.train, found.valid, found.test)] == [32, 4, 4]
-    whole = set(documents(data, cache=cache))
+    whole = set(read_documents(data, cache=cache))
     for stream in (found.train, found.valid, found.test):
         ids = stream[:]
         ends = np.flatnonzero(ids == 0)
@@ -256,7 +256,7 @@ def test_text_from_standard_input_is_found_again_by_its_fingerprint(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(made_up(100).encode())))
-    found = prepare_text(DataConfig(train="-"), tokenizer_config("word"), cache=cache)
+    found = prepare_text(DataConfig(train="-", split="tail"), tokenizer_config("word"), cache=cache)
     again = open_text(found.fingerprint, cache)
     assert again is not None
     assert arrays(again) == arrays(found)

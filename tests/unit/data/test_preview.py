@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
 from regard.data.pairs_config import PairsConfig
 from regard.data.preview import choose_config, preview_pairs
@@ -22,6 +23,12 @@ FILES = {
     "pairs.jsonl": f"{PAIR}\n",
     "texts.jsonl": '{"text": "one"}\n',
     "my.txt": "one\teins\n",
+    "posts.csv": "id,title,body\n1,One,It is one.\n",
+    "two.csv": "id,body\n1,It is one.\n",
+    "numbered.csv": "id,en,de\n1,one,eins\n",
+    "more.tsv": "It is one.\tEins.\tby me\n",
+    "photos/a.png": "",
+    "captions.tsv": "a.png\tone\n",
 }
 
 
@@ -38,6 +45,11 @@ FILES = {
         (["pairs.jsonl"], {"field": "source"}, DataConfig),
         (["texts.jsonl"], {}, DataConfig),
         (["my.txt"], {}, DataConfig),
+        (["posts.csv"], {}, DataConfig),
+        (["two.csv"], {}, DataConfig),
+        (["numbered.csv"], {}, PairsConfig),
+        (["more.tsv"], {}, PairsConfig),
+        (["photos", "captions.tsv"], {}, CaptionConfig),
         (["my.txt"], {"source_field": "2", "target_field": "1"}, PairsConfig),
         (["trees.mrg"], {}, PairsConfig),
         (["grammar:en-de"], {}, PairsConfig),
@@ -48,6 +60,7 @@ def test_pairs_are_told_from_text(
     sources: list[str], settings: dict[str, Any], kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("photos").mkdir()
     for name, content in FILES.items():
         Path(name).write_text(content)
     assert type(choose_config(sources, settings)) is kind

@@ -21,8 +21,8 @@ import zstandard
 
 from regard.data.builtin import BUILTIN
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.pieces import PIECE, cut_file, cut_lines, cut_paragraphs, join_pieces, limit_bytes
-from regard.data.source import documents
 from regard.errors import RegardError
 
 TEXT = "Grüße aus dem Süden.\r\nsecond line\n\nlast"
@@ -35,7 +35,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path / "work")
 
     def go(source: str | tuple[str, ...], **settings: object) -> list[str]:
-        return list(documents(DataConfig(train=source, **settings), cache=tmp_path / "cache"))
+        return list(read_documents(DataConfig(train=source, **settings), cache=tmp_path / "cache"))
 
     return go
 

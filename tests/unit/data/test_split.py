@@ -12,10 +12,12 @@ from regard.data.split import NAMES, TEST, TRAIN, VALID, find_cuts, plan_split, 
 from regard.errors import RegardError
 
 
-def split(pieces: list[Piece], p_valid: float = 0.1, p_test: float = 0.1, seed: int = 0) -> dict[str, list[str]]:
+def split(
+    pieces: list[Piece], p_valid: float = 0.1, p_test: float = 0.1, seed: int = 0, *, takes_tail: bool = False
+) -> dict[str, list[str]]:
     """Documents by split."""
-    go, _ = plan_split(lambda: pieces, p_valid, p_test, seed)
-    found = list(go(pieces))
+    plan = plan_split(lambda: pieces, p_valid, p_test, seed, takes_tail=takes_tail)
+    found = list(plan.assign(pieces))
     return {NAMES[n]: list(join_pieces(piece for number, piece in found if number == n)) for n in (TRAIN, VALID, TEST)}
 
 
@@ -77,7 +79,7 @@ def test_only_copies_cannot_be_split() -> None:
 
 def test_one_text_is_cut_at_line_ends_in_order() -> None:
     lines = [f"line {i:02d}\n" for i in range(50)]  # 8 bytes each
-    found = split([Piece("".join(lines), True)])
+    found = split([Piece("".join(lines), True)], takes_tail=True)
     assert found == {"train": ["".join(lines[:40])], "valid": ["".join(lines[40:45])], "test": ["".join(lines[45:])]}
 
 
@@ -92,8 +94,7 @@ def test_cuts_do_not_depend_on_the_pieces() -> None:
 
 def test_a_cut_inside_a_document_ends_it_on_both_sides() -> None:
     pieces = [Piece("a\nb\n", False), Piece("c\nd\n", True), Piece("e\nf\ng\nh\n", True)]
-    go, _ = plan_split(lambda: pieces, 0.25, 0.25, 0)
-    found = list(go(pieces))
+    found = list(plan_split(lambda: pieces, 0.25, 0.25, 0, takes_tail=True).assign(pieces))
     assert [(n, p.text, p.ends) for n, p in found] == [
         (0, "a\nb\n", False),
         (0, "c\nd\n", True),
@@ -125,7 +126,7 @@ def test_cuts_fall_back_from_lines_to_spaces_to_characters() -> None:
 
 
 def test_a_line_without_spaces_is_cut_between_characters() -> None:
-    found = split([Piece("日本語" * 20, True)])
+    found = split([Piece("日本語" * 20, True)], takes_tail=True)
     assert [len(found[name][0]) for name in NAMES] == [48, 6, 6]
 
 
@@ -136,8 +137,61 @@ def test_a_text_too_short_to_cut_is_refused_with_the_numbers() -> None:
         split([])
 
 
-def test_each_split_of_one_text_is_one_run_of_it() -> None:
+def test_the_tail_of_a_text_is_one_run_of_it_for_each_split() -> None:
     pieces = [Piece(f"document {i}\n", True) for i in range(15)]
-    go, n_bytes = plan_split(lambda: pieces, 0.1, 0.1, 0)
-    assert [number for number, _ in groupby(n for n, _ in go(pieces))] == [TRAIN, VALID, TEST]
-    assert n_bytes == sum(len(p.text) for p in pieces)
+    plan = plan_split(lambda: pieces, 0.1, 0.1, 0, takes_tail=True)
+    assert [number for number, _ in groupby(n for n, _ in plan.assign(pieces))] == [TRAIN, VALID, TEST]
+    assert plan.n_bytes == sum(len(p.text) for p in pieces)
+
+
+def test_one_long_text_is_held_out_in_stretches_that_are_spread_over_it() -> None:
+    lines = [f"this is line {i:05d}\n" for i in range(5000)]  # 95 kB
+    pieces = [Piece("".join(lines), True)]
+    plan = plan_split(lambda: pieces, 0.05, 0.05, 0)
+    found = list(plan.assign(pieces))
+    assert plan.n_stretches == 4
+    assert [number for number, _ in found] == [TRAIN, VALID, TRAIN, TEST] * 4
+    assert "".join(piece.text for _, piece in found) == "".join(lines)
+    assert all(piece.ends and piece.text.endswith("\n") for _, piece in found)
+    sizes = [sum(len(p.text) for n, p in found if n == number) for number in (TRAIN, VALID, TEST)]
+    assert sizes == pytest.approx([85_500, 4_750, 4_750], rel=0.05)
+
+
+def test_training_text_is_cut_only_where_some_is_held_out() -> None:
+    pieces = [Piece("".join(f"this is line {i:05d}\n" for i in range(5000)), True)]
+    for p_valid, p_test, number in ((0.05, 0.0, VALID), (0.0, 0.05, TEST)):
+        plan = plan_split(lambda: pieces, p_valid, p_test, 0)
+        assert [n for n, _ in plan.assign(pieces)] == [TRAIN, number] * 4
+
+
+def test_a_short_text_is_held_out_in_one_stretch_each() -> None:
+    lines = [f"line {i:02d}\n" for i in range(50)]
+    found = split([Piece("".join(lines), True)])
+    assert [len(found[name]) for name in NAMES] == [2, 1, 1]
+    assert found["test"] == ["".join(lines[45:])]
+    assert found["valid"] == ["".join(lines[20:25])]
+
+
+def test_a_few_documents_stay_whole() -> None:
+    pieces = documents(10)
+    found = split(pieces)
+    assert [len(found[name]) for name in NAMES] == [8, 1, 1]
+    assert sorted(text for name in NAMES for text in found[name]) == [piece.text for piece in pieces]
+    assert found == split(pieces[::-1]) | {"train": found["train"]}  # their order does not matter
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [Piece("a long line of text\n" * 200, True) for _ in range(10)],  # copies
+        [Piece(f"line {i} of a text\n" * 200, True) for i in range(3)],  # each of them is a third of the text
+        [Piece("a line\n" * 9000, True), Piece("a line\nand another\n", True), Piece("x\n", True)],
+    ],
+)
+def test_a_few_documents_of_which_none_could_be_set_apart_are_held_out_in_stretches(pieces: list[Piece]) -> None:
+    plan = plan_split(lambda: pieces, 0.05, 0.05, 0)
+    assert plan.n_stretches > 0
+    found = split(pieces, 0.05, 0.05)
+    n_bytes = sum(len(piece.text) for piece in pieces)
+    for name in ("valid", "test"):
+        assert sum(map(len, found[name])) == pytest.approx(0.05 * n_bytes, rel=0.5)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
+from regard.data.prepared_pairs import read_pairs
 from regard.data.prepared_text import prepare_text
-from regard.data.reading import text_blocks
-from regard.data.source import documents
+from regard.data.reading import read_text_blocks
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -36,7 +37,7 @@ def read(
 
 def texts(tmp_path: Path, name: str, content: bytes, **settings: Any) -> list[str]:
     (tmp_path / name).write_bytes(content)
-    return list(documents(DataConfig(train=str(tmp_path / name), **settings), cache=tmp_path / "cache"))
+    return list(read_documents(DataConfig(train=str(tmp_path / name), **settings), cache=tmp_path / "cache"))
 
 
 PAIRS = {
@@ -181,7 +182,7 @@ def test_line_ends_of_windows_are_read_as_line_ends(
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\r\n\r\ntwo\r\n\rend\r")
     monkeypatch.setattr("regard.data.reading.BLOCK", block)
-    assert "".join(text_blocks(path, "a.txt", has_crlf=True)) == "one\n\ntwo\n\rend\r"
+    assert "".join(read_text_blocks(path, "a.txt", has_crlf=True)) == "one\n\ntwo\n\rend\r"
 
 
 def test_a_text_of_windows_trains_without_carriage_returns(tmp_path: Path) -> None:
@@ -212,3 +213,25 @@ def test_how_a_file_is_read_is_part_of_its_fingerprint(tmp_path: Path) -> None:
         )
     }
     assert len(found) == 5
+
+
+def test_a_header_of_uncommon_names_is_told_and_one_of_known_parts_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "who is there?,it is me\nwhere are you?,I am here\n"
+    (tmp_path / "told.csv").write_text(f"query,answer\n{rows}")
+    (tmp_path / "known.csv").write_text(f"en_text,de_text\n{rows}")
+    (tmp_path / "words.csv").write_text("house,haus\ntree,baum\n")
+    for name, n_rows in (("told", 3), ("known", 2), ("words", 2)):
+        data = PairsConfig(train=str(tmp_path / f"{name}.csv"), p_valid=0, p_test=0)
+        assert read_pairs(data, cache=tmp_path / "cache").counts.n_train == n_rows
+    assert [record.message for record in caplog.records] == [
+        f"{tmp_path}/told.csv begins with 'query,answer', which is read as a pair and looks like a header. If it is "
+        "one, name its columns: --set data.source_field=query for example."
+    ]
+
+
+def test_the_example_of_a_column_is_the_one_with_the_text(tmp_path: Path) -> None:
+    (tmp_path / "posts.csv").write_text("id,body,lang\n1,a long text to read,en\n2,and another one,de\n")
+    with pytest.raises(RegardError, match=r"--set data.field=body for example"):
+        list(read_documents(DataConfig(train=str(tmp_path / "posts.csv")), cache=tmp_path / "cache"))

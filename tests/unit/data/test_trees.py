@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from treebank import read_trees
 
-from regard.data.trees import MAX_DEPTH, Tree, parse_trees, read_trees, remove_functions, remove_traces
-from regard.errors import MissingTextError, RegardError
+from regard.data.trees import MAX_DEPTH, Tree, parse_brackets, parse_trees, remove_functions, remove_traces
+from regard.errors import RegardError
 
 WANTED = """
 ( (S
@@ -31,7 +32,7 @@ def test_trees_over_several_lines_lose_traces_functions_and_the_outer_bracket() 
 
 
 def test_traces_and_functions_can_be_kept() -> None:
-    first = next(parse_trees(WANTED.split("\n"), keeps_traces=True, keeps_functions=True))
+    first, _ = next(parse_brackets(WANTED.split("\n")))
     assert first.words == ("the", "dog", "wanted", "*-1", "to", "bark", ".")
     assert [t.label for t, _, _ in first.brackets()][1] == "NP-SBJ-1"
     cleaned = remove_traces(first)
@@ -72,32 +73,15 @@ def test_words_may_stand_beside_phrases_and_then_have_no_tags() -> None:
         ("(A " * (MAX_DEPTH + 1), "line 1: more than 200 brackets are open here; the first was opened on line 1"),
     ],
 )  # fmt: skip
-def test_a_broken_tree_is_refused_with_its_file_and_line(tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "bad.mrg"
-    path.write_text(text, encoding="utf-8")
+def test_a_broken_tree_is_refused_with_its_file_and_line(text: str, says: str) -> None:
     with pytest.raises(RegardError, match=f"bad.mrg, {says}"):
-        list(read_trees(path))
+        list(parse_trees(text.split("\n"), "bad.mrg"))
 
 
 def test_as_many_brackets_as_allowed_are_read() -> None:
     (tree,) = parse_trees(["(A " * MAX_DEPTH + "a" + ")" * MAX_DEPTH])
     assert tree.depth == MAX_DEPTH
     assert next(tree.brackets())[1:] == (0, 1)
-
-
-def test_a_folder_is_read_file_by_file_and_several_paths_in_order(tmp_path: Path) -> None:
-    (tmp_path / "b.mrg").write_text("(S (NN b))", encoding="utf-8")
-    (tmp_path / "a.mrg").write_text("(S (NN a))", encoding="utf-8")
-    (tmp_path / "notes").write_text("not a tree", encoding="utf-8")
-    assert [t.words[0] for t in read_trees(tmp_path)] == ["a", "b"]
-    assert [t.words[0] for t in read_trees([tmp_path / "b.mrg", str(tmp_path / "a.mrg")])] == ["b", "a"]
-
-
-def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingTextError, match="no file or folder of trees at"):
-        list(read_trees(tmp_path / "absent.mrg"))
-    with pytest.raises(MissingTextError, match=r"has no .mrg files"):
-        list(read_trees(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from treebank import read_trees
 
 from regard.data.tree_lines import LineForm, TreeLimits, build_tree, linearise
-from regard.data.trees import Tree, parse_trees, read_trees
+from regard.data.trees import Tree, parse_trees
 from regard.decode.stepper import Constraint
 from regard.decode.tree_constraint import TreeConstraint, TreeState
 from regard.errors import RegardError
@@ -72,9 +73,9 @@ def test_every_source_has_its_own_number_of_words() -> None:
     assert allowed(constraint, "(S XX", row=1) == "XX (S (NP"
 
 
-def test_bare_closing_brackets_and_tags_as_slots() -> None:
-    tokens = ["<eos>", "<unk>", "NN", "-LRB-", "(S", ")", "<"]
-    constraint = TreeConstraint(tokens, [1], stop=0, form=LineForm(words="tag", labels_close=False))
+def test_tags_as_slots() -> None:
+    tokens = ["<eos>", "<unk>", "NN", "-LRB-", "(S", ")S", "<"]
+    constraint = TreeConstraint(tokens, [1], stop=0, form=LineForm(words="tag"))
     state = constraint.step(constraint.start(0), 4)
     assert constraint.allowed(state).tolist() == [False, False, True, True, True, False, True]
     assert constraint.allowed(constraint.step(state, 3)).nonzero().tolist() == [[5]]
@@ -130,8 +131,7 @@ def test_it_is_a_constraint_and_shares_its_masks() -> None:
     [
         (TOKENS, [3, 0], LineForm(), "Source 1 has 0 words"),
         (["<eos>", "XX"], [1], LineForm(), "no opening bracket"),
-        (["<eos>", "XX", "(S", ")"], [1], LineForm(), r"has '\(S' but no '\)S' to close it.*labels_close: false"),
-        (TOKENS, [1], LineForm(labels_close=False), r"has '\(S' but no '\)' to close it.*labels_close: true"),
+        (["<eos>", "XX", "(S", ")"], [1], LineForm(), r"has '\(S' but no '\)S' to close it"),
         (["<eos>", "NN", "(S", ")S"], [1], LineForm(), "no 'XX' to stand for a word"),
         (["<eos>", "<unk>", "(S", ")S"], [1], LineForm(words="tag"), "no tags to stand for a word"),
     ],

@@ -95,10 +95,10 @@ def test_a_target_longer_than_the_first_cache_is_written_as_if_read_at_once() ->
     model = tiny_seq2seq(max_context=40)
     batch = pairs(2, [4, 6], [37, 37])
     source = model.encode(batch.source, batch.mask)
-    whole = model.hidden(batch.inputs, source)[0]
-    state = model.start(source, 37)
+    whole = model.target.hidden(batch.inputs, source)[0]
+    state = model.target.start(source, 37)
     parts = []
     for piece in torch.split(batch.inputs, [1, 1, 20, 1, 14], dim=1):
-        h, state = model.hidden(piece, source, state)
+        h, state = model.target.hidden(piece, source, state)
         parts.append(h)
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-10)

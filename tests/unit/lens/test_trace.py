@@ -86,7 +86,7 @@ def test_a_translator_is_recorded_with_all_its_inputs(variant: dict[str, object]
     expected = recorded(model, *inputs)
     assert {"encoder.hidden", "hidden", "logits"} <= set(record) == set(expected)
     with trace(model) as by_parts:  # as scoring and decoding call it
-        model.hidden(given.inputs, model.encode(given.source, given.mask, given.words))
+        model.target.hidden(given.inputs, model.encode(given.source, given.mask, given.words))
     assert set(by_parts) == set(expected) - {"logits"}
 
 

@@ -49,7 +49,7 @@ def test_a_config_round_trips_through_yaml(variant: str) -> None:
         ({"encoder": "patches", "d_model": 30}, "n_heads"),
         ({"attention": "none", "input_feeding": True}, "input_feeding is true and attention is none"),
         ({"encoder": "resnet"}, "must be one of convolution, patches, efficientnet-lite0, not 'resnet'"),
-        ({"d_modle": 3}, "Unknown key 'model.d_modle'. Did you mean 'd_model'"),
+        ({"d_modle": 3}, "Unknown key 'model.d_modle'. Did you mean 'model.d_model'"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], message: str) -> None:
@@ -62,7 +62,7 @@ def test_a_run_refuses_what_is_not_for_pictures() -> None:
         RegardError, match=r"'target_tokenizer' is only for translation and parsing, and the model capt"
     ):
         build_config(RUN | {"target_tokenizer": {"kind": "word"}})
-    with pytest.raises(RegardError, match=r"Unknown key 'data.p_vlaid'. Did you mean 'p_valid'"):
+    with pytest.raises(RegardError, match=r"Unknown key 'data.p_vlaid'. Did you mean 'data.p_valid'"):
         build_config(RUN | {"data": RUN["data"] | {"p_vlaid": 0.1}})
     with pytest.raises(RegardError, match=r"'data.captions' is required"):
         build_config(RUN | {"data": {"pictures": "photos"}})

@@ -21,7 +21,7 @@ def test_an_unknown_model_is_told_its_nearest_name() -> None:
 
 
 def test_an_unknown_key_is_told_its_nearest_name() -> None:
-    with pytest.raises(RegardError, match=r"Unknown key 'model\.d_modle'\. Did you mean 'd_model'\?"):
+    with pytest.raises(RegardError, match=r"Unknown key 'model\.d_modle'\. Did you mean 'model.d_model'\?"):
         model_config("lstm", {"d_modle": 3})
 
 

@@ -7,17 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from regard.layers.bridge import Bridge, mean_state
-from regard.models.captioner_config import ConvolutionPictureConfig, PatchPictureConfig
+from regard.models.captioner_config import CaptionerConfig
 from regard.models.picture_encoder import picture_encoder, source_of
 from regard.models.seq2seq_assemblies import conditional_language_model
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.models.source import Source
-from regard.settings import Settings
 
 SIZE, D = 16, 32
 COLOURS = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-CONVOLUTION = ConvolutionPictureConfig(d_model=D, size=SIZE, d_first=16, n_halvings=2)
-PATCHES = PatchPictureConfig(d_model=D, size=SIZE, patch=4, n_layers=2, n_heads=4)
+CONVOLUTION = CaptionerConfig(encoder="convolution", d_model=D, d_first=16, n_halvings=2)
+PATCHES = CaptionerConfig(encoder="patches", d_model=D, patch=4, n_encoder_layers=2, n_heads=4)
 
 
 def scenes() -> tuple[Tensor, Tensor, Tensor]:
@@ -38,9 +37,9 @@ def scenes() -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize(
     ("config", "decoder"), [(CONVOLUTION, "lstm"), (PATCHES, "transformer")], ids=["convolution", "patches"]
 )
-def test_colour_and_place_are_learned_and_said(config: Settings, decoder: str) -> None:
+def test_colour_and_place_are_learned_and_said(config: CaptionerConfig, decoder: str) -> None:
     torch.manual_seed(0)
-    encoder = picture_encoder(config)
+    encoder = picture_encoder(config, SIZE)
     settings = Seq2SeqConfig(decoder=decoder, d_model=D, n_layers=1, n_heads=4, p_dropout=0.0, max_context=8)
     language = conditional_language_model(settings, vocab_size=8)
     bridge = Bridge(D, 1, 1, has_cell=True)

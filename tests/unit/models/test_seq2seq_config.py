@@ -68,9 +68,9 @@ def test_what_is_too_long_is_refused_in_words() -> None:
     batch = pairs(0, [3], [10])
     source = model.encode(batch.source, batch.mask)
     with pytest.raises(RegardError, match=r"a target of 10 tokens and reads at most 9\. .* max_context 10"):
-        model.hidden(batch.inputs, source)
+        model.target.hidden(batch.inputs, source)
     with pytest.raises(RegardError, match="up to 10 tokens was asked for, and the model writes at most 9"):
-        model.start(source, 10)
+        model.target.start(source, 10)
     assert tiny_seq2seq(encoder="gru", decoder="gru").max_context is None
     assert tiny_seq2seq(encoder="gru", decoder="transformer").max_context == 9
     assert tiny_seq2seq(encoder="transformer", decoder="gru").max_context == 9

@@ -1,4 +1,4 @@
-"""Word alignments: the Pharaoh form, from attention, both directions in one, and the error rate by hand."""
+"""Word alignments: the Pharaoh form, from attention, and the error rate by hand."""
 
 import json
 from pathlib import Path
@@ -12,11 +12,9 @@ from regard.errors import MissingTextError, RegardError
 from regard.score.alignment import (
     Alignment,
     alignment_error_rate,
-    grow_diag,
     hard_alignment,
     read_alignments,
     word_weights,
-    write_alignments,
 )
 
 links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
@@ -38,8 +36,7 @@ def test_what_is_written_reads_back(alignment: Alignment) -> None:
 def test_files_keep_empty_lines_and_name_the_line_of_an_error(tmp_path: Path) -> None:
     path = tmp_path / "test.align"
     given_ = [Alignment.of("0-0 1p1"), Alignment.of(""), Alignment.of("2-1")]
-    write_alignments(path, given_)
-    assert path.read_text(encoding="utf-8") == "0-0 1p1\n\n2-1\n"
+    path.write_text("0-0 1p1\n\n2-1\n", encoding="utf-8")
     assert read_alignments(path) == given_
     path.write_text("0-0\r\n1-1 0:1\r\n", encoding="utf-8", newline="")
     with pytest.raises(RegardError, match=r"test.align, line 2: '0:1' is no link. Write .* such as 0-1"):
@@ -88,57 +85,6 @@ def test_every_target_word_gets_the_source_word_it_looks_at_most() -> None:
     weights = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2], [0.1, 0.2, 0.7]])
     assert str(hard_alignment(weights)) == "0-1 1-0 2-2"  # the tie goes to the first
     assert str(hard_alignment(weights, at_least=0.45)) == "1-0 2-2"
-
-
-def test_growing_by_hand() -> None:
-    forward, backward = Alignment.of("0-0 1-1 2-1 4-4"), Alignment.of("0-0 1-1 1-2 4-3")
-    # both have 0-0 and 1-1; 2-1 and 1-2 touch 1-1 and have a free word each; 4-3 and 4-4 touch nothing
-    assert str(grow_diag(forward, backward)) == "0-0 1-1 1-2 2-1"
-    # of those the first direction's 4-4 comes first, and then word 4 of the source is taken
-    assert str(grow_diag(forward, backward, is_final=True)) == "0-0 1-1 1-2 2-1 4-4"
-
-
-def test_a_link_between_taken_words_is_not_added() -> None:
-    assert str(grow_diag(Alignment.of("0-0 1-1 0-1"), Alignment.of("0-0 1-1"))) == "0-0 1-1"
-
-
-def test_growing_goes_on_from_what_has_grown() -> None:
-    assert str(grow_diag(Alignment.of("2-2"), Alignment.of("2-2 1-1 0-0 4-4"))) == "0-0 1-1 2-2"
-
-
-def grown_on_a_grid(forward: Alignment, backward: Alignment) -> set[tuple[int, int]]:
-    """The published procedure word for word: every cell of the table, its eight neighbours, until nothing changes."""
-    union = forward.sure | backward.sure
-    grid = np.zeros((8, 8), dtype=bool)  # target, source; one row and column more than there are words
-    for s, t in forward.sure & backward.sure:
-        grid[t, s] = True
-    changed = True
-    while changed:
-        changed = False
-        for t, s in np.ndindex(7, 7):
-            for dt, ds in [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]:
-                new = (s + ds, t + dt)
-                is_free = not grid[new[1]].any() or not grid[:, new[0]].any()
-                if grid[t, s] and new in union and is_free:
-                    grid[new[1], new[0]] = changed = True
-    return {(int(s), int(t)) for t, s in np.argwhere(grid)}
-
-
-@given(forward=alignments, backward=alignments)
-def test_growing_is_the_published_procedure(forward: Alignment, backward: Alignment) -> None:
-    assert grow_diag(forward, backward).sure == grown_on_a_grid(forward, backward)
-
-
-@given(forward=alignments, backward=alignments)
-def test_growing_stays_between_intersection_and_union(forward: Alignment, backward: Alignment) -> None:
-    grown, final = grow_diag(forward, backward), grow_diag(forward, backward, is_final=True)
-    assert forward.sure & backward.sure <= grown.sure <= final.sure <= forward.sure | backward.sure
-    free = [
-        (s, t)
-        for s, t in (forward.sure | backward.sure) - final.sure
-        if s not in {link[0] for link in final.sure} and t not in {link[1] for link in final.sure}
-    ]
-    assert free == []
 
 
 def test_the_error_rate_by_hand() -> None:

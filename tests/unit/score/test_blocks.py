@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from regard.compare.rank import join_positions
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.lens.passage import by_position, choose_passage, choose_prompt, surprise
+from regard.lens.passage import choose_passage, choose_prompt, measure_positions, surprise
+from regard.lens.views import PositionPoint
 from regard.score.blocks import (
-    Scoring,
     TestText,
     add_up_blocks,
     between,
-    cut_into_blocks,
-    documents_of,
+    sample_documents,
+    sample_stream,
     score_text,
 )
 from regard.text.config import TokenizerConfig
@@ -96,16 +97,17 @@ def byte_run(nats_of: Callable[[NDArray[Any]], NDArray[np.float64]]) -> Any:
     return SimpleNamespace(tokenizer=learned, next_token=SimpleNamespace(nats=nats_of))
 
 
-def scored(run: Any, text: str) -> Scoring:
-    return score_text(run.next_token, run.tokenizer, TestText((text,), np.array([0.0, len(text)])))
+def by_position(run: Any, text: str) -> tuple[PositionPoint, ...]:
+    return join_positions([measure_positions(run, TestText((text,), np.array([0.0, len(text)])))])
 
 
 def test_loss_by_position_of_a_model_without_memory_is_flat_however_hard_the_text_is_in_places() -> None:
     run = byte_run(lambda ids: ids.astype(np.float64))  # some bytes always cost more than others
     text = "abcdefgh " * 500 + "zzzzzz" * 500
-    points = by_position(run, scoring := scored(run, text))
+    points = by_position(run, text)
     assert [p.n_bytes_before for p in points] == [2, 6, 12, 24, 48, 96, 192, 384, 768]
-    mean = scoring.nats.sum() / len(text) / math.log(2)
+    ids = run.tokenizer.encode(text)  # the end mark, id 0, costs nothing
+    mean = ids.sum() / len(text) / math.log(2)
     assert [p.bits_per_byte for p in points] == pytest.approx([mean] * 9, abs=1e-9)
 
 
@@ -113,7 +115,7 @@ def test_loss_by_position_of_a_model_with_memory_falls_to_its_mean() -> None:
     # A token costs 3 nats where fewer than 100 tokens were seen, and 1 nat from then on.
     run = byte_run(lambda ids: np.where(np.arange(len(ids)) < 100, 3.0, 1.0))
     text = "abcdefgh " * 2000
-    points = {p.n_bytes_before: p.bits_per_byte * math.log(2) for p in by_position(run, scored(run, text))}
+    points = {p.n_bytes_before: p.bits_per_byte * math.log(2) for p in by_position(run, text)}
     mean = 1 + 2 * 100 / 18_000 + 1 / 18_000
     n = 48  # windows; the first begins where the text begins, so nothing is lost there
     assert points[6] == pytest.approx(mean + 2 * (n - 1) / n, abs=1e-6)
@@ -121,25 +123,78 @@ def test_loss_by_position_of_a_model_with_memory_falls_to_its_mean() -> None:
     assert points[384] == pytest.approx(mean, abs=1e-6)
 
 
+def stream_of(documents: list[str], kind: str) -> tuple[Stream, Tokenizer]:
+    words = tokenizer(kind)
+    return Stream.of(words.encode_documents([(d, True) for d in documents])), words
+
+
 def test_the_test_text_is_what_the_stream_holds() -> None:
-    bytes_tokenizer = tokenizer("byte")
     documents = [TEXT[:700], "second document", TEXT[100:900]]
-    ids = bytes_tokenizer.encode_documents([(d, True) for d in documents])
-    assert cut_into_blocks(documents_of(Stream.of(ids), bytes_tokenizer)).documents == tuple(documents)
+    found = sample_stream(*stream_of(documents, "byte"))
+    assert found.documents == tuple(documents)
+    assert (found.n_documents, found.n_documents_in_split) == (3, 3)
+    assert found.ends == (True, True, True)
 
 
-def test_the_test_text_is_cut_at_a_line_end() -> None:
-    chars = tokenizer("char")
-    test = cut_into_blocks(documents_of(Stream.of(chars.encode_documents([(TEXT, True)])), chars), max_bytes=1000)
-    assert test.documents[0].endswith("\n")
-    assert 900 < test.n_bytes <= 1000
-    assert TEXT.startswith(test.documents[0])
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe"])
+def test_a_long_test_text_is_sampled_across_all_documents_alike_for_every_tokenizer(kind: str) -> None:
+    documents = [f"Document {i}\n" + TEXT * (i + 1) for i in range(6)]
+    found, same = sample_stream(*stream_of(documents, kind), max_bytes=9000), sample_documents(documents, 9000)
+    assert (found.documents, found.ends, found.borders.tolist()) == (same.documents, same.ends, same.borders.tolist())
+    assert len(found.documents) == 6
+    assert 7000 < found.n_bytes <= 9000
+    for part, whole, is_end in zip(found.documents, documents, found.ends, strict=True):
+        assert part in whole
+        assert whole.endswith(part) or not is_end
+    sizes = [len(part.encode()) for part in found.documents]
+    assert sizes[5] > sizes[2] > 500  # in proportion to the documents' lengths
+    assert sum(whole.startswith(part) for part, whole in zip(found.documents, documents, strict=True)) < 4
+
+
+def test_of_very_many_documents_some_are_taken_evenly() -> None:
+    documents = [f"Story {i:04d}. {'once upon a time ' * 5}\n" for i in range(1000)]
+    found = sample_documents(documents, max_bytes=10_000)
+    numbers = [int(text.split()[1][:4]) for text in found.documents]
+    assert 90 < len(numbers) <= 103
+    assert numbers[0] == 0
+    assert numbers[-1] == 999
+    assert {b - a for a, b in itertools.pairwise(numbers)} <= {9, 10, 11}
+    assert all(found.ends)
+    assert (
+        found.describe() == f"{found.n_bytes:,} bytes in {len(numbers)} blocks from {len(numbers)} of 1,000 documents"
+    )
+
+
+def test_blocks_never_lie_across_a_document_border_and_say_whose_they_are() -> None:
+    documents = [TEXT, "A dog ran.\n", TEXT[:1500]]
+    found = sample_documents(documents)
+    ends = np.cumsum([len(d.encode()) for d in documents])
+    assert set(ends.tolist()) <= set(found.borders.tolist())
+    assert list(found.document_of_block) == sorted(found.document_of_block)
+    for number, size in enumerate(len(d.encode()) for d in documents):
+        own = [n for n, i in zip(found.block_bytes, found.document_of_block, strict=True) if i == number]
+        assert sum(own) == size
+    assert found.document_of_block.count(1) == 1
+
+
+@pytest.mark.parametrize("kind", ["byte", "word"])
+def test_a_stretch_from_the_middle_is_not_ended_by_an_end_that_is_not_there(kind: str) -> None:
+    run = fake_run(kind)
+    test = TestText(("A dog ran", "A dog ran\n"), np.array([0.0, 9.0, 19.0]), (False, True))
+    scoring = score_text(run.next_token, run.tokenizer, test)
+    assert (scoring.ids == run.tokenizer.eos).sum() == 2  # the first keeps the two apart
+    assert scoring.is_scored.tolist().count(False) == 1
+    n_tokens = [len(run.tokenizer.encode("A dog ran"))] * 2
+    assert [block["nats"] for block in add_up_blocks(scoring, test)] == [
+        n_tokens[0],
+        n_tokens[1] + (1 if kind == "word" else 2),  # <eos>, and the line end where that is not the same
+    ]
 
 
 def test_a_test_text_too_short_to_compare_on_says_so() -> None:
     chars = tokenizer("char")
     with pytest.raises(RegardError, match=r"The test text has 9 bytes, too few to compare models on"):
-        cut_into_blocks(documents_of(Stream.of(chars.encode_documents([("A dog ran", True)])), chars))
+        sample_stream(Stream.of(chars.encode_documents([("A dog ran", True)])), chars)
 
 
 def test_the_passage_is_read_from_a_line_start_to_a_word_end() -> None:

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from regard.data.trees import Tree, parse_trees
+from regard.data.trees import Tree, parse_brackets
 from regard.errors import RegardError
 from regard.score.bracket_f1 import BracketScore, bracket_f1
 
 
 def score(predicted: str, gold: str, **options: bool) -> BracketScore:
     """Of trees that stand one a line."""
-    kept = {"keeps_traces": True, "keeps_functions": True}
-    return bracket_f1(*(list(parse_trees(text.strip().split("\n"), **kept)) for text in (predicted, gold)), **options)
+    trees = ([tree for tree, _ in parse_brackets(text.strip().split("\n"))] for text in (predicted, gold))
+    return bracket_f1(*trees, **options)
 
 
 def counts(predicted: str, gold: str, **options: bool) -> tuple[int, int, int]:

@@ -41,9 +41,9 @@ def log_probs(model: Seq2Seq, pair: Pair, row: int, read: list[int]) -> torch.Te
     source, mask = pair.source[row : row + 1, :n], pair.mask[row : row + 1, :n]
     words = None if pair.words is None else pair.words[row : row + 1, :n]
     encoded = model.encode(source, mask, words)
-    h, _ = model.hidden(torch.tensor([read]), encoded)
+    h, _ = model.target.hidden(torch.tensor([read]), encoded)
     last = type(h)(*(None if part is None else part[:, -1:] for part in h)) if isinstance(h, tuple) else h[:, -1:]
-    return model.log_probs(last, model.n_words(pair.words))[0]
+    return model.target.log_probs(last, model.target.n_words(pair.words))[0]
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=lambda changes: "-".join(map(str, changes.values())) or "base")
@@ -71,7 +71,7 @@ def test_until_the_texts_differ_both_losses_are_one_number(seed: int) -> None:
     pair = pairs(seed, [4, 2, 3], [5, 5, 5])
     encoded = model.encode(pair.source, pair.mask)
     with torch.no_grad():  # the reference is what the model writes, but for one word
-        read = write_own_inputs(model, encoded, pair.inputs, torch.ones_like(pair.inputs, dtype=torch.bool))
+        read = write_own_inputs(model.target, encoded, pair.inputs, torch.ones_like(pair.inputs, dtype=torch.bool))
         targets = read.roll(-1, dims=1)
         targets[:, 2] = (targets[:, 2] + 1) % 11
     read[:, 1:] = targets[:, :-1]

@@ -20,7 +20,7 @@ from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.run.engine import load
 from regard.tasks import translation
-from regard.tasks.language_model import LanguageModelRun
+from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import ForcedTranslation, TranslationRun
 from regard.training.progress import Lines, Silent
 
@@ -386,3 +386,36 @@ def test_bf16_translates_too(run: TranslationRun) -> None:
     low = load(run.folder, precision="bf16")
     assert low.model.embedding.dtype == torch.bfloat16
     assert isinstance(low.translate("the red house"), str)
+
+
+def test_what_a_translator_cannot_do_is_said_with_what_it_can(run: TranslationRun) -> None:
+    with pytest.raises(RegardError, match=r"a run that translates, and has no 'generate'\. It can translate, score, "):
+        run.generate("The")  # type: ignore[attr-defined]
+    assert not hasattr(run, "generate")
+    with pytest.raises(AttributeError, match="has no 'aligned'; it is called 'align' now"):
+        run.aligned  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda run: run.translate(3), "Give one text or a list of them, each a str, not 3"),
+        (
+            lambda run: run.translate(["the house", 3]),
+            r"Give one text or a list of them, each a str, not \['the",
+        ),
+        (lambda run: run.score("the house", 3), "Give one text or a list of them, each a str, not 3"),
+        (lambda run: run.align("the house", None), "The target must be a str, not None"),
+        (lambda run: run.trace(3, "das haus"), "The source must be a str, not 3"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_a_sentence(run: TranslationRun, call: Any, told: str) -> None:
+    with pytest.raises(RegardError, match=told):
+        call(run)
+
+
+def test_an_evaluation_warns_of_references_that_are_split_into_words(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("the house\n" * 120)
+    (tmp_path / "a.de").write_text("das haus .\n" * 120)
+    found = trained(tmp_path / "run").evaluate([str(tmp_path / "a.en"), str(tmp_path / "a.de")], beam=1)
+    assert any("split into words already" in note for note in found.measure().notes)

@@ -59,7 +59,7 @@ def test_smoothed_labels_by_hand(variant: str) -> None:
     model = model.double().eval()
     objective = tiny_task(model, prepared, smoothing=0.3)
     source, source_mask, inputs, targets, mask, *rest = objective.at(0).tensors
-    h, _ = model.hidden(inputs, model.encode(source, source_mask, rest[0] if rest else None))
+    h, _ = model.target.hidden(inputs, model.encode(source, source_mask, rest[0] if rest else None))
     states = h.h if model.copies else h
     log_p = (
         states @ model.target.output_weight.T + (0 if model.target.bias is None else model.target.bias)
@@ -220,7 +220,7 @@ def kept_for_backward(model: Seq2Seq, task: PairObjective) -> int:
 
     source, source_mask, inputs, _, _, *rest = task.at(0).tensors
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        model.hidden(inputs, model.encode(source, source_mask, rest[0] if rest else None))
+        model.target.hidden(inputs, model.encode(source, source_mask, rest[0] if rest else None))
     return sum(tensor.untyped_storage().nbytes() for address, tensor in kept.items() if address not in own)
 
 
@@ -255,6 +255,6 @@ def test_what_is_judged_comes_evenly_from_all() -> None:
     prepared = tiny_prepared(TEXTS)
     pairs = prepared.train
     texts = [pairs.source_text(i) for i in range(len(pairs))]
-    some = pairs.some(5)
+    some = pairs.take_evenly(5)
     assert [some.source_text(i) for i in range(5)] == [texts[i * len(texts) // 5] for i in range(5)]
-    assert len(pairs.some(len(texts))) == len(pairs.some(10 * len(texts))) == len(texts)
+    assert len(pairs.take_evenly(len(texts))) == len(pairs.take_evenly(10 * len(texts))) == len(texts)

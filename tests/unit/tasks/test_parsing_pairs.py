@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from treebank import read_trees
 
 from regard.config import RunConfig
 from regard.data.pair_batches import PairBatches
@@ -16,7 +17,7 @@ from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import prepare_pairs
 from regard.data.tree_pairs import rebuild_tree
-from regard.data.trees import parse_trees, read_trees
+from regard.data.trees import parse_trees
 from regard.errors import RegardError
 from regard.score.bracket_f1 import bracket_f1
 from regard.tasks.table import build_config
@@ -208,7 +209,7 @@ def test_gold_trees_keep_their_tags_and_so_tell_what_is_punctuation(tmp_path: Pa
     gold = [rebuild_tree(pairs, i, tree_words) for i in range(2)]
     assert gold == trees
     assert bracket_f1(trees, gold).n_gold == 6
-    assert [rebuild_tree(some, 0, tree_words) for some in (pairs.only(np.array([1])), pairs.some(1))] == [
+    assert [rebuild_tree(some, 0, tree_words) for some in (pairs.select(np.array([1])), pairs.take_evenly(1))] == [
         trees[1],
         trees[0],
     ]

@@ -9,7 +9,7 @@ from tiny_training import tiny_text
 
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
-from regard.tasks.ngram_counts import _within_seconds, count_ngrams, growing
+from regard.tasks.ngram_counts import _within_seconds, count_ngrams, list_lengths
 from regard.tasks.text_objective import first_tokens
 from regard.training.config import TrainConfig
 from regard.training.metrics import read_metrics
@@ -65,9 +65,9 @@ def test_without_a_validation_text_it_is_counted_all_the_same(tmp_path: Path) ->
 
 
 def test_beginnings_double_and_end_with_the_whole() -> None:
-    assert growing(500) == [500]
-    assert growing(9000) == [1125, 2250, 4500, 9000]
-    assert len(growing(10**9)) == 8
+    assert list_lengths(500) == [500]
+    assert list_lengths(9000) == [1125, 2250, 4500, 9000]
+    assert len(list_lengths(10**9)) == 8
 
 
 def test_a_slice_of_a_stream_has_its_share_of_bytes_and_words() -> None:

@@ -247,7 +247,7 @@ def test_a_finished_run_whose_state_is_gone_is_refused_and_keeps_its_weights(tmp
     shutil.rmtree(tmp_path / "state")
     files = {name: (tmp_path / name).read_bytes() for name in ("model.safetensors", "metrics.jsonl")}
     with pytest.raises(
-        RegardError, match=r"finished run whose saved state is gone.*regard train --from .*another --out"
+        RegardError, match=r"finished run whose saved state is gone.*regard train --from .*another folder"
     ):
         run_tiny(tmp_path, resume=True)
     assert files == {name: (tmp_path / name).read_bytes() for name in files}

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
+from regard.models.table import build_model, model_config
 from regard.training.config import OptimizerConfig, TrainConfig
 from regard.training.optimizer import (
     build_optimizer,
     clip_gradients,
-    highest_rate,
     optimizer_tensors,
     restore_optimizer,
     set_rate,
@@ -124,24 +124,60 @@ def test_state_of_another_model_is_refused() -> None:
         restore_optimizer(optimizer, list(model.named_parameters()), {"gate/exp_avg": torch.zeros(2)})
 
 
-def test_a_given_rate_wins_over_the_defaults() -> None:
-    assert highest_rate(OptimizerConfig(lr=0.7), carries_state=True) == 0.7
-    defaults = [highest_rate(OptimizerConfig(name=n), carries_state=c) for n in ("adamw", "sgd") for c in (True, False)]
-    assert defaults == [5e-3, 1e-3, 5.0, 0.5]
+def test_null_means_what_was_measured_for_the_model() -> None:
+    for name, is_recurrent, lr in (
+        ("adamw", True, 5e-3),
+        ("adamw", False, 1e-3),
+        ("sgd", True, 5.0),
+        ("sgd", False, 0.5),
+    ):
+        plain = OptimizerConfig(name=name).complete(is_recurrent)
+        assert (plain.lr, plain.follows_width, plain.embedding_rate) == (lr, False, 1.0)
+        assert plain.complete(not is_recurrent, 0.3, 4.0) == plain
+    measured = OptimizerConfig().complete(True, 0.3, 4.0)
+    assert (measured.lr, measured.follows_width, measured.embedding_rate) == (0.3, True, 4.0)
+    assert OptimizerConfig(name="sgd").complete(True, 0.3, 4.0).lr == 5.0, "it was measured for adamw"
+    assert OptimizerConfig(follows_width=False).complete(True, 0.3, 4.0).lr == 5e-3
+    assert [OptimizerConfig(name=n).complete(True).weight_decay for n in ("adamw", "sgd")] == [0.1, 0.0]
 
 
-def test_a_complete_config_says_what_null_means_and_trains_the_same() -> None:
-    for name in ("adamw", "sgd"):
-        for is_recurrent in (True, False):
-            null = OptimizerConfig(name=name)
-            complete = null.complete(is_recurrent)
-            assert complete.lr == highest_rate(null, is_recurrent) == highest_rate(complete, is_recurrent)
-            assert complete.complete(not is_recurrent) == complete
-    assert OptimizerConfig(lr=0.7, weight_decay=0.2).complete(True) == OptimizerConfig(lr=0.7, weight_decay=0.2)
-    assert (OptimizerConfig().complete(True).weight_decay, OptimizerConfig(name="sgd").complete(True).weight_decay) == (
-        0.1,
-        0.0,
-    )
+def test_a_given_rate_is_that_of_every_weight_unless_asked_otherwise() -> None:
+    given = OptimizerConfig(lr=0.7, weight_decay=0.2)
+    assert given.complete(True, 0.3, 4.0) == given.replace(follows_width=False, embedding_rate=1.0)
+    asked = OptimizerConfig(lr=0.7, follows_width=True).complete(True, 0.3, 4.0)
+    assert (asked.lr, asked.embedding_rate) == (0.7, 4.0)
+
+
+def test_rates_that_follow_the_width_are_refused_for_sgd() -> None:
+    with pytest.raises(RegardError, match="follows_width is for adamw, not for sgd"):
+        OptimizerConfig(name="sgd", follows_width=True)
+
+
+def test_every_weight_has_the_rate_of_its_width() -> None:
+    """W: 128/n, at most 4; E: embedding_rate √(128/D); all else: 1. By hand for a Transformer of width 32."""
+    config = model_config("transformer", {"d_model": 32, "n_layers": 1, "d_ff": 256, "max_context": 8})
+    model = build_model("transformer", config, 11)
+    optimizer = build_optimizer(model.named_parameters(), OptimizerConfig(follows_width=True, embedding_rate=4.0))
+    set_rate(optimizer, 0.01)
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    found = {name: rates[id(p)] for name, p in model.named_parameters()}
+    assert found.pop("embedding") == pytest.approx(0.01 * 4 * 2)  # √(128/32) = 2
+    wide = [name for name, p in model.named_parameters() if p.shape == (32, 256)]
+    assert [found.pop(name) for name in wide] == [pytest.approx(0.01 / 2)]  # reads d_ff = 256
+    matrices = [n for n, p in model.named_parameters() if p.ndim == 2 and n in found and "positions" not in n]
+    assert len(matrices) >= 3
+    assert {found.pop(name) for name in matrices} == {0.01 * 4.0}
+    assert set(found.values()) == {0.01}
+
+
+def test_without_rates_that_follow_the_width_all_weights_have_one() -> None:
+    model = build_model("lstm", model_config("lstm", {"d_model": 8}), 11)
+    optimizer = build_optimizer(model.named_parameters(), OptimizerConfig(lr=0.3))
+    set_rate(optimizer, 0.3)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.3, 0.3]
+
+
+def test_the_context_of_a_training_is_filled_in() -> None:
     assert [TrainConfig(n_context=n).complete(limit).n_context for n, limit in ((None, None), (None, 8), (5, 8))] == [
         64,
         8,

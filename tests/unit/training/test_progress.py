@@ -21,9 +21,10 @@ def status(step: int = 5) -> Status:
 
 
 def test_a_status_reads_as_loss_bits_speed_and_time_left() -> None:
-    assert status().text() == "step 5  2.500 nats/token  1.250 bits/byte  12,346 tokens/s  1:30 left"
+    assert status().text() == "step 5  train 1.250 bits/byte (2.500 nats/token)  12,346 tokens/s  1:30 left"
     bare = Status(step=0, progress=0.0, seconds=0.0, nats_per_token=2.5, bits_per_byte=None, tokens_per_second=None)
-    assert bare.text() == "step 0  2.500 nats/token"
+    assert bare.text() == "step 0  train 2.500 nats/token"
+    assert replace(bare, split="valid").text() == "step 0  valid 2.500 nats/token"
 
 
 def test_a_status_shows_the_score_that_decides_and_not_the_loss_beside_it() -> None:
@@ -88,6 +89,18 @@ def test_a_run_tells_its_reporter_what_happens(kind: str, tmp_path: Path) -> Non
     assert "best valid" in text
 
 
+def test_the_last_status_has_the_best_of_all_evaluations(tmp_path: Path) -> None:
+    """The evaluation after the last update too."""
+
+    class Statuses(Silent):
+        def show(self, status: Status) -> None:
+            self.last = status
+
+    told = Statuses()
+    result = run_tiny(tmp_path, reporter=told)
+    assert told.last.valid_bits_per_byte == result.bits_per_byte
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_the_bar_and_what_matters_fit_the_terminal(width: int) -> None:
     out = io.StringIO()
@@ -102,19 +115,20 @@ def test_the_bar_and_what_matters_fit_the_terminal(width: int) -> None:
     assert "━" in shown
     for part in ("step 123456", "1.250 bits/byte", "left", " 25%"):
         assert part in shown
-    assert ("tokens/s" in shown) == (width >= 100)
+    assert ("tokens/s" in shown) == (width >= 120)
 
 
 def test_a_line_that_is_too_long_leaves_out_what_matters_least() -> None:
     full = replace(status(), valid_bits_per_byte=1.234)
-    assert full.text(60) == "step 5  1.250 bits/byte  best valid 1.234  1:30 left"
+    assert full.text(60) == "step 5  train 1.250 bits/byte  best valid 1.234  1:30 left"
+    assert full.text(40) == "step 5  1.250 bits/byte  1:30 left"
     assert full.text(30) == "step 5  1.250 bits/byte"
     assert full.text(3) == "step 5"
 
 
 def test_a_loss_that_exploded_is_not_written_out() -> None:
     text = replace(status(), nats_per_token=1.2345e35, bits_per_byte=6e34).text()
-    assert text.startswith("step 5  1.23e+35 nats/token  6e+34 bits/byte")
+    assert text.startswith("step 5  train 6e+34 bits/byte (1.23e+35 nats/token)")
 
 
 def test_a_notebook_gets_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:

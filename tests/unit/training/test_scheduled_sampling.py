@@ -119,11 +119,15 @@ def test_at_share_zero_it_is_free_running(variant: str) -> None:
     model = tiny_pair_model(prepared, **GRID[variant][1]).double()
     source, source_mask, inputs, targets, mask, *rest = tiny_task(model, prepared, max_tokens=1000).at(0).tensors
     encoded = model.encode(source, source_mask, rest[0] if rest else None)
-    state, token, nats = model.start(encoded, inputs.shape[1]), inputs[:, :1], torch.zeros((), dtype=torch.float64)
+    state, token, nats = (
+        model.target.start(encoded, inputs.shape[1]),
+        inputs[:, :1],
+        torch.zeros((), dtype=torch.float64),
+    )
     for t in range(inputs.shape[1]):
-        h, state = model.hidden(token, encoded, state)
-        nats = nats + model.goal_of(h, targets[:, t : t + 1], mask[:, t : t + 1])[1]
-        token = model.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
+        h, state = model.target.hidden(token, encoded, state)
+        nats = nats + model.target.goal_of(h, targets[:, t : t + 1], mask[:, t : t + 1])[1]
+        token = model.target.log_probs(select_positions(h, slice(-1, None))).argmax(dim=-1, keepdim=True)
     plain = nats.detach(), gradients(model, nats)
     check_same(taught(model, prepared, mode="free", smoothing=0.0), plain)
     late = {"mode": "scheduled", "decay": "linear", "n_half": 1}

@@ -25,7 +25,7 @@ def test_it_round_trips_through_plain_values() -> None:
         ({"smoothing": 1.0}, r"teaching.smoothing must be between 0 and 0.9, not 1"),
         ({"max_tokens": 0}, r"teaching.max_tokens must be at least 1, not 0"),
         ({"select_by": "ter"}, r"teaching.select_by must be one of loss, bleu, .*not 'ter'"),
-        ({"smothing": 0.1}, r"Unknown key 'teaching.smothing'. Did you mean 'smoothing'\?"),
+        ({"smothing": 0.1}, r"Unknown key 'teaching.smothing'. Did you mean 'teaching.smoothing'\?"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(given: dict[str, object], message: str) -> None:

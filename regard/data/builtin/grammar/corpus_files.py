@@ -66,7 +66,7 @@ FILES: dict[str, tuple[Files, ...]] = {
         Files("{split}.{of}", "a sentence a line, as people write it", LANGUAGES, lambda s, a: s.text(a) + "\n"),
         Files(
             "{split}.tok.{of}",
-            "the same, with a space between all words: what the files below count",
+            "these sentences with a space between all words: what the files below count",
             LANGUAGES,
             lambda s, a: " ".join(s.words(a)) + "\n",
         ),
@@ -91,7 +91,7 @@ FILES: dict[str, tuple[Files, ...]] = {
     "ner": (
         Files(
             "{split}.{of}.ner",
-            "the same with names: `B-PER`, `I-PER` (people), `B-LOC`, `I-LOC` (towns and countries), else `O`",
+            "a word and what name it is in a line: `B-PER`, `I-PER` (people), `B-LOC`, `I-LOC` (places), else `O`",
             LANGUAGES,
             lambda s, a: _columns(s.words(a), s.entities[a]),
         ),

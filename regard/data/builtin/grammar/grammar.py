@@ -56,10 +56,6 @@ class Sentence:
     def tree(self) -> str:
         return self.trees["en"]
 
-    @property
-    def answer_words(self) -> tuple[str, ...] | None:
-        return None if self.answer is None else self.en[slice(*self.answer)]
-
 
 class Grammar:
     """A synchronous grammar: sentence i of a split is a pure function of (seed, split, i).

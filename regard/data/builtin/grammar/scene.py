@@ -6,8 +6,7 @@ it leaves open is drawn at random (a colour) or in between (a size). Two clauses
 
 from __future__ import annotations
 
-import struct
-import zlib
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -28,9 +27,6 @@ RADII = {"small": 0.45, "big": 0.9}  # of half a cell; between them where the se
 MIDDLE_RADIUS = 0.68
 SIDES = {"to the left of": (-1, 0), "to the right of": (1, 0), "above": (0, 1), "below": (0, -1)}
 OVERSAMPLED = 3  # points a pixel, each way, for smooth edges
-
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_EIGHT_BIT_RGB = bytes([8, 2, 0, 0, 0])  # depth, colour type, and the only compression, filter and order of rows
 
 Points = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -72,7 +68,11 @@ class Scene:
         return np.asarray(cells.mean(axis=(1, 3)).round(), np.uint8)
 
     def png(self, n_pixels: int = 96) -> bytes:
-        return encode_png(self.pixels(n_pixels))
+        from PIL import Image  # here, since most who draw sentences draw no pictures
+
+        file = io.BytesIO()
+        Image.fromarray(self.pixels(n_pixels)).save(file, "PNG")
+        return file.getvalue()
 
 
 def _find_within(places: NDArray[np.float64], middle: float, radius: float) -> slice:
@@ -142,20 +142,6 @@ def _place_items(thing: m.NounPhrase, box: Box, random: Random) -> list[Item]:
             )
         )
     return items
-
-
-def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Pixels (height, width, 3) as a PNG: signature, header, the rows compressed by zlib, end (ISO 15948)."""
-    height, width, _ = pixels.shape
-    unfiltered = np.zeros((height, 1), np.uint8)  # each row begins with the number of its filter: 0, none
-    rows = np.concatenate([unfiltered, pixels.reshape(height, width * 3)], axis=1)
-    header = struct.pack(">II", width, height) + _EIGHT_BIT_RGB
-    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")
-    return SIGNATURE + b"".join(_chunk(name, data) for name, data in chunks)
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 # Each shape is a set of points of the square -1 ≤ x, y ≤ 1, with y upwards.

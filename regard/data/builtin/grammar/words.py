@@ -129,7 +129,7 @@ def write_sentence(tree: Phrase, texts: list[str]) -> Phrase:
 
 
 def add_meaning(node: Phrase, keys: frozenset[str], more: str) -> Phrase:
-    """The same tree, where every word that has one of `keys` has `more` too."""
+    """Add `more` to what every word of a tree means that has one of `keys`."""
     children: list[Node] = []
     for child in node.children:
         if isinstance(child, Phrase):

@@ -1,0 +1,142 @@
+"""A trained language model in the hands of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.count.ngram import NgramModel
+from regard.data.config import DataConfig
+from regard.data.documents import read_documents
+from regard.data.opening import encode_opening
+from regard.data.prepared_text import encode_text
+from regard.data.stream import Stream
+from regard.decode.config import SamplingConfig
+from regard.decode.generate import StopText, generate
+from regard.errors import RegardError
+from regard.lens.trace import Trace, trace_text
+from regard.models.gradient_model import GradientModel
+from regard.models.gradient_next_token import as_next_token
+from regard.models.next_token import NextToken, check_numbers
+from regard.models.pointer import PointerModel
+from regard.score.evaluate import Evaluation, evaluate
+from regard.score.scored import Scored, join_tokens
+from regard.tasks.base_run import Run, check_text
+from regard.tasks.task import OpenRun, Task, check_split, reopen_data
+from regard.text.extended import ExtendedVocabulary
+from regard.text.tokenizer import Tokenizer
+
+
+class LanguageModelRun(Run):
+    """A trained language model: generate, score, evaluate, look inside."""
+
+    model: GradientModel | NgramModel
+    verbs = ("generate", "stream", "score", "evaluate", "trace")
+
+    def __init__(self, task: Task, opened: OpenRun, model: GradientModel | NgramModel) -> None:
+        super().__init__(task, opened, model)
+        self.tokenizer = opened.tokenizers[0]
+        self.next_token: NextToken = as_next_token(model, self.tokenizer.eos)
+
+    def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]:
+        """A continuation of `prompt`, prompt included; a list of them where n > 1.
+
+        `sampling`: temperature, top_k, top_p, min_p, beam, max_tokens, seed, stop (texts to stop before).
+        """
+        texts = [prompt] * _check_number(n)
+        for index, piece in self.stream(prompt, n, **sampling):
+            texts[index] += piece
+        return texts[0] if n == 1 else texts
+
+    def stream(
+        self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), **sampling: Any
+    ) -> Iterator[tuple[int, str]]:
+        """(which continuation, next piece of its text), as soon as whole characters are there."""
+        _check_number(n)
+        config = SamplingConfig.from_dict(sampling)
+        words = self._vocabulary_of_a_text()
+        ids = words.encode(check_text(prompt, "prompt")) if prompt else self._opening()
+        prompts = torch.from_numpy(ids.astype(np.int64)).expand(n, -1)
+        decoders = [words.stream_decoder(after=ids) for _ in range(n)]
+        stops = [StopText(stop) for _ in range(n)]
+        # For words, <eos> is only the end of a line; elsewhere the document ends with it.
+        end = None if self.tokenizer.kind == "word" else self.tokenizer.eos
+        is_stopped = [False] * n
+        for row, token in generate(self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__):
+            if piece := stops[row].push(decoders[row].push(token)):
+                yield row, piece
+            is_stopped[row] = stops[row].is_stopped
+        for row in range(n):
+            if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
+                yield row, piece
+
+    def _opening(self) -> NDArray[np.int32]:
+        """What is read before a text without a prompt begins: <eos> alone, or a break between paragraphs."""
+        limit = self.next_token.max_context
+        return encode_opening(self.facts.opening, self.tokenizer, None if limit is None else limit - 1)
+
+    def score(self, text: str) -> Scored:
+        """What every token of `text` costs, the end of the text included."""
+        ids, spans = self._vocabulary_of_a_text().encode_with_offsets(check_text(text))
+        has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
+        nats = self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos))
+        check_numbers(nats)
+        return join_tokens(text, spans, nats)
+
+    def predict(self, items: Iterable[str]) -> Iterator[Scored]:
+        """What every token of each text costs, text by text."""
+        return map(self.score, items)
+
+    def score_source(self, source: str) -> Iterator[Scored]:
+        """Every document of a source (a path, a glob, - for standard input), scored."""
+        return self.predict(read_documents(self.other_text(source)))
+
+    def other_text(self, source: str | Sequence[str]) -> DataConfig:
+        """Another source, read the way the run's own text was: the same documents, format and field."""
+        train = source if isinstance(source, str) else tuple(source)
+        own = self.config.section("data", DataConfig)
+        return own.replace(train=train, valid=None, test=None, max_bytes=None, boundaries=None)
+
+    def evaluate(
+        self, data: str | Sequence[str] | None = None, *, split: str = "test", stride: int | None = None
+    ) -> Evaluation:
+        """Loss, perplexities and bits per byte on other text, or on a split of the text the run was trained on."""
+        result = evaluate(self.next_token, self.text_of(data, split), stride=stride)
+        check_numbers([result.nats])
+        unknown = "Words that the tokenizer does not have all count as one <unk> here; `regard score` tells them apart."
+        return replace(result, notes=(unknown,)) if self.can_copy_words else result
+
+    def text_of(self, data: str | Sequence[str] | None, split: str = "test") -> Stream:
+        """Another text, or a split of the run's own, under its tokenizer."""
+        check_split(split)
+        if data is not None:
+            return encode_text(self.tokenizer, self.other_text(data))
+        found: Stream = getattr(reopen_data(self.task, self.opened), split)
+        return found
+
+    def trace(self, text: str) -> Trace:
+        """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""
+        return trace_text(self.model, self._vocabulary_of_a_text(), check_text(text))
+
+    def _vocabulary_of_a_text(self) -> Tokenizer | ExtendedVocabulary:
+        """The tokenizer; where the model can copy words, one that tells those of a text apart that it does not have."""
+        return ExtendedVocabulary(self.tokenizer) if self.can_copy_words else self.tokenizer
+
+    @property
+    def can_copy_words(self) -> bool:
+        """Whether words that the tokenizer does not have are told apart, in `score`, `generate` and `trace`.
+
+        `evaluate` reads ids that were encoded before, where they are all one <unk>.
+        """
+        return isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
+
+
+def _check_number(n: int) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise RegardError(f"n is how many continuations there are to be, a whole number from 1 on, not {n!r}.")
+    return n

@@ -1,0 +1,122 @@
+"""Files that Regard did not write are never written over, and a run folder from elsewhere leads nowhere else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.errors import RegardError
+from regard.files import write_atomically, write_folder_atomically
+from regard.report.captions import CaptionDrawing
+from regard.training.weights import read_tensors
+
+GIVEN: dict[str, Any] = {
+    "tokenizer": {"kind": "char"},
+    "model": {"name": "gru", "d_model": 8, "n_layers": 1},
+    "train": {"max_steps": 2, "n_batch": 2, "n_context": 8, "eval_every": 1},
+    "runtime": {"device": "cpu", "n_threads": 1},
+    "checkpoint": {"has_tensorboard": False},
+}
+
+
+@pytest.mark.parametrize("name", ["README.md", "model.safetensors", "tokenizer.json", "run.json", ".env", "state"])
+def test_a_folder_with_files_of_the_user_is_refused(text: Path, ngram_run: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    given = {**GIVEN, "data": {"train": str(text)}}
+    with pytest.raises(RegardError, match=r"is not empty \(it holds .*choose another folder, or add --force"):
+        regard.train(given, out=tmp_path)
+    words = tmp_path.with_name(f"{tmp_path.name}.arpa")
+    regard.api.export(ngram_run, words)
+    with pytest.raises(RegardError, match="is not empty"):
+        regard.api.import_run(words, tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_force_writes_beside_files_of_the_user_and_never_over_a_run(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    given = {**GIVEN, "data": {"train": str(text)}}
+    regard.train(given, out=tmp_path, force=True)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    with pytest.raises(RegardError, match="already holds a run"):
+        regard.train(given, out=tmp_path, force=True)
+
+
+def test_a_run_that_was_killed_before_its_config_is_begun_again(text: Path, tmp_path: Path) -> None:
+    for name in (".lock", "tokenizer.json", ".partial-run.json-1-ab"):
+        (tmp_path / name).touch()
+    regard.train({**GIVEN, "data": {"train": str(text)}}, out=tmp_path)
+    assert (tmp_path / "model.safetensors").exists()
+
+
+def test_an_export_writes_over_no_file(regard: Callable[..., Any], ngram_run: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.arpa"
+    words.write_text("mine")
+    refused = regard("export", ngram_run, words)
+    assert (refused.code, "is there already. Choose another name, or add --force" in refused.err) == (2, True)
+    assert words.read_text() == "mine"
+    assert regard("export", ngram_run, words, "--force").code == 0
+    assert "\\data\\" in words.read_text()
+
+
+def test_captions_are_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
+    CaptionDrawing(tmp_path)
+    (tmp_path / "index.html").write_text("my page")
+    with pytest.raises(RegardError, match=r"files that Regard did not draw\. Choose another folder, or add --force"):
+        CaptionDrawing(tmp_path)
+    CaptionDrawing(tmp_path, force=True)
+    (tmp_path / "index.html").write_text("<p>Made by Regard.")
+    (tmp_path / "0001-dog.png").touch()
+    CaptionDrawing(tmp_path)
+    (tmp_path / "dog.png").touch()
+    with pytest.raises(RegardError, match="did not draw"):
+        CaptionDrawing(tmp_path)
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "state", "tensorboard", "state/step-00000009"])
+def test_a_link_in_a_run_folder_is_not_followed(lstm_run: Path, tmp_path: Path, name: str) -> None:
+    run, precious = tmp_path / "run", tmp_path / "precious"
+    shutil.copytree(lstm_run, run)
+    link = run / name
+    if name.startswith("state") or name == "tensorboard":
+        precious.mkdir()
+        (precious / ".partial-mine").write_text("mine")
+        shutil.rmtree(link, ignore_errors=True)
+    else:
+        precious.write_text("mine")
+        link.unlink(missing_ok=True)
+    link.symlink_to(precious)
+    with pytest.raises(RegardError, match="is a link, and a run writes to files in its own folder only"):
+        regard.train(out=run, resume=True, settings=["train.max_steps=1000000"])
+    kept = precious if precious.is_file() else precious / ".partial-mine"
+    assert kept.read_text() == "mine"
+
+
+def test_files_and_folders_are_written_with_the_modes_that_the_umask_allows(tmp_path: Path) -> None:
+    def write_private(path: Path) -> None:
+        path.touch(mode=0o600)
+
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "weights", write_private)
+        write_folder_atomically(tmp_path / "state", lambda folder: write_private(folder / "weights"))
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "weights", tmp_path / "state" / "weights"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "weights"]
+
+
+def test_weights_that_may_not_be_read_are_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.safetensors"
+    path.touch(mode=0o000)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read everything
+    with pytest.raises(RegardError, match=r"is there, but you may not read it\. Ask its owner"):
+        read_tensors(path)
