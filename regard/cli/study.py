@@ -22,18 +22,23 @@ def study(
             "--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency, exposure."
         ),
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Trainings of each model: --set n_seeds=N; not for cost.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
     settings: Set = None,
     quiet: Quiet = False,
 ) -> None:
     """Show what the lectures claim: a small experiment, its figure, its numbers and one sentence.
 
-    Each takes a few minutes on two cores and writes report.html, figure.png and numbers.json.
+    Each takes some minutes on two cores, fewer with --seeds 1, and writes report.html, figure.png and numbers.json.
 
     Examples:
       # what there is, and what can be set
       regard study
       regard study gradients
+      # soon, and without an interval over seeds
+      regard study ab --seeds 1
       # your own models
       regard study recency --run runs/lstm --run runs/transformer
       regard study ab --set lengths="[10, 100, 1000]" --out ab-short
@@ -43,6 +48,7 @@ def study(
     if name is None:
         terminal.print_studies()
         return
+    given = [*(settings or ()), *([] if seeds is None else [f"n_seeds={seeds}"])]
     with terminal.progress_bar(quiet)() as progress:
-        found = regard.study(name, runs=run or (), settings=settings or (), out=out, progress=progress)
+        found = regard.study(name, runs=run or (), settings=given, out=out, progress=progress)
     terminal.print_study(found, Path(out) if out is not None else regard.api.study_folder(name))

@@ -143,7 +143,7 @@ def cell_text(cell: Cell) -> str:
 
 def _method(study: Study) -> str:
     rows = [
-        *study.finding.method,
+        *study.finding.method.items(),
         ("Settings", ", ".join(f"{key} {setting_text(value)}" for key, value in study.settings.items())),
         ("Machine", study.hardware),
         ("Versions", ", ".join(f"{name} {version}" for name, version in study.versions.items())),

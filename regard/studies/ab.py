@@ -9,62 +9,64 @@ asked is whether the dependence can be learned, not whether one that is known ca
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from regard.errors import RegardError
 from regard.layers.attention import attention_weights
 from regard.mixers.mixer import select_positions
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_model, model_config, model_entry
-from regard.studies.brief import choose_settings, report_batches
+from regard.models.table import build_model, model_config
+from regard.score.figures import join_names
+from regard.studies import brief
 from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import join_words, wilson_interval
+from regard.studies.fits import Spread, percent, say_seeds, wilson_interval
 from regard.text.learning import Progress
 
 A, B = 0, 1
 SOLVED_NATS, SOLVED_STEPS = 0.02, 10  # training ends early when the loss has been so low for so many updates
-RIGHT = 0.99  # accuracy from which a length counts as solved, and no other learning rate is tried
+RIGHT = 0.99  # accuracy from which a length counts as solved
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A model at a length: how many of the test sequences it got right, and what it took."""
+    """A model at a length, with a seed and a learning rate: how many of the test sequences it got right."""
 
     model: str
     length: int
+    seed: int
+    rate: float
+    n_chosen: int
+    """Right answers on other sequences, by which a rate is chosen."""
     n_right: int
     n_test: int
     n_steps: int
-    rate: float
 
     @property
     def accuracy(self) -> float:
         return self.n_right / self.n_test
 
     @property
-    def interval(self) -> tuple[float, float]:
-        return wilson_interval(self.n_right, self.n_test)
+    def is_solved(self) -> bool:
+        return self.accuracy >= RIGHT
 
 
 def measure(config: ABConfig, runs: Sequence[Any], tell: Progress) -> Finding:
-    """Train and test every model at every length."""
-    for name in config.models:
-        if model_entry(name).is_counted:
-            raise RegardError(
-                f"The model '{name}' is counted and cannot be trained on this task. Leave it out of models."
-            )
+    """Train and test every model at every length, with every seed and learning rate."""
+    brief.refuse_counted(config.models)
     found = [
-        _best_attempt(name, length, config)
+        _attempt(name, length, seed, rate, config)
+        for seed in brief.seeds_of(config, runs, tell)
         for name in config.models
-        for (length,) in report_batches(f"A/B, {name}", sorted(config.lengths), 1, tell)
+        for length in brief.watch(f"A/B, {name}", sorted(config.lengths), tell)
+        for rate in config.rates
     ]
     return _finding(config, found)
 
@@ -78,25 +80,16 @@ def draw_sequences(n: int, length: int, draws: torch.Generator) -> tuple[Int[Ten
     return tokens, has_b
 
 
-def _best_attempt(name: str, length: int, config: ABConfig) -> Attempt:
-    """The learning rates in turn, until one solves it; else the one that was right most often on other sequences."""
-    best: tuple[int, GradientModel, int, float] | None = None
-    for rate in config.rates:
-        model, n_steps = _train(name, length, rate, config)
-        draws = torch.Generator().manual_seed(config.seed + 1_000_003)  # to choose a rate; others to train and to test
-        n_right = _n_right(model, *draw_sequences(config.n_test, length, draws))
-        if best is None or n_right > best[0]:
-            best = n_right, model, n_steps, rate
-        if n_right >= RIGHT * config.n_test:
-            break
-    assert best is not None
-    _, model, n_steps, rate = best
-    draws = torch.Generator().manual_seed(config.seed + 2_000_003)
-    n_right = _n_right(model, *draw_sequences(config.n_test, length, draws))
-    return Attempt(name, length, n_right, config.n_test, n_steps, rate)
+def _attempt(name: str, length: int, seed: int, rate: float, config: ABConfig) -> Attempt:
+    model, n_steps = _train(name, length, seed, rate, config)
+    n_chosen, n_right = (
+        _n_right(model, *draw_sequences(config.n_test, length, torch.Generator().manual_seed(other)))
+        for other in (seed + 1_000_003, seed + 2_000_003)  # to choose a rate, and to test; others to train
+    )
+    return Attempt(name, length, seed, rate, n_chosen, n_right, config.n_test, n_steps)
 
 
-def _train(name: str, length: int, rate: float, config: ABConfig) -> tuple[GradientModel, int]:
+def _train(name: str, length: int, seed: int, rate: float, config: ABConfig) -> tuple[GradientModel, int]:
     """A fresh model of one layer after its training, and how many updates that took.
 
     Positions are left out: to look for a B nobody needs to know where it is.
@@ -106,10 +99,10 @@ def _train(name: str, length: int, rate: float, config: ABConfig) -> tuple[Gradi
         "positions": "none", "max_context": length,
     }  # fmt: skip
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        model = build_model(name, model_config(name, choose_settings(name, wanted)), 2)
+        torch.manual_seed(seed)
+        model = build_model(name, model_config(name, brief.choose_settings(name, wanted)), 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
-    draws = torch.Generator().manual_seed(config.seed)
+    draws = torch.Generator().manual_seed(seed)
     n_steps = n_low = 0
     while n_steps < config.n_steps and n_low < SOLVED_STEPS:
         tokens, has_b = draw_sequences(config.n_batch, length, draws)
@@ -168,110 +161,149 @@ def _example_table() -> Numbers:
     )
 
 
+class Trials(NamedTuple):
+    """Of one model and length the attempt of each seed: with the learning rate that did best on other sequences."""
+
+    model: str
+    length: int
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def n_solved(self) -> int:
+        return sum(attempt.is_solved for attempt in self.attempts)
+
+    @property
+    def solved(self) -> Spread:
+        """Seeds that solved it, in per cent."""
+        return _percent_of(self.n_solved, len(self.attempts))
+
+    @property
+    def right(self) -> Spread:
+        """Right answers in per cent. Over seeds without an interval: they are all or half, and little between."""
+        if len(self.attempts) > 1:
+            return Spread(100 * fmean(attempt.accuracy for attempt in self.attempts))
+        return _percent_of(self.attempts[0].n_right, self.attempts[0].n_test)
+
+
+def _percent_of(n: int, n_all: int) -> Spread:
+    """A share in per cent with its interval after Wilson (1927)."""
+    return Spread(*(100 * share for share in (n / n_all, *wilson_interval(n, n_all))))
+
+
+def choose_rates(found: Sequence[Attempt]) -> list[Trials]:
+    """The attempts by model and length: of each seed the one whose rate did best where rates are chosen."""
+    best: dict[tuple[str, int], dict[int, Attempt]] = {}
+    for attempt in found:
+        seeds = best.setdefault((attempt.model, attempt.length), {})
+        if attempt.seed not in seeds or attempt.n_chosen > seeds[attempt.seed].n_chosen:
+            seeds[attempt.seed] = attempt
+    return [Trials(model, length, tuple(seeds.values())) for (model, length), seeds in best.items()]
+
+
 def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
-    lengths = sorted(config.lengths)
-    by_model = {name: [a for a in found if a.model == name] for name in config.models}
-    rows = [(name, *(f"{100 * a.accuracy:.1f}%" for a in attempts)) for name, attempts in by_model.items()]
-    every = [
-        (a.model, a.length, f"{100 * a.accuracy:.1f}%", "–".join(f"{100 * x:.1f}" for x in a.interval) + "%", a.n_steps,
-         f"{a.rate:g}")
-        for a in found
-    ]  # fmt: skip
+    lengths, trials = sorted(config.lengths), choose_rates(found)
+    by_model = {name: {t.length: t for t in trials if t.model == name} for name in config.models}
+    n = config.n_seeds
     return Finding(
         question="Was there any B?",
-        sentence=ab_sentence(found),
-        charts=(_chart(by_model, lengths),),
-        summary=Numbers("Right answers", ("model", *(f"n = {n:,}" for n in lengths)), tuple(rows)),
-        tables=(
-            _example_table(),
-            Numbers("Every training", ("model", "length", "right", "95% interval", "updates", "learning rate"),
-                    tuple(every), is_folded=True),
+        sentence=ab_sentence(trials),
+        charts=_charts(by_model, lengths, n),
+        summary=Numbers(
+            f"Right answers, and how many of {n} seeds solved it" if n > 1 else "Right answers",
+            ("model", *(f"n = {length:,}" for length in lengths)),
+            tuple(
+                (name, *(f"{t.right.mean:.0f}%" + f" {t.n_solved}/{n}" * (n > 1) for t in of.values()))
+                for name, of in by_model.items()
+            ),
+            note=f"Solved: right in at least {RIGHT:.0%} of the test sequences, with the learning rate that did best "
+            "on other sequences.",
         ),
+        tables=(_rate_table(config, found), _example_table(), _every(found)),
         notes=() if len(lengths) > 1 else (f"One length, {lengths[0]:,}, was asked for: a point a model, no line.",),
         method=_method(config),
         numbers={
-            "attempts": [
-                {
-                    "model": a.model, "length": a.length, "accuracy": a.accuracy, "interval": a.interval,
-                    "n_test": a.n_test, "n_steps": a.n_steps, "rate": a.rate,
-                }
-                for a in found
-            ],
+            "attempts": [{**asdict(a), "accuracy": a.accuracy, "is_solved": a.is_solved} for a in found],
+            "solved": [{"model": t.model, "length": t.length, "n": t.n_solved, **asdict(t.solved)} for t in trials],
             "worked_example": [
                 {"case": name, "weights": weights, "output": output} for name, weights, output in worked_example()
             ],
         },
-    )  # fmt: skip
-
-
-def _chart(by_model: Mapping[str, Sequence[Attempt]], lengths: Sequence[int]) -> Chart:
-    lines = tuple(
-        Line(
-            name,
-            tuple((float(a.length), 100 * a.accuracy) for a in attempts),
-            tuple((float(a.length), 100 * a.interval[0], 100 * a.interval[1]) for a in attempts),
-        )
-        for name, attempts in by_model.items()
     )
-    return Chart(
-        "Right answers by length", "length of the sequence", "% right", lines,
-        is_x_log=True, is_y_log=False, y_limits=(38.0, 103.0), measured_at=tuple(map(float, lengths)),
-        note="Sequences of A, half of them with one B somewhere; after the last token the model says whether there was "
-        "one. Each point is a model trained on that length alone; bands are 95% intervals. Guessing gives 50%.",
+
+
+def _rate_table(config: ABConfig, found: Sequence[Attempt]) -> Numbers:
+    lengths = sorted(config.lengths)
+    rows = []
+    for name in config.models:
+        for rate in config.rates:
+            of = [a for a in found if (a.model, a.rate) == (name, rate)]
+            cells = (f"{sum(a.is_solved for a in of if a.length == n)} of {config.n_seeds}" for n in lengths)
+            rows.append((name, f"{rate:g}", *cells))
+    columns = ("model", "learning rate", *(f"n = {n:,}" for n in lengths))
+    return Numbers("Solved, by learning rate", columns, tuple(rows), note="Seeds that solved it with that rate alone.")
+
+
+def _every(found: Sequence[Attempt]) -> Numbers:
+    rows = tuple((a.model, a.length, a.seed, f"{a.rate:g}", f"{100 * a.accuracy:.1f}%", a.n_steps) for a in found)
+    columns = ("model", "length", "seed", "learning rate", "right", "updates")
+    return Numbers("Every training", columns, rows, is_folded=True)
+
+
+def _charts(by_model: Mapping[str, Mapping[int, Trials]], lengths: Sequence[int], n_seeds: int) -> tuple[Chart, ...]:
+    def chart(title: str, y_label: str, spreads: Callable[[Trials], Spread], low: float, note: str) -> Chart:
+        return Chart(
+            title, "length of the sequence", y_label,
+            tuple(Line.over(name, {n: spreads(t) for n, t in of.items()}) for name, of in by_model.items()),
+            is_x_log=True, is_y_log=False, y_limits=(low, 103.0), measured_at=tuple(map(float, lengths)), note=note,
+        )  # fmt: skip
+
+    right = chart(
+        "Right answers by length", "% right", lambda t: t.right, 38.0,
+        "Sequences of A, half of them with one B somewhere; after the last token the model says whether there was one. "
+        f"Each point is for models trained on that length alone{', the mean over seeds' * (n_seeds > 1)}. Guessing "
+        "gives 50%.",
     )  # fmt: skip
+    if n_seeds == 1:
+        return (right,)
+    counts = {t.n_solved: t.solved for of in by_model.values() for t in of.values()}  # bands would hide each other
+    sure = join_names([f"{n} of {n_seeds} {s.low:.0f} to {s.high:.0f}%" for n, s in sorted(counts.items())])
+    note = f"Seeds that were right in at least {RIGHT:.0%}. The 95% intervals (Wilson 1927) are for {sure}."
+    return right, chart("Solved by length", "% of seeds", lambda t: Spread(t.solved.mean), -3.0, note)
 
 
-def ab_sentence(found: Sequence[Attempt]) -> str:
-    """What the numbers say, in one sentence: who is right at the longest length, and who until when."""
-    longest = max(a.length for a in found)
-    names = list(dict.fromkeys(a.model for a in found))
-    ends = [a for name in names for a in found if a.model == name and a.length == longest]
-    first, *others = ends
-    parts = [f"{first.model} is right in {percent(first.accuracy)} of the sequences"]
-    parts += [f"{a.model} in {percent(a.accuracy)}" for a in others]
-    solved = []
+def ab_sentence(trials: Sequence[Trials]) -> str:
+    """What the numbers say, in one sentence: who solves the longest length, and who which."""
+    longest = max(t.length for t in trials)
+    ends = [t for t in trials if t.length == longest]
+    n = len(ends[0].attempts)
+    if n == 1:
+        right = [f"{t.model} {'is right ' * (i == 0)}in {percent(t.right.mean / 100)}" for i, t in enumerate(ends)]
+        begin = f"{say_seeds(n)}: at length {longest:,} {join_names(right)} of the sequences"
+    else:
+        solved = [f"{t.model} in {t.n_solved} ({t.solved.low:.0f} to {t.solved.high:.0f}%)" for t in ends]
+        begin = f"{say_seeds(n)}: length {longest:,} is solved by {join_names(solved)}"
+    others = []
     for end in ends:
-        if end.accuracy >= RIGHT:
-            continue
-        lengths = [a.length for a in found if a.model == end.model and a.accuracy >= RIGHT]
-        solved.append(f"{end.model} {f'{max(lengths):,}' if lengths else 'none'}")
-    rest = f"; the longest that was learned: {join_words(solved)}" if solved else ""
-    return f"At length {longest:,} {join_words(parts)}{rest}."
+        if end.n_solved < n:
+            lengths = [t.length for t in trials if t.model == end.model and t.n_solved == n]
+            others.append(f"{end.model} {f'{max(lengths):,}' if lengths else 'none'}")
+    every = "the longest that was learned" if n == 1 else "the longest that every seed solved"
+    return begin + (f"; {every}: {join_names(others)}." if others else ".")
 
 
-def percent(share: float) -> str:
-    """A share for a sentence; 100% is said only of all.
-
-    >>> percent(1.0), percent(0.507), percent(0.998)
-    ('100%', '51%', '99.8%')
-    """
-    if 0.99 < share < 1:
-        return f"{100 * share:.1f}%"
-    return f"{100 * share:.0f}%"
-
-
-def _method(config: ABConfig) -> tuple[tuple[str, str], ...]:
+def _method(config: ABConfig) -> dict[str, str]:
     rates = ", ".join(f"{rate:g}" for rate in config.rates)
-    return (
-        (
-            "Task",
-            "tokens A and B; every second sequence has exactly one B, at a place drawn evenly, the others none. The "
-            "answer is the next token, asked only after the last one: B if there was one, else A",
-        ),
-        (
-            "Models",
-            f"{', '.join(config.models)} of `regard models`, one layer, width {config.d_model}"
-            + (f"; attention with {N_HEADS} heads and no positions" if "attention" in config.models else "")
-            + ("; the bag with one hidden layer above its average" if "bag" in config.models else ""),
-        ),
-        (
-            "Training",
-            f"for each length from fresh weights: AdamW, {config.n_batch} new sequences an update, gradients clipped "
-            f"to norm 1, at most {config.n_steps:,} updates, fewer where the loss stayed below {SOLVED_NATS} nats for "
-            f"{SOLVED_STEPS}. Learning rates {rates} in turn until one is right in {RIGHT:.0%}; else the one that does "
-            "best on sequences kept for that choice",
-        ),
-        ("Test", f"{config.n_test} other sequences a length; 95% intervals after Wilson (1927)"),
-        ("Limits", "with more updates, other starts or hints on the way the recurrent networks get farther"),
-        ("Seed", str(config.seed)),
-    )
+    return {
+        "Task": "tokens A and B; every second sequence has exactly one B, at a place drawn evenly, the others none. "
+        "The answer is the next token, asked only after the last one: B if there was one, else A",
+        "Models": f"{', '.join(config.models)} of `regard models`, one layer, width {config.d_model}"
+        + (f"; attention with {N_HEADS} heads and no positions" if "attention" in config.models else "")
+        + ("; the bag with one hidden layer above its average" if "bag" in config.models else ""),
+        "Training": f"for each length from fresh weights: AdamW, {config.n_batch} new sequences an update, gradients "
+        f"clipped to norm 1, at most {config.n_steps:,} updates, fewer where the loss stayed below {SOLVED_NATS} "
+        f"nats for {SOLVED_STEPS}. Learning rates {rates}: of each seed the one that does best on {config.n_test} "
+        "sequences kept for that choice",
+        "Test": f"{config.n_test} other sequences; the interval of a share of seeds is Wilson's (1927)",
+        "Limits": "with more updates, other starts or hints on the way the recurrent networks get farther",
+        **brief.describe_seeds(config, ()),
+    }

@@ -18,12 +18,13 @@ from regard.data.config import DataConfig
 from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
-from regard.models.table import model_config
+from regard.models.table import model_config, model_entry
 from regard.run import engine
 from regard.run.initial_weights import apply_start
+from regard.studies.config import ABConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
-from regard.tasks.table import AnyRun, build_config
+from regard.tasks.table import AnyRun, build_config, choose_task
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TranslationRun
 from regard.text.config import TokenizerConfig
@@ -38,6 +39,7 @@ N_BATCH, RATE = 8, 5e-3
 MAX_TOKENS = 1024  # an update of models that read pairs
 
 T = TypeVar("T")
+SeededConfig = GradientsConfig | ABConfig | RecencyConfig | ExposureConfig | ZeroShotConfig
 
 
 @dataclass(frozen=True)
@@ -48,68 +50,81 @@ class Subject:
     run: LanguageModelRun
     text: Stream
 
+    def n_readable(self, most: int) -> int:
+        """How many tokens it can be given at once, `most` or fewer: no position that was never trained is read."""
+        limit, config = self.run.next_token.max_context, self.run.config
+        if limit is None:
+            return most
+        began_elsewhere = config.folders.get("start_from") is not None
+        n_trained = limit if began_elsewhere else config.train.n_context or limit
+        return min(most, limit, n_trained)
+
 
 @contextmanager
 def subjects_of(
     runs: Sequence[LanguageModelRun],
-    models: Mapping[str, Mapping[str, Any]],
-    *,
-    data: str | None,
-    n_steps: int,
-    n_context: int,
+    config: GradientsConfig | RecencyConfig,
+    wanted: Mapping[str, Any],
     seed: int,
     tell: Progress,
 ) -> Iterator[list[Subject]]:
-    """The user's runs; or where there are none `models` (name -> its settings), trained for `n_steps` updates.
+    """The user's runs; or where there are none the study's own models, trained for a moment.
 
-    Each comes with `data`, or with what the run itself held out. The folders of the models end with the block.
+    They learn from max_distance + 1 tokens at once: as many as are read, be it with the mark before a text or with the
+    token just read. `wanted` are settings of the models, of which each takes those that it has. Each comes with
+    `config.data`, or with what the run itself held out. The folders of the models end with the block.
     """
     if runs:
         named = name_runs(runs, [run.config.model_name for run in runs])
-        yield [Subject(name, run, _text(run, data)) for name, run in zip(named, runs, strict=True)]
+        yield [Subject(name, run, _text(run, config.data)) for name, run in zip(named, runs, strict=True)]
         return
+    models = {name: choose_settings(name, wanted) for name in config.models}
     tokenizer = {"kind": "bpe", "vocab_size": VOCAB_SIZE}
-    prepare_text(DataConfig(train=data or DATA), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
+    data = config.data or DATA
+    prepare_text(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
         found = []
         for name, model in models.items():
-            config: dict[str, dict[str, Any]] = {
-                "data": {"train": data or DATA},
+            given: dict[str, dict[str, Any]] = {
+                "data": {"train": data},
                 "tokenizer": tokenizer,
                 "model": {"name": name, **model},
                 "optimizer": {"lr": RATE},
-                "train": {"n_batch": N_BATCH, "n_context": n_context, "max_eval_tokens": 2048},
+                "train": {"n_batch": N_BATCH, "n_context": config.max_distance + 1, "max_eval_tokens": 2048},
             }
-            run = _train(Path(folder) / name, config, n_steps, seed, f"training {name}", tell)
+            run = _train(Path(folder) / name, given, max(1, config.n_steps), seed, f"training {name}", tell)
             assert isinstance(run, LanguageModelRun)
             found.append(Subject(name, run, _text(run, None)))
         yield found
 
 
 def train_pairs(
-    folder: Path, config: Mapping[str, Mapping[str, Any]], *, n_steps: int, seed: int, what: str, tell: Progress
+    folder: Path, given: Mapping[str, Mapping[str, Any]], *, n_steps: int, seed: int, what: str, tell: Progress
 ) -> TranslationRun:
-    """A run of `n_steps` updates in `folder`; `config` has its data, model and whatever else is not by default.
+    """A run of `n_steps` updates in `folder`; `given` has its data, model and whatever else is not by default.
 
     It is judged once, at the end, so that all models of a study have had the same number of updates.
     """
-    _train(folder, config, n_steps, seed, what, tell)
-    run = engine.load(folder, config.get("runtime", {}).get("device", "auto"))
+    _train(folder, given, n_steps, seed, what, tell)
+    run = engine.load(folder, given.get("runtime", {}).get("device", "auto"))
     assert isinstance(run, TranslationRun)
     return run
 
 
 def _train(
-    folder: Path, config: Mapping[str, Mapping[str, Any]], n_steps: int, seed: int, what: str, tell: Progress
+    folder: Path, given: Mapping[str, Mapping[str, Any]], n_steps: int, seed: int, what: str, tell: Progress
 ) -> AnyRun:
-    given = {
-        **config,
-        "seed": seed,
-        "train": {"max_steps": n_steps, "eval_every": n_steps, **config.get("train", {})},
-        "checkpoint": {"has_tensorboard": False, "every_seconds": None, **config.get("checkpoint", {})},
-    }
-    whole = build_config(apply_start(given, None))
-    return engine.train(whole, folder, is_tested=False, reporter=_ProgressOf(what, n_steps, tell))
+    whole = apply_start(
+        {
+            **given,
+            "seed": seed,
+            "train": {"max_steps": n_steps, "eval_every": n_steps, **given.get("train", {})},
+            "checkpoint": {"has_tensorboard": False, "every_seconds": None, **given.get("checkpoint", {})},
+        },
+        None,
+    )
+    config = build_config(choose_task(whole).adapt(whole))
+    return engine.train(config, folder, is_tested=False, reporter=_ProgressOf(what, n_steps, tell))
 
 
 class _ProgressOf:
@@ -153,6 +168,13 @@ def choose_settings(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
+def refuse_counted(models: Sequence[str]) -> None:
+    """Refuse models that no gradient flows through."""
+    for name in models:
+        if model_entry(name).is_counted:
+            raise RegardError(f"The model '{name}' is counted: no gradient flows through it. Leave it out of models.")
+
+
 def draw_stretches(subject: Subject, n_tokens: int, n: int, draws: np.random.Generator) -> NDArray[np.int64]:
     """n stretches of a text at places drawn evenly, (n, n_tokens); refused where the text is shorter, or one word."""
     n_needed = max(n_tokens, 2)
@@ -165,12 +187,18 @@ def draw_stretches(subject: Subject, n_tokens: int, n: int, draws: np.random.Gen
     return np.stack([subject.text[s : s + n_tokens] for s in starts.tolist()])
 
 
-def report_batches(what: str, items: Sequence[T], size: int, tell: Progress) -> Iterator[Sequence[T]]:
-    """The items, `size` at a time, with word of how far it is."""
-    for at in range(0, len(items), size):
-        tell(what, at, len(items))
-        yield items[at : at + size]
+def watch(what: str, items: Sequence[T], tell: Progress) -> Iterator[T]:
+    """The items one by one, with word of how far it is."""
+    for done, item in enumerate(items):
+        tell(what, done, len(items))
+        yield item
     tell(what, len(items), len(items))
+
+
+def seeds_of(config: SeededConfig, runs: Sequence[object], tell: Progress) -> Iterator[int]:
+    """The seeds of a study, one by one; the first alone where the user's runs are looked at, each one training."""
+    n_seeds = 1 if runs else config.n_seeds
+    return watch("seeds", range(config.seed, config.seed + n_seeds), tell)
 
 
 def small_translator(d_model: int, vocab_size: int) -> dict[str, dict[str, Any]]:
@@ -202,8 +230,27 @@ def describe_runs(runs: Sequence[LanguageModelRun | TranslationRun]) -> str:
     return f"your runs: {', '.join(f'{run.folder} ({run.config.model_name})' for run in runs)}"
 
 
+def describe_training(config: GradientsConfig | RecencyConfig) -> str:
+    """How the models of `subjects_of` were trained."""
+    return (
+        f"each trained for {config.n_steps:,} updates of {N_BATCH} x {config.max_distance + 1} tokens by `regard "
+        f"train`, learning rate {RATE:g}"
+    )
+
+
+def describe_seeds(config: SeededConfig, runs: Sequence[object]) -> dict[str, str]:
+    """Which seeds there were, and what an interval holds."""
+    if runs:
+        return {"Seed": f"{config.seed}, of the draws; each run is one training"}
+    if config.n_seeds == 1:
+        return {"Seed": f"{config.seed}; one training each: another seed gives somewhat other numbers"}
+    seeds = f"{config.seed} to {config.seed + config.n_seeds - 1}, each with weights, batches and draws of its own"
+    return {"Seeds": f"{seeds}; 95% intervals by Student's t, of the logarithms where an axis is logarithmic"}
+
+
 def write_grammar(folder: Path, n_of: Mapping[str, int], seed: int, tell: Progress) -> None:
     """Sentences of the built-in grammar as aligned files, `train.en` and so on: so many of each split."""
+    folder.mkdir(exist_ok=True)
     for split, n in n_of.items():
         with ExitStack() as stack:
             files = {

@@ -12,9 +12,9 @@ from regard.training.teaching_config import MODES
 
 _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
+_SEEDS = "trainings of each model, with seeds `seed`, `seed` + 1 and so on; two or more give intervals"
 SPLITS = ("train", "valid", "test")
-N_HEADS = 4
-"""Attention heads of the models that a study makes."""
+N_HEADS = 4  # of attention, in the models that a study makes
 _DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
 
 
@@ -22,7 +22,7 @@ _DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
 class GradientsConfig(Settings):
     """How the gradient of a prediction fades with distance."""
 
-    models: tuple[str, ...] = setting(("rnn", "lstm", "attention"), "models to make where no --run is given")
+    models: tuple[str, ...] = setting(("bag", "rnn", "lstm", "attention"), "models to make where no --run is given")
     data: str | None = setting(None, _DATA)
     n_steps: int = setting(500, "updates of the brief training; 0: fresh models only", low=0)
     d_model: int = setting(64, "width of the models", low=4)
@@ -30,6 +30,7 @@ class GradientsConfig(Settings):
     max_distance: int = setting(64, "steps back that are looked at", low=4)
     n_texts: int = setting(256, "positions averaged over, each in a text of its own", low=2)
     seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(5, _SEEDS, low=1)
 
     def check(self) -> None:
         _check_listed("models", self.models, "[rnn, lstm]")
@@ -39,28 +40,26 @@ class GradientsConfig(Settings):
 class ABConfig(Settings):
     """The A/B task: was there any B?"""
 
-    models: tuple[str, ...] = setting(
-        ("bag", "rnn", "lstm", "attention"),
-        "models that try",
-    )
-    lengths: tuple[int, ...] = setting((10, 20, 50, 100, 200, 500, 1000), "lengths of the sequences", low=2)
+    models: tuple[str, ...] = setting(("bag", "rnn", "lstm", "attention"), "models that try")
+    lengths: tuple[int, ...] = setting((10, 30, 100, 300, 1000), "lengths of the sequences", low=2)
     d_model: int = setting(32, "width of the models; a multiple of 4", low=4)
     n_steps: int = setting(150, "updates at most, for each model, length and learning rate", low=1)
     n_batch: int = setting(16, "sequences an update", low=2)
-    rates: tuple[float, ...] = setting((0.01, 0.003), "learning rates, tried in turn until one is right", low=1e-6)
+    rates: tuple[float, ...] = setting((0.01, 0.003), "learning rates, each tried with every seed", low=1e-6)
     n_test: int = setting(500, "sequences each accuracy is measured on", low=10)
     seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(5, _SEEDS, low=1)
 
     def check(self) -> None:
         _check_listed("models", self.models, "[rnn, lstm]")
         _check_listed("lengths", self.lengths, "[10, 100]")
         _check_listed("rates", self.rates, "[0.01]")
-        _check_width(self.d_model)
+        _check_heads(self.d_model)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecencyConfig(Settings):
-    """How far back a word can be and still change the prediction."""
+    """How far back a token can be and still change the prediction."""
 
     models: tuple[str, ...] = setting(
         ("ngram", "window", "rnn", "lstm", "transformer"), "models to make where no --run is given"
@@ -68,16 +67,17 @@ class RecencyConfig(Settings):
     data: str | None = setting(None, _DATA)
     n_steps: int = setting(1500, "updates of the brief training", low=1)
     d_model: int = setting(64, "width of the models; a multiple of 4", low=4)
-    max_distance: int = setting(64, "words back that are looked at", low=2)
-    n_texts: int = setting(200, "texts in which words are replaced", low=2)
+    max_distance: int = setting(64, "tokens back that are looked at", low=2)
+    n_texts: int = setting(200, "texts in which tokens are replaced", low=2)
     threshold: float = setting(
-        0.01, "an effect counts while it is at least this share of the last word's", low=1e-9, high=1.0
+        0.01, "an effect counts while it is at least this share of the last token's", low=1e-9, high=1.0
     )
     seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
         _check_listed("models", self.models, "[rnn, lstm]")
-        _check_width(self.d_model)
+        _check_heads(self.d_model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +123,7 @@ class ExposureConfig(Settings):
     d_model: int = setting(128, "width of the models; even", low=4)
     n_texts: int = setting(300, "held-out pairs to measure on, at most", low=2)
     seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
         _check_listed("modes", self.modes, "[teacher, free]")
@@ -158,6 +159,7 @@ class ZeroShotConfig(Settings):
     n_points: int = setting(5, "how often each model is measured while it learns, the end included", low=1)
     beam: int = setting(1, "width of the beam search; 1: greedy", low=1)
     seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(1, _SEEDS, low=1)
 
     def check(self) -> None:
         _check_listed("languages", self.languages, "[en, de, fr]")
@@ -191,6 +193,6 @@ def _check_listed(name: str, values: Sequence[object], example: str) -> None:
         raise RegardError(f"{name} names {twice} twice; leave one out.")
 
 
-def _check_width(d_model: int) -> None:
+def _check_heads(d_model: int) -> None:
     if d_model % N_HEADS:
         raise RegardError(f"d_model must be a multiple of {N_HEADS}, the number of attention heads, not {d_model}.")

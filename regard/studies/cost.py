@@ -14,8 +14,9 @@ them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,14 +28,16 @@ from regard.layers.attention import MultiHeadAttention, plain_attention
 from regard.layers.convolution import CausalConvolution
 from regard.layers.recurrent import RecurrentLayer
 from regard.layers.taps import Taps
-from regard.studies.brief import report_batches
+from regard.score.figures import join_names
+from regard.studies.brief import watch
 from regard.studies.config import CostConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import MAX_OFF, PowerLaw, fit_power_law, join_words, to_text
+from regard.studies.finding import Chart, Finding, Numbers, lines_of
+from regard.studies.fits import MAX_OFF, PowerLaw, fit_power_law, to_text
 from regard.text.learning import Progress
 from regard.training.device import pick_device
 
 Forward = Callable[[Float[Tensor, "B T D"]], Tensor]
+Made = tuple[Forward, list[nn.Parameter]]
 MIN_SECONDS = 0.02  # a measurement that is over sooner is made of several passes
 
 
@@ -43,7 +46,7 @@ class Layer:
     """A kind of layer: how one is made at width d, what the table says of it, and its FLOPs forward."""
 
     name: str
-    make: Callable[[int, CostConfig, torch.device], tuple[Forward, list[nn.Parameter]]]
+    make: Callable[[int, CostConfig, torch.device], Made]
     formula: str
     by_n: int
     by_d: int
@@ -64,49 +67,41 @@ class Point:
     flops: int
 
 
-def _make_plain(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_attention(kind: str, d: int, config: CostConfig, device: torch.device) -> Made:
+    r = config.n_window if kind == "restricted" else None
     if config.has_projections:
-        layer = MultiHeadAttention(d, 1).to(device)
-        return lambda x: layer(x, None, Taps())[0], list(layer.parameters())
+        layer = MultiHeadAttention(d, 1, n_window=r).to(device)
+        return lambda x: layer(x, None, Taps() if kind == "attention" else None)[0], list(layer.parameters())
+    if r is not None:
+        return lambda x: window_attention(x[:, None], x[:, None], x[:, None], r, 0.0), []
+    if kind == "fused":
+        return lambda x: causal_attention(x[:, None], x[:, None], x[:, None], 0.0), []
     return lambda x: plain_attention(x[:, None], x[:, None], x[:, None], 0.0, Taps()), []
 
 
-def _make_fused(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
-    if config.has_projections:
-        layer = MultiHeadAttention(d, 1).to(device)
-        return lambda x: layer(x)[0], list(layer.parameters())
-    return lambda x: causal_attention(x[:, None], x[:, None], x[:, None], 0.0), []
-
-
-def _make_restricted(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
-    r = config.n_window
-    if config.has_projections:
-        layer = MultiHeadAttention(d, 1, n_window=r).to(device)
-        return lambda x: layer(x)[0], list(layer.parameters())
-    return lambda x: window_attention(x[:, None], x[:, None], x[:, None], r, 0.0), []
-
-
-def _make_recurrent(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_recurrent(d: int, config: CostConfig, device: torch.device) -> Made:
     layer = RecurrentLayer("rnn", d, d).to(device)
     return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
 
 
-def _make_convolution(d: int, config: CostConfig, device: torch.device) -> tuple[Forward, list[nn.Parameter]]:
+def _make_convolution(d: int, config: CostConfig, device: torch.device) -> Made:
     layer = CausalConvolution(d, d, config.n_kernel).to(device)
     return lambda x: layer(x, layer.start(len(x), x))[0], list(layer.parameters())
 
 
-def _projection_flops(n: int, d: int, config: CostConfig) -> int:
-    return 2 * 4 * n * d * d if config.has_projections else 0
+def _attention_flops(n: int, d: int, config: CostConfig, n_keys: int) -> int:
+    return 4 * n * n_keys * d + (2 * 4 * n * d * d if config.has_projections else 0)
 
 
 LAYERS: tuple[Layer, ...] = (
-    Layer("attention", _make_plain, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projection_flops(n, d, c)),
-    Layer("fused", _make_fused, "n² d", 2, 1, "1", "1", lambda n, d, c: 4 * n * n * d + _projection_flops(n, d, c)),
+    Layer("attention", partial(_make_attention, "attention"), "n² d", 2, 1, "1", "1",
+          lambda n, d, c: _attention_flops(n, d, c, n)),
+    Layer("fused", partial(_make_attention, "fused"), "n² d", 2, 1, "1", "1",
+          lambda n, d, c: _attention_flops(n, d, c, n)),
     Layer("recurrent", _make_recurrent, "n d²", 1, 2, "n", "n", lambda n, d, c: 4 * n * d * d),
     Layer("convolution", _make_convolution, "k n d²", 1, 2, "1", "log_k n", lambda n, d, c: 2 * c.n_kernel * n * d * d),
-    Layer("restricted", _make_restricted, "r n d", 1, 1, "1", "n / r",
-          lambda n, d, c: 4 * min(c.n_window, n) * n * d + _projection_flops(n, d, c)),
+    Layer("restricted", partial(_make_attention, "restricted"), "r n d", 1, 1, "1", "n / r",
+          lambda n, d, c: _attention_flops(n, d, c, min(c.n_window, n))),
 )  # fmt: skip
 
 
@@ -125,7 +120,7 @@ def _measure(
     cases = [(layer, n, d) for n, d in sizes for layer in LAYERS]
     best: dict[tuple[str, int, int], float] = {}
     kept: dict[tuple[str, int, int], int] = {}
-    for ((layer, n, d),) in report_batches(f"cost {what}", (1 + config.n_repeats) * cases, 1, tell):
+    for layer, n, d in watch(f"cost {what}", (1 + config.n_repeats) * cases, tell):
         torch.manual_seed(0)
         forward, parameters = layer.make(d, config, device)
         x = torch.randn(1, n, d, device=device, requires_grad=True)
@@ -199,35 +194,25 @@ def _address(tensor: Tensor) -> Any:
     return tensor.untyped_storage()._cdata
 
 
-@dataclass(frozen=True)
-class Exponents:
-    """Of one layer: how time, memory and counted FLOPs grow with n and with d; None: as no power."""
-
-    layer: str
-    time_by_n: PowerLaw | None
-    time_by_d: PowerLaw | None
-    memory_by_n: PowerLaw | None
-    memory_by_d: PowerLaw | None
-    flops_by_n: PowerLaw | None
-    flops_by_d: PowerLaw | None
+Exponents = dict[str, PowerLaw | None]
+"""Of one layer: how time, memory and counted FLOPs grow with n and with d, such as `time_by_n`; None: as no power."""
 
 
 def exponents(layer: str, by_n: Sequence[Point], by_d: Sequence[Point], n_largest: int) -> Exponents:
-    ns, ds = [p for p in by_n if p.layer == layer], [p for p in by_d if p.layer == layer]
-
-    def of(points: Sequence[Point], size: str, value: str) -> PowerLaw | None:
-        return fit_power_law([getattr(p, size) for p in points], [getattr(p, value) for p in points], n_largest)
-
-    return Exponents(
-        layer,
-        of(ns, "n", "seconds"), of(ds, "d", "seconds"),
-        of(ns, "n", "n_bytes"), of(ds, "d", "n_bytes"),
-        of(ns, "n", "flops"), of(ds, "d", "flops"),
-    )  # fmt: skip
+    """The power laws of one layer's points."""
+    return {
+        f"{what}_by_{size}": fit_power_law(
+            [getattr(p, size) for p in points if p.layer == layer],
+            [getattr(p, value) for p in points if p.layer == layer],
+            n_largest,
+        )
+        for what, value in (("time", "seconds"), ("memory", "n_bytes"), ("flops", "flops"))
+        for size, points in (("n", by_n), ("d", by_d))
+    }
 
 
 def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: torch.device) -> Finding:
-    fitted = [exponents(layer.name, by_n, by_d, config.n_largest) for layer in LAYERS]
+    fitted = {layer.name: exponents(layer.name, by_n, by_d, config.n_largest) for layer in LAYERS}
     n, d = f"at width d = {config.d_fixed}", f"at length n = {config.n_fixed:,}"
     time_label = "milliseconds, forward and backward"
     kept = "memory at its highest, MB" if device.type == "cuda" else "memory kept for the way back, MB"
@@ -244,7 +229,10 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
         tables=(_lecture_table(fitted), _every(by_n, "By length", n), _every(by_d, "By width", d)),
         method=_method(config, device),
         numbers={
-            "exponents": [asdict(e) for e in fitted],
+            "exponents": [
+                {"layer": layer, **{key: law and asdict(law) for key, law in laws.items()}}
+                for layer, laws in fitted.items()
+            ],
             "by_length": [vars(p) for p in by_n],
             "by_width": [vars(p) for p in by_d],
             "device": str(device),
@@ -252,12 +240,11 @@ def _finding(config: CostConfig, by_n: list[Point], by_d: list[Point], device: t
     )
 
 
-def _exponent_table(fitted: Sequence[Exponents], config: CostConfig) -> Numbers:
+def _exponent_table(fitted: Mapping[str, Exponents], config: CostConfig) -> Numbers:
     rows = []
-    for layer, e in zip(LAYERS, fitted, strict=True):
-        by_length = str(layer.by_n), _fit_text(e.time_by_n), _fit_text(e.memory_by_n)
-        by_width = str(layer.by_d), _fit_text(e.time_by_d), _fit_text(e.memory_by_d)
-        rows.append((layer.name, layer.formula, *by_length, *by_width))
+    for layer in LAYERS:
+        time_n, time_d, memory_n, memory_d, *_ = (str(law or "none") for law in fitted[layer.name].values())
+        rows.append((layer.name, layer.formula, str(layer.by_n), time_n, memory_n, str(layer.by_d), time_d, memory_d))
     return Numbers(
         "Exponents: predicted and measured",
         ("layer", "cost", "n^", "time", "memory", "d^", "time", "memory"),
@@ -268,11 +255,14 @@ def _exponent_table(fitted: Sequence[Exponents], config: CostConfig) -> Numbers:
     )
 
 
-def _lecture_table(fitted: Sequence[Exponents]) -> Numbers:
+def _lecture_table(fitted: Mapping[str, Exponents]) -> Numbers:
     rows = tuple(
-        (layer.name, layer.formula, _fit_text(e.flops_by_n), _fit_text(e.flops_by_d), layer.n_sequential, layer.path)
-        for layer, e in zip(LAYERS, fitted, strict=True)
-    )
+        (
+            layer.name, layer.formula, *(str(fitted[layer.name][f"flops_by_{size}"] or "none") for size in "nd"),
+            layer.n_sequential, layer.path,
+        )
+        for layer in LAYERS
+    )  # fmt: skip
     return Numbers(
         "The rest of the lectures' table",
         ("layer", "cost", "FLOPs, n^", "FLOPs, d^", "steps one after the other", "longest path"),
@@ -285,8 +275,7 @@ def _lecture_table(fitted: Sequence[Exponents]) -> Numbers:
 def _chart(
     title: str, x_label: str, y_label: str, points: Sequence[Point], size: str, unit: float, value: str, note: str
 ) -> Chart:
-    at = [(p.layer, float(getattr(p, size)), unit * getattr(p, value)) for p in points]
-    lines = tuple(Line(layer.name, tuple((x, y) for name, x, y in at if name == layer.name)) for layer in LAYERS)
+    lines = lines_of((p.layer, getattr(p, size), unit * getattr(p, value)) for p in points)
     sizes = tuple(sorted({float(getattr(p, size)) for p in points}))
     note = f"One layer, one sequence, {note}."
     return Chart(title, x_label, y_label, lines, is_x_log=True, measured_at=sizes, note=note)
@@ -299,56 +288,41 @@ def _kink(config: CostConfig, device: torch.device) -> str:
     return f". Up to {MAX_T} tokens the fused path keeps half of the weights, because that is faster on a CPU"
 
 
-def _fit_text(law: PowerLaw | None) -> str:
-    return "none" if law is None else str(law)
-
-
 def _every(points: Sequence[Point], title: str, note: str) -> Numbers:
     sizes = list(dict.fromkeys((p.n, p.d) for p in points))
-    columns = ("layer", *(f"n {n:,}, d {d:,}" for n, d in sizes))
-    rows = []
-    for layer in LAYERS:
-        cells = [next(p for p in points if p.layer == layer.name and (p.n, p.d) == size) for size in sizes]
-        rows.append(
-            (
-                layer.name,
-                *(f"{to_text(1e3 * p.seconds)} ms, {to_text(p.n_bytes / 2**20)} MB" for p in cells),
-            )
-        )
-    return Numbers(title, columns, tuple(rows), note=f"One sequence, {note}.")
+    at = {(p.layer, p.n, p.d): f"{to_text(1e3 * p.seconds)} ms, {to_text(p.n_bytes / 2**20)} MB" for p in points}
+    rows = tuple((layer.name, *(at[layer.name, n, d] for n, d in sizes)) for layer in LAYERS)
+    return Numbers(title, ("layer", *(f"n {n:,}, d {d:,}" for n, d in sizes)), rows, note=f"One sequence, {note}.")
 
 
-def cost_sentence(fitted: Sequence[Exponents], config: CostConfig) -> str:
+def cost_sentence(fitted: Mapping[str, Exponents], config: CostConfig) -> str:
     """What the numbers say, in one sentence."""
-    by_name = {e.layer: e for e in fitted}
-    times = {e.layer: " ".join(_powers(n=e.time_by_n, d=e.time_by_d)) for e in fitted}
-    memory = {f"{kind} attention": _powers(n=by_name[key].memory_by_n)
-              for kind, key in (("plain", "attention"), ("fused", "fused"))}  # fmt: skip
-    text = []
-    if any(times.values()):
-        text.append("time grew as " + join_words([f"{layer} {power}" for layer, power in times.items() if power]))
-    if any(memory.values()):
-        text.append("memory with n as " + join_words([f"{p[0]} in {kind}" for kind, p in memory.items() if p]))
-    uneven = [
-        f"the time of {e.layer} with {size}"
-        for e in fitted
-        for size, law in (("n", e.time_by_n), ("d", e.time_by_d))
-        if law is None
-    ]
-    uneven += [f"the memory of {kind} with n" for kind, p in memory.items() if not p]
-    if len(uneven) == 2 * len(fitted) + len(memory):
-        text.append("neither time nor memory followed a power law")
+    times: list[str] = []
+    memory: list[str] = []
+    uneven: list[str] = []
+    for layer, laws in fitted.items():
+        powers = {size: _power(size, laws[f"time_by_{size}"]) for size in "nd"}
+        if any(powers.values()):
+            times.append(f"{layer} {' '.join(power for power in powers.values() if power)}")
+        uneven += [f"the time of {layer} with {size}" for size, power in powers.items() if not power]
+    for layer, name in (("attention", "plain attention"), ("fused", "fused attention")):
+        power = _power("n", fitted[layer]["memory_by_n"])
+        (memory if power else uneven).append(f"{power} in {name}" if power else f"the memory of {name} with n")
+    text = [f"time grew as {join_names(times)}"] if times else []
+    text += [f"memory with n as {join_names(memory)}"] if memory else []
+    if not text:
+        text = ["neither time nor memory followed a power law"]
     elif uneven:
-        text.append(f"no power law fits {join_words(uneven)}")
-    sizes = f"With n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
-    return f"{sizes}, {'; '.join(text)}."
+        text.append(f"no power law fits {join_names(uneven)}")
+    sizes = f"with n up to {max(config.lengths):,} and d up to {max(config.widths):,}"
+    return f"Measured once on this machine, {sizes}: {'; '.join(text)}."
 
 
-def _powers(**laws: PowerLaw | None) -> list[str]:
-    return [f"{size}^{law.exponent:.1f}" for size, law in laws.items() if law is not None]
+def _power(size: str, law: PowerLaw | None) -> str:
+    return "" if law is None else f"{size}^{law.exponent:.1f}"
 
 
-def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], ...]:
+def _method(config: CostConfig, device: torch.device) -> dict[str, str]:
     what = (
         "with their four d x d products"
         if config.has_projections
@@ -361,13 +335,13 @@ def _method(config: CostConfig, device: torch.device) -> tuple[tuple[str, str], 
         "left out"
     )
     n_threads = torch.get_num_threads()
-    return (
-        ("Layers", f"attention with one head, {what}; Elman's network for recurrent; k = {config.n_kernel}, r = "
-                   f"{config.n_window}; float32, one sequence, on {device}, {n_threads} thread{'s' * (n_threads > 1)}"),
-        ("Time", f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns"),
-        ("Memory", memory),
-        ("Fit", f"least squares in log-log over the {config.n_largest} largest sizes, three or more; no exponent is "
-                f"given where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls"),
-        ("FLOPs", "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
-                  "twice as many scores and hide half)"),
-    )  # fmt: skip
+    return {
+        "Layers": f"attention with one head, {what}; Elman's network for recurrent; k = {config.n_kernel}, r = "
+        f"{config.n_window}; float32, one sequence, on {device}, {n_threads} thread{'s' * (n_threads > 1)}",
+        "Time": f"forward and backward; the shortest of {config.n_repeats} measurements, made in turns",
+        "Memory": memory,
+        "Fit": f"least squares in log-log over the {config.n_largest} largest sizes, three or more; no exponent is "
+        f"given where a size lies more than {MAX_OFF:.0%} off the fit, or cost falls",
+        "FLOPs": "2 × multiply-adds of the forward pass; restricted attention as its window asks (blocks compute "
+        "twice as many scores and hide half)",
+    }

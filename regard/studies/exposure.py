@@ -15,7 +15,7 @@ Ranzato et al. 2016).
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +32,12 @@ from regard.data.pairs import Pairs
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq, write_own_inputs
+from regard.score.figures import join_names
 from regard.score.translation import bleu
 from regard.studies import brief
 from regard.studies.config import ExposureConfig
-from regard.studies.finding import Cell, Chart, Finding, Line, Numbers
-from regard.studies.fits import join_words, to_text
+from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, spread_of_scores, to_text
 from regard.tasks.pair_objective import readable_pairs
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TRANSLATION, TranslationRun
@@ -54,9 +55,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Exposure:
-    """One model on held-out pairs: a row a pair, a column a place of the target, NaN behind its end."""
+    """One training on held-out pairs: a row a pair, a column a place of the target, NaN behind its end."""
 
-    model: str
     forced: Floats
     free: Floats
     is_same: NDArray[np.bool_]
@@ -83,32 +83,45 @@ class Exposure:
         chosen = self.is_real & ~self.is_same
         return (float(self.forced[chosen].mean()), float(self.free[chosen].mean())) if chosen.any() else None
 
-    def places(self) -> list[int]:
+    def places(self) -> set[int]:
         """The columns that enough texts reach."""
-        n = self.is_real.sum(axis=0)
-        return [t for t in range(len(n)) if n[t] >= min(MIN_TEXTS, len(self.forced))]
+        return set(np.flatnonzero(self.is_real.sum(axis=0) >= min(MIN_TEXTS, len(self.forced))).tolist())
+
+
+Trials = list[Exposure]  # of one model, a seed each
 
 
 def measure(config: ExposureConfig, runs: Sequence[TranslationRun], tell: Progress) -> Finding:
     """Models taught in each of the ways, on the same pairs in the same order; or the user's own, as they are."""
-    if runs:
-        kinds = [WAYS[run.config.section("teaching", TeachingConfig).mode] for run in runs]
-        return _measure(config, runs, brief.name_runs(runs, kinds), runs, tell)
-    with _train_each(config, tell) as made:
-        return _measure(config, made, [WAYS[mode] for mode in config.modes], (), tell)
+    found: dict[str, Trials] = {}
+    notes: dict[str, str] = {}
+    for seed in brief.seeds_of(config, runs, tell):
+        with _models(config, runs, seed, tell) as models:
+            for name, model in brief.watch("measuring", list(models.items()), tell):
+                pairs, n_left_out = _held_out(model, config, is_own=bool(runs))
+                if n_left_out:
+                    notes[name] = f"Held-out pairs left out, since they are longer than {name} reads: {n_left_out:,}."
+                found.setdefault(name, []).append(exposure(model, pairs))
+    return _finding(config, found, runs, tuple(notes.values()))
 
 
 @contextmanager
-def _train_each(config: ExposureConfig, tell: Progress) -> Iterator[list[TranslationRun]]:
-    """A model for each way of teaching; the folders end with the block."""
+def _models(
+    config: ExposureConfig, runs: Sequence[TranslationRun], seed: int, tell: Progress
+) -> Iterator[dict[str, TranslationRun]]:
+    """The user's runs; or a model for each way of teaching, whose folders end with the block."""
+    if runs:
+        kinds = [WAYS[run.config.section("teaching", TeachingConfig).mode] for run in runs]
+        yield dict(zip(brief.name_runs(runs, kinds), runs, strict=True))
+        return
     with tempfile.TemporaryDirectory(prefix="regard-study-") as name:
         folder = Path(name)
         data: dict[str, Any] = {"train": config.data}
         if config.data is None:
             n_of = {"train": config.n_pairs, "valid": N_VALID, "test": config.n_texts}
-            brief.write_grammar(folder, n_of, config.seed, tell)
+            brief.write_grammar(folder, n_of, seed, tell)
             data = {split: [str(folder / f"{split}.en"), str(folder / f"{split}.de")] for split in n_of}
-        made = []
+        made = {}
         for mode in config.modes:
             given = brief.small_translator(config.d_model, VOCAB_SIZE) | {"data": data}
             # Without smoothing: what is learned is what is measured.
@@ -116,29 +129,10 @@ def _train_each(config: ExposureConfig, tell: Progress) -> Iterator[list[Transla
             if mode == "scheduled":  # from true words alone to half of them at the end
                 given["teaching"]["n_half"] = config.n_steps
             what = f"training with {WAYS[mode]}"
-            run = brief.train_pairs(
-                folder / mode, given, n_steps=config.n_steps, seed=config.seed, what=what, tell=tell
+            made[WAYS[mode]] = brief.train_pairs(
+                folder / mode, given, n_steps=config.n_steps, seed=seed, what=what, tell=tell
             )
-            made.append(run)
         yield made
-
-
-def _measure(
-    config: ExposureConfig,
-    models: Sequence[TranslationRun],
-    names: Sequence[str],
-    runs: Sequence[TranslationRun],
-    tell: Progress,
-) -> Finding:
-    found, notes = [], []
-    for name, model in zip(names, models, strict=True):
-        pairs, n_left_out = _held_out(model, config, is_own=bool(runs))
-        if n_left_out:
-            notes.append(f"Held-out pairs left out, since they are longer than {name} reads: {n_left_out:,}.")
-        tell(f"measuring {name}", 0, len(pairs))
-        found.append(exposure(name, model, pairs))
-        tell(f"measuring {name}", len(pairs), len(pairs))
-    return _finding(config, found, runs, notes)
 
 
 def _held_out(run: TranslationRun, config: ExposureConfig, is_own: bool) -> tuple[Pairs, int]:
@@ -159,7 +153,7 @@ def _held_out(run: TranslationRun, config: ExposureConfig, is_own: bool) -> tupl
     return readable.take_evenly(config.n_texts), len(pairs) - len(readable)
 
 
-def exposure(name: str, run: TranslationRun, pairs: Pairs) -> Exposure:
+def exposure(run: TranslationRun, pairs: Pairs) -> Exposure:
     """Both losses of every target token, and BLEU of what the model writes by itself, greedily."""
     shape = (len(pairs), int(pairs.target_lengths.max()) + 1)
     forced, free, is_same = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, dtype=bool)
@@ -172,7 +166,7 @@ def exposure(name: str, run: TranslationRun, pairs: Pairs) -> Exposure:
         is_same[numbers, :T] = both[2] & batch.mask
     texts = run.translations(pairs, BeamConfig(beam=1, max_ratio=2.0))
     references = [pairs.target_text(i) for i in range(len(pairs))]
-    return Exposure(name, forced, free, is_same, bleu(texts, references).score)
+    return Exposure(forced, free, is_same, bleu(texts, references).score)
 
 
 @torch.inference_mode()
@@ -194,46 +188,67 @@ def losses(model: Seq2Seq, batch: PairBatch) -> tuple[Float[Tensor, "B T"], Floa
     return forced, free, is_same
 
 
+def figures_of(trials: Trials) -> dict[str, Spread]:
+    """The losses a token, the gap between them, the share of exact texts and BLEU, over seeds."""
+    forced, free = (
+        [float(np.nanmean(losses)) for losses in sides]
+        for sides in zip(*((e.forced, e.free) for e in trials), strict=True)
+    )
+    return {
+        "forced": spread(forced),
+        "free": spread(free),
+        "gap": spread([e.gap for e in trials]),
+        "p_same": spread_of_scores([e.p_same for e in trials]),
+        "bleu": spread_of_scores([e.bleu for e in trials]),
+    }
+
+
 def _finding(
-    config: ExposureConfig, found: Sequence[Exposure], runs: Sequence[TranslationRun], notes: Sequence[str]
+    config: ExposureConfig, found: Mapping[str, Trials], runs: Sequence[TranslationRun], notes: tuple[str, ...]
 ) -> Finding:
+    figures = {name: figures_of(trials) for name, trials in found.items()}
+    places = {name: by_place(trials) for name, trials in found.items()}
+    rows = [
+        (name, to_text(of["forced"].mean), to_text(of["free"].mean), str(of["gap"]), percent(of["p_same"].mean),
+         of["bleu"].write(TENTHS))
+        for name, of in figures.items()
+    ]  # fmt: skip
     return Finding(
         question="What does a model lose where it reads its own words?",
-        sentence=exposure_sentence(found),
-        charts=_charts(found),
+        sentence=exposure_sentence(figures, n_seeds=len(next(iter(found.values())))),
+        charts=_charts(places),
         summary=Numbers(
             "Loss a token after the true words and after the model's own, in nats",
-            ("run" if runs else "taught by", "true words", "own words", "gap", "exact", "BLEU"),
-            tuple(_row(e) for e in found),
+            ("run" if runs else "taught by", "true", "own", "gap", "exact", "BLEU"),
+            tuple(rows),
             note="Exact: texts in which every word of the model's is the reference's. BLEU is that of the texts which "
-            "the model writes by itself, greedily: the most probable word at every step.",
+            "the model writes by itself, greedily: the most probable word at every step. In brackets 95% intervals "
+            "over seeds.",
         ),
-        tables=(_after_drift(found), *(_by_place(e) for e in found)),
-        notes=tuple(notes),
+        tables=(_after_drift(found), *(_by_place(name, of) for name, of in places.items())),
+        notes=notes,
         method=_method(config, found, runs),
-        numbers={"models": [_numbers(e) for e in found]},
-    )
+        numbers={
+            "models": [
+                {
+                    "model": name, **{key: value.mean for key, value in figures[name].items()},
+                    "intervals": {key: (value.low, value.high) for key, value in figures[name].items()},
+                    "after_drift": [e.after_drift() for e in trials], "n_texts": len(trials[0].forced),
+                    "by_place": [{**p._asdict(), **vars(p.gap), "gap": p.gap.mean} for p in places[name]],
+                }
+                for name, trials in found.items()
+            ]
+        },
+    )  # fmt: skip
 
 
-def _numbers(e: Exposure) -> dict[str, Any]:
-    return {
-        "model": e.model, "forced": float(np.nanmean(e.forced)), "free": float(np.nanmean(e.free)),
-        "gap": e.gap, "after_drift": e.after_drift(), "p_same": e.p_same, "bleu": e.bleu,
-        "n_texts": len(e.forced), "by_place": [place._asdict() for place in by_place(e)],
-    }  # fmt: skip
-
-
-def _row(e: Exposure) -> tuple[str, ...]:
-    nats = (float(np.nanmean(e.forced)), float(np.nanmean(e.free)), e.gap)
-    return (e.model, *(to_text(n) for n in nats), f"{100 * e.p_same:.0f}%", f"{e.bleu:.1f}")
-
-
-def _after_drift(found: Sequence[Exposure]) -> Numbers:
+def _after_drift(found: Mapping[str, Trials]) -> Numbers:
     rows = []
-    for e in found:
-        share = 1 - e.is_same[e.is_real].mean()
-        forced, free = e.after_drift() or (None, None)
-        rows.append((e.model, f"{100 * share:.0f}%", to_text(forced), to_text(free)))
+    for name, trials in found.items():
+        share = spread([100 * float(1 - e.is_same[e.is_real].mean()) for e in trials])
+        drifted = [losses for e in trials if (losses := e.after_drift()) is not None]
+        both = [str(spread(side)) for side in zip(*drifted, strict=True)] or ["–", "–"]
+        rows.append((name, f"{share.mean:.0f}%", *both))
     return Numbers(
         "After the first word that differs",
         ("", "of all places", "true words", "own words"),
@@ -244,51 +259,48 @@ def _after_drift(found: Sequence[Exposure]) -> Numbers:
 
 
 class Place(NamedTuple):
-    """Means over the texts that reach a place; the gap with its 95% interval over texts."""
+    """Means over the texts that reach a place; the gap with its 95% interval, over seeds or of one over texts."""
 
     place: int
     n_texts: int
     forced: float
     free: float
-    gap: float
-    gap_low: float
-    gap_high: float
+    gap: Spread
     p_same: float
 
 
-def by_place(e: Exposure) -> list[Place]:
-    """The means at each place that enough texts reach."""
+def by_place(trials: Trials) -> list[Place]:
+    """The means at each place that enough texts reach with every seed."""
     rows = []
-    for t in e.places():
-        real = e.is_real[:, t]
-        forced, free = e.forced[real, t], e.free[real, t]
-        gaps, n = free - forced, int(real.sum())
-        half = 1.96 * float(gaps.std(ddof=1)) / n**0.5 if n > 1 else 0.0
-        gap, p_same = float(gaps.mean()), float(e.is_same[real, t].mean())
-        rows.append(Place(t + 1, n, float(forced.mean()), float(free.mean()), gap, gap - half, gap + half, p_same))
+    for t in sorted(set[int].intersection(*(e.places() for e in trials))):
+        at = [(e.forced[e.is_real[:, t], t], e.free[e.is_real[:, t], t]) for e in trials]
+        forced, free = (float(np.mean([side.mean() for side in sides])) for sides in zip(*at, strict=True))
+        gaps = [own - true for true, own in at]
+        gap = spread([float(each.mean()) for each in gaps])
+        if len(trials) == 1:
+            half = 1.96 * float(gaps[0].std(ddof=1)) / len(gaps[0]) ** 0.5 if len(gaps[0]) > 1 else 0.0
+            gap = Spread(gap.mean, gap.mean - half, gap.mean + half)
+        p_same = float(np.mean([e.is_same[e.is_real[:, t], t].mean() for e in trials]))
+        rows.append(Place(t + 1, min(map(len, gaps)), forced, free, gap, p_same))
     return rows
 
 
-def _by_place(e: Exposure) -> Numbers:
-    rows: list[tuple[Cell, ...]] = []
-    for p in by_place(e):
-        nats = (to_text(v) for v in (p.forced, p.free, p.gap))
-        interval = f"{to_text(p.gap_low)} to {to_text(p.gap_high)}"
-        rows.append((p.place, p.n_texts, *nats, interval, f"{100 * p.p_same:.0f}%"))
-    columns = ("place", "texts", "true words", "own words", "gap", "95% interval", "still the reference")
-    return Numbers(f"By place: {e.model}", columns, tuple(rows), is_folded=True)
+def _by_place(name: str, places: Sequence[Place]) -> Numbers:
+    rows = tuple(
+        (p.place, p.n_texts, to_text(p.forced), to_text(p.free), str(p.gap), f"{100 * p.p_same:.0f}%") for p in places
+    )
+    columns = ("place", "texts", "true words", "own words", "gap (95% interval)", "still the reference")
+    return Numbers(f"By place: {name}", columns, rows, is_folded=True)
 
 
-def _charts(found: Sequence[Exposure]) -> tuple[Chart, ...]:
+def _charts(found: Mapping[str, Sequence[Place]]) -> tuple[Chart, ...]:
     losses, gaps, same = [], [], []
-    for e in found:
-        places = by_place(e)
-        losses.append(Line(e.model, tuple((float(p.place), p.forced) for p in places)))
+    for name, places in found.items():
+        losses.append(Line(name, tuple((float(p.place), p.forced) for p in places)))
         own = tuple((float(p.place), p.free) for p in places)
-        losses.append(Line(f"{e.model}, own words", own, dash="5 4", of=e.model))
-        band = tuple((float(p.place), p.gap_low, p.gap_high) for p in places)
-        gaps.append(Line(e.model, tuple((float(p.place), p.gap) for p in places), band))
-        same.append(Line(e.model, tuple((float(p.place), 100 * p.p_same) for p in places)))
+        losses.append(Line(f"{name}, own words", own, dash="5 4", of=name))
+        gaps.append(Line.over(name, {p.place: p.gap for p in places}))
+        same.append(Line(name, tuple((float(p.place), 100 * p.p_same) for p in places)))
     bands = [band for line in gaps for band in line.band]
     return (
         Chart(
@@ -300,8 +312,9 @@ def _charts(found: Sequence[Exposure]) -> tuple[Chart, ...]:
         Chart(
             "The gap", "place in the target", "nats a token", tuple(gaps), is_y_log=False,
             y_limits=(min(band[1] for band in bands) - 0.1, 1.1 * max(band[2] for band in bands) + 0.1),
-            note="Dashed minus whole; bands are 95% intervals over texts. While a model's words are the reference's "
-            "its gap is zero. After the first other word the gap says how hard it is to come back to the reference, "
+            note="Dashed minus whole; bands are 95% intervals, over seeds or of one training over texts. While a "
+            "model's words are the reference's its gap is zero. After the first other word the gap says how hard it is "
+            "to come back to the reference, "
             "and not how bad the text is: a good text in other words, or with one word more, is charged at every place "
             "that follows.",
         ),
@@ -312,50 +325,37 @@ def _charts(found: Sequence[Exposure]) -> tuple[Chart, ...]:
     )  # fmt: skip
 
 
-def exposure_sentence(found: Sequence[Exposure]) -> str:
+def exposure_sentence(figures: Mapping[str, Mapping[str, Spread]], n_seeds: int) -> str:
     """What the numbers say, in one sentence."""
-    parts = []
-    for i, e in enumerate(found):
-        forced, free = float(np.nanmean(e.forced)), float(np.nanmean(e.free))
-        nats = (
-            f"{to_text(e.gap)} nats a token ({to_text(forced)} to {to_text(free)})" if i == 0 else f"{to_text(e.gap)}"
-        )
-        parts.append(f"{nats} with {e.model}")
-    scores = [f"{e.bleu:.1f}" for e in found]
-    texts = f"BLEU of {'its' if len(found) == 1 else 'their'} own texts is {join_words(scores)}"
-    return f"Reading its own words in place of the true ones costs a model {join_words(parts)}; {texts}."
-
-
-def _method(
-    config: ExposureConfig, found: Sequence[Exposure], runs: Sequence[TranslationRun]
-) -> tuple[tuple[str, str], ...]:
-    named = config.data if isinstance(config.data, str) else ", ".join(config.data or ())
-    if runs:
-        models, pairs, seed = brief.describe_runs(runs), named or "each run's own held-out pairs", "that of each run"
-    else:
-        held_out = f"{named}, the part held out for test"
-        pairs = held_out if named else "the built-in grammar, English to German, its test split"
-        models, seed = _made(config), str(config.seed)
+    costs = [f"{of['gap']}{' nats a token' * (i == 0)} with {name}" for i, (name, of) in enumerate(figures.items())]
+    scores = join_names([of["bleu"].write(TENTHS) for of in figures.values()])
     return (
-        ("Models", models),
-        ("Pairs", f"{pairs}; {max(len(e.forced) for e in found)} at most"),
-        (
-            "True words",
-            "-log P of each word of the reference, and of its end, after the words of the reference before it",
-        ),
-        (
-            "Own words",
-            "-log P of them after the words that the model writes greedily; where it ends before the reference does, "
-            "it is made to go on. Both losses are one number until the two texts differ",
-        ),
-        ("Places", f"tokens of each model's own vocabulary; those that at least {MIN_TEXTS} texts reach"),
-        ("Limits", "one training a way: another seed gives somewhat other numbers, which the intervals leave out"),
-        ("Seed", seed),
+        f"{say_seeds(n_seeds)}: reading its own words in place of the true ones costs a model "
+        f"{join_names(costs)}; BLEU of {'its' if len(figures) == 1 else 'their'} own texts is {scores}."
     )
 
 
+def _method(config: ExposureConfig, found: Mapping[str, Trials], runs: Sequence[TranslationRun]) -> dict[str, str]:
+    named = config.data if isinstance(config.data, str) else ", ".join(config.data or ())
+    if runs:
+        models, pairs = brief.describe_runs(runs), named or "each run's own held-out pairs"
+    else:
+        held_out = f"{named}, the part held out for test"
+        pairs = held_out if named else "the built-in grammar, English to German, its test split"
+        models = _made(config)
+    return {
+        "Models": models,
+        "Pairs": f"{pairs}; {max(len(trials[0].forced) for trials in found.values())} at most",
+        "True words": "-log P of each word of the reference, and of its end, after its words before that",
+        "Own words": "-log P of them after the words that the model writes greedily; where it ends before the "
+        "reference does, it is made to go on. Both losses are one number until the two texts differ",
+        "Places": f"tokens of each model's own vocabulary; those that at least {MIN_TEXTS} texts reach",
+        **brief.describe_seeds(config, runs),
+    }
+
+
 def _made(config: ExposureConfig) -> str:
-    ways = join_words([WAYS[mode] for mode in config.modes])
+    ways = join_names([WAYS[mode] for mode in config.modes])
     decay = "; scheduled sampling: the share of own words grows by inverse sigmoid to a half at the end"
     return (
         f"{brief.describe_small_translator(config.d_model, VOCAB_SIZE)}, no label smoothing, one for each of {ways}; "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from regard.studies.fits import Spread, spread
 
 Cell = str | int | float | None
 
@@ -23,6 +25,26 @@ class Line:
     @property
     def model(self) -> str:
         return self.of or self.name
+
+    @classmethod
+    def over(cls, name: str, spreads: Mapping[int, Spread]) -> Line:
+        """The line of the means, by x, with their intervals as its band where there are any."""
+        band = tuple((float(x), s.low, s.high) for x, s in spreads.items() if s.low is not None and s.high is not None)
+        return cls(name, tuple((float(x), s.mean) for x, s in spreads.items()), band)
+
+
+def lines_of(rows: Iterable[tuple[str, int, float]], *, is_log: bool = False) -> tuple[Line, ...]:
+    """A line for each name: at each x the mean of its values, one of each seed, with their interval.
+
+    >>> [line.points for line in lines_of([("rnn", 1, 2.0), ("rnn", 1, 4.0), ("lstm", 1, 0.5)])]
+    [((1.0, 3.0),), ((1.0, 0.5),)]
+    """
+    found: dict[str, dict[int, list[float]]] = {}
+    for name, x, y in rows:
+        found.setdefault(name, {}).setdefault(x, []).append(y)
+    return tuple(
+        Line.over(name, {x: spread(ys, is_log=is_log) for x, ys in by_x.items()}) for name, by_x in found.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -62,7 +84,8 @@ class Finding:
     sentence: str
     charts: tuple[Chart, ...]
     summary: Numbers
-    method: tuple[tuple[str, str], ...]
+    method: Mapping[str, str]
+    """How it was measured: what is told, by its name."""
     tables: tuple[Numbers, ...] = ()
     notes: tuple[str, ...] = ()
     """What was not measured as it was asked for."""
@@ -95,5 +118,6 @@ class Study:
         """What goes into numbers.json: no figures, only what they were drawn from."""
         whole = asdict(self)
         finding = whole.pop("finding")
-        kept = {key: finding[key] for key in ("question", "sentence", "notes", "numbers", "method")}
+        kept = {key: finding[key] for key in ("question", "sentence", "notes", "numbers")}
+        kept["method"] = list(finding["method"].items())
         return (json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n").encode()

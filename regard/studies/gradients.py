@@ -10,7 +10,7 @@ what every model has, so that attention stands on the same axis.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,12 @@ from regard.layers.taps import Taps
 from regard.mixers.mixer import select_positions
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
-from regard.models.table import build_model, model_entry
+from regard.models.table import build_model
+from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, GradientsConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
-from regard.studies.fits import MIN_R2, Fall, fit_fall, join_words, to_text
+from regard.studies.finding import Chart, Finding, Numbers, lines_of
+from regard.studies.fits import MIN_R2, Fall, Spread, fit_fall, say_seeds, spread, to_text
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.learning import Progress
 
@@ -37,92 +38,92 @@ AT_ONCE = 64  # texts in one backward pass
 FAR = 20  # steps back that the sentence speaks of
 
 
-@dataclass(frozen=True)
+@dataclass
 class Fading:
-    """One model's curve: norms[k] is the mean norm of the gradient k steps back."""
+    """One model's curves, one for each seed: item k of a curve is the mean norm of the gradient k steps back."""
 
     model: str
     stage: str
-    inputs: tuple[float, ...]
-    state: tuple[float, ...] | None
+    inputs: list[list[float]] = field(default_factory=list)
+    state: list[list[float]] = field(default_factory=list)
+
+    @property
+    def farthest(self) -> int:
+        return len(self.inputs[0]) - 1
 
     @property
     def looks_back(self) -> bool:
         """Whether any gradient reaches beyond the token just read."""
-        return len(self.inputs) > 1 and self.inputs[1] > 0
+        return self.farthest > 0 and any(curve[1] > 0 for curve in self.inputs)
 
     @property
     def fall(self) -> Fall:
-        return fit_fall(range(1, len(self.inputs)), self.inputs[1:])
+        return fit_fall(range(1, self.farthest + 1), *(curve[1:] for curve in self.inputs))
+
+    def norm(self, k: int) -> Spread:
+        """How large the gradient k steps back is, over seeds."""
+        return spread([curve[k] for curve in self.inputs], is_log=True)
+
+    def share(self, k: int) -> Spread:
+        """How large the gradient k steps back is as a share of the one a step back, over seeds."""
+        return spread([divide(curve, k) for curve in self.inputs], is_log=True)
+
+
+def divide(curve: Sequence[float], k: int) -> float:
+    """g_k / g_1; zero where nothing reaches one step back.
+
+    >>> divide([9.0, 4.0, 1.0], 2), divide([9.0, 0.0, 0.0], 2), divide([9.0], 1)
+    (0.25, 0.0, 0.0)
+    """
+    return curve[k] / curve[1] if len(curve) > 1 and curve[1] else 0.0
 
 
 def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Progress) -> Finding:
     """Fresh models and briefly trained ones; or the user's own runs, as they are."""
     for run in runs:
         _network(run)
-    for name in () if runs else config.models:
-        if model_entry(name).is_counted:
-            raise RegardError(f"{_NO_GRADIENT.format(name=name)} Leave '{name}' out of models.")
-    wanted = {
-        "d_model": config.d_model,
-        "n_layers": config.n_layers,
-        "n_heads": N_HEADS,
-        "max_context": _n_read(config),
-    }
-    models = {} if runs else {name: brief.choose_settings(name, wanted) for name in config.models}
-    found: list[Fading] = []
-    with brief.subjects_of(
-        # The text and the tokenizer are the same whether there is training or not.
-        runs, models, data=config.data, n_steps=max(1, config.n_steps), n_context=_n_read(config), seed=config.seed,
-        tell=tell,
-    ) as subjects:  # fmt: skip
-        for subject in subjects:
-            network = _network(subject.run)
-            if not runs:
-                torch.manual_seed(config.seed)
-                fresh = build_model(subject.name, subject.run.config.model, subject.run.facts.vocab_size)
-                found.append(_fading(subject, fresh.to(network.embedding.device), "fresh", config, tell))
-            if runs or config.n_steps:
-                found.append(_fading(subject, network, "trained", config, tell))
-    return _finding(config, found, runs)
-
-
-_NO_GRADIENT = "The model '{name}' is counted: no gradient flows through it."
+    brief.refuse_counted(() if runs else config.models)
+    wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS}
+    found: dict[tuple[str, str], Fading] = {}
+    for seed in brief.seeds_of(config, runs, tell):
+        with brief.subjects_of(runs, config, wanted, seed, tell) as subjects:
+            for subject in subjects:
+                stages = {"trained": _network(subject.run)} if runs or config.n_steps else {}
+                if not runs:
+                    torch.manual_seed(seed)
+                    fresh = build_model(subject.name, subject.run.config.model, subject.run.facts.vocab_size)
+                    stages = {"fresh": fresh.to(_network(subject.run).embedding.device), **stages}
+                for stage, model in stages.items():
+                    fading = found.setdefault((stage, subject.name), Fading(subject.name, stage))
+                    _follow(fading, subject, model, config, seed, tell)
+    return _finding(config, list(found.values()), runs)
 
 
 def _network(run: LanguageModelRun) -> GradientModel:
     if isinstance(run.model, NgramModel):
         raise RegardError(
-            f"{_NO_GRADIENT.format(name=run.config.model_name)} Leave out --run {run.folder}, or ask "
-            f"`regard study recency --run {run.folder}`, which takes every model."
+            f"The model '{run.config.model_name}' is counted: no gradient flows through it. Leave out --run "
+            f"{run.folder}, or ask `regard study recency --run {run.folder}`, which takes every model."
         )
     return run.model
 
 
-def _n_read(config: GradientsConfig) -> int:
-    return config.max_distance + 1
-
-
-def _fading(
-    subject: brief.Subject, model: GradientModel, stage: str, config: GradientsConfig, tell: Progress
-) -> Fading:
-    limit = model.mixer.max_context
-    T = _n_read(config) if limit is None else min(_n_read(config), limit)
-    windows = brief.draw_stretches(subject, T + 1, config.n_texts, np.random.default_rng(config.seed))  # (W, T+1)
+def _follow(
+    fading: Fading, subject: brief.Subject, model: GradientModel, config: GradientsConfig, seed: int, tell: Progress
+) -> None:
+    """Add the curves of one seed: means over stretches of the text."""
+    T = subject.n_readable(config.max_distance + 1)
+    windows = brief.draw_stretches(subject, T + 1, config.n_texts, np.random.default_rng(seed))  # (W, T+1)
     model.eval()
     inputs, states = [], []
-    for part in brief.report_batches(f"gradients of {subject.name}, {stage}", range(len(windows)), AT_ONCE, tell):
-        here = torch.from_numpy(windows[part]).to(model.embedding.device)
-        inputs.append(input_norms(model, here))
+    parts = torch.split(torch.from_numpy(windows).to(model.embedding.device), AT_ONCE)
+    for part in brief.watch(f"gradients of {fading.model}, {fading.stage}", parts, tell):
+        inputs.append(input_norms(model, part))
         if isinstance(model.mixer, Recurrent):
-            states.append(state_norms(model, here))
-    return Fading(subject.name, stage, _mean(inputs), _mean(states) if states else None)
-
-
-def _mean(parts: list[Tensor]) -> tuple[float, ...]:
-    """The mean over texts, nearest first."""
-    means = torch.cat(parts).double().mean(dim=0).flip(0)  # (T)
-    return tuple(float(m) for m in means)
+            states.append(state_norms(model, part))
+    for norms, curves in ((inputs, fading.inputs), (states, fading.state)):
+        if norms:
+            curves.append(torch.cat(norms).double().mean(dim=0).flip(0).tolist())  # (T), nearest first
 
 
 def input_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tensor, "B T"]:
@@ -157,115 +158,116 @@ def state_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tens
     return torch.stack(norms, dim=1)
 
 
-def shares(norms: Sequence[float]) -> tuple[float, ...]:
-    """g_k / g_1 for k = 1, 2, ...; zeros where nothing reaches one step back.
-
-    >>> shares([8.0, 4.0, 1.0]), shares([8.0])
-    ((1.0, 0.25), (0.0,))
-    """
-    if len(norms) < 2 or norms[1] == 0:
-        return (0.0,) * max(1, len(norms) - 1)
-    return tuple(g / norms[1] for g in norms[1:])
-
-
 def _finding(config: GradientsConfig, found: list[Fading], runs: Sequence[LanguageModelRun]) -> Finding:
-    stages = list(dict.fromkeys(f.stage for f in found))
-    last = [f for f in found if f.stage == stages[-1]]
+    found = sorted(found, key=lambda f: f.stage)  # fresh models first
+    last = [f for f in found if f.stage == found[-1].stage]
     after = "After training" if runs else f"After {config.n_steps} updates"
     titles = {"fresh": "Before any training", "trained": after}
-    charts = [_chart(titles[stage], {f.model: f.inputs for f in found if f.stage == stage}) for stage in stages]
-    if carried := {f.model: f.state for f in last if f.state is not None}:
-        charts.append(_chart("The state that is carried", carried, of_state=True))
-    farthest = max(len(f.inputs) for f in found) - 1
-    columns = [k for k in (5, FAR, 60) if k <= farthest]
+    charts = [
+        _chart(titles[stage], {f.model: f.inputs for f in found if f.stage == stage}, _NOTE)
+        for stage in dict.fromkeys(f.stage for f in found)
+    ]
+    charts.append(
+        _chart(
+            f"{titles[last[0].stage]}, not divided", {f.model: f.inputs for f in last},
+            "The same norms as they are: a model can lose little on the way and have little to lose.", is_share=False,
+        )
+    )  # fmt: skip
+    if carried := {f.model: f.state for f in last if f.state}:
+        charts.append(_chart("The state that is carried", carried, _STATE_NOTE))
+    k = _far(last)
     rows = []
     for f in found:
-        at = dict(enumerate(shares(f.inputs), start=1))
-        first, halves = (f.inputs[1], str(f.fall)) if f.looks_back else (0.0, "–")
-        rows.append((f.model, f.stage, to_text(first), *(to_text(at.get(k)) for k in columns), halves))
+        norms = (to_text(f.norm(i).mean) if i <= f.farthest else "–" for i in (1, k))
+        rest = (str(f.share(k)), str(f.fall).removesuffix(" steps")) if f.looks_back and k <= f.farthest else ("–", "–")
+        rows.append((f.model, f.stage, *norms, *rest))
     return Finding(
         question="How far back does the gradient reach?",
         sentence=gradients_sentence(last),
         charts=tuple(charts),
         summary=Numbers(
-            "Norm of the gradient one step back, and farther back as a share of that",
-            ("model", "stage", "at 1", *(f"at {k}" for k in columns), "halves every"),
+            f"Norm of the gradient 1 and {k} steps back, the share that is left, and its half-life in steps",
+            ("model", "stage", "at 1", f"at {k}", "share", "half-life"),
             tuple(rows),
+            note=f"The share is the norm {k} steps back divided by the one a step back, before the mean over seeds; "
+            "in brackets 95% intervals over seeds.",
         ),
         notes=tuple(
-            f"{model} reads too few tokens at once for max_distance {config.max_distance}: its gradient was followed "
-            f"{n} steps back."
-            for model, n in {f.model: len(f.inputs) - 1 for f in found}.items()
-            if n < config.max_distance
+            f"{f.model} was trained on too few tokens at once for max_distance {config.max_distance}: its gradient was "
+            f"followed {f.farthest} steps back."
+            for f in last
+            if f.farthest < config.max_distance
         ),
         method=_method(config, runs),
         numbers={
-            "distances": list(range(farthest + 1)),
-            "curves": [{**asdict(f), "half_life": f.fall.half_life, "falls": f.fall.falls} for f in found],
+            "distances": list(range(max(f.farthest for f in found) + 1)),
+            "curves": [{**asdict(f), **asdict(f.fall)} for f in found],
         },
     )
 
 
-def _chart(title: str, norms: Mapping[str, Sequence[float]], of_state: bool = False) -> Chart:
+_NOTE = (
+    "The gradient of a prediction's loss with respect to the embedding read k steps before it, as a share of the one a "
+    "step before it. A straight line is a fall by the same factor at every step. The bag is a control: an average "
+    "weighs every step alike, and so its gradient does not fall, though it cannot tell one step from another."
+)
+_STATE_NOTE = (
+    "The gradient of a prediction's loss with respect to the recurrent state k steps before it (of an LSTM, h and c "
+    "together): the product of k Jacobians."
+)
+
+
+def _chart(title: str, curves: Mapping[str, Sequence[Sequence[float]]], note: str, is_share: bool = True) -> Chart:
     """Lines from distance 1 on: at 0 there is nothing to remember."""
-    lines = tuple(
-        Line(model, tuple((float(k), share) for k, share in enumerate(shares(values), start=1)))
-        for model, values in norms.items()
-    )
-    note = (
-        "The gradient of a prediction's loss with respect to the recurrent state k steps before it (of an LSTM, h and "
-        "c together): the product of k Jacobians."
-        if of_state
-        else "The gradient of a prediction's loss with respect to the embedding read k steps before it, as a share of "
-        "the one a step before it. A straight line is a fall by the same factor at every step."
-    )
-    return Chart(title, "steps back", "gradient, 1 step back = 1", lines, note=note)
+    rows = [
+        (model, k, divide(curve, k) if is_share else curve[k] if k < len(curve) else 0.0)
+        for model, of_seeds in curves.items()
+        for curve in of_seeds
+        for k in range(1, max(2, len(curve)))
+    ]
+    lines = lines_of(rows, is_log=True)
+    return Chart(title, "steps back", f"gradient{', 1 step back = 1' * is_share}", lines, note=note)
+
+
+def _far(found: Sequence[Fading]) -> int:
+    """How many steps back the sentence and the table speak of: as far as all go that look back at all."""
+    return max(1, min(FAR, *(f.farthest for f in found if f.looks_back), FAR))
 
 
 def gradients_sentence(found: Sequence[Fading]) -> str:
     """What the numbers say, in one sentence."""
+    begin = say_seeds(len(found[0].inputs))
     looking = [f for f in found if f.looks_back]
-    others = [f.model for f in found if not f.looks_back]
+    others = join_names([f.model for f in found if not f.looks_back] or [""])
     if not looking:
-        return f"No gradient reaches back beyond the token just read in {join_words(others)}."
-    k = min(FAR, *(len(f.inputs) - 1 for f in looking))
-    parts = [
-        f"{to_text(shares(f.inputs)[k - 1])} {'of the one a step back' if i == 0 else ''}".strip() + f" in {f.model}"
-        for i, f in enumerate(looking)
-    ]
+        return f"{begin}: no gradient reaches back beyond the token just read in {others}."
+    k = _far(found)
+    shares = [f"{f.share(k)}{' of the one a step back' * (i == 0)} in {f.model}" for i, f in enumerate(looking)]
     halves = [f"{f.fall} in {f.model}" for f in looking if f.fall.half_life is not None]
-    ways = [f"halves every {join_words(halves)}"] if halves else []
+    ways = [f"halves every {join_names(halves)}"] if halves else []
     for way in ("falls unevenly", "does not fall"):
         such = [f.model for f in looking if str(f.fall) == way]
-        ways += [f"{way} in {join_words(such)}"] if such else []
-    which = f"{found[0].stage} model{'s' * (len(found) > 1)}"
-    text = f"In the {which} the gradient {k} step{'s' * (k > 1)} back is {join_words(parts)}; it {', and '.join(ways)}"
-    return text + (f"; none reaches back beyond the token just read in {join_words(others)}." if others else ".")
-
-
-def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> tuple[tuple[str, str], ...]:
-    trained = (
-        f"each trained for {config.n_steps:,} updates of {brief.N_BATCH} x {_n_read(config)} tokens by `regard train`, "
-        f"learning rate {brief.RATE:g}"
+        ways += [f"{way} in {join_names(such)}"] if such else []
+    text = (
+        f"{begin}: in {found[0].stage} models the gradient {k} step{'s' * (k > 1)} back is {join_names(shares)}; it "
+        f"{', and '.join(ways)}"
     )
+    return text + (f"; none reaches back beyond the token just read in {others}." if others else ".")
+
+
+def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> dict[str, str]:
     made = (
         f"{', '.join(config.models)}: width {config.d_model}, {config.n_layers} layer{'s' * (config.n_layers > 1)}, "
-        f"{trained if config.n_steps else 'not trained'}"
+        f"{brief.describe_training(config) if config.n_steps else 'not trained'}"
     )
     text = brief.describe_text(config.data, bool(runs))
-    return (
-        ("Models", brief.describe_runs(runs) if runs else made),
-        ("Text", f"{text}; {config.n_texts} stretches drawn at random, the same for every model of one tokenizer"),
-        (
-            "Gradient",
-            "of -log P(next token) at the last position of a stretch, by automatic differentiation through the plain "
-            "path; Euclidean norm, then the mean over stretches. Distance 0 is the token just read",
-        ),
-        (
-            "Fit",
-            "log2 of the mean norm over distance, least squares over all distances from 1; its slope gives the "
-            "half-life. A curve whose fit falls by less than a factor of two in all does not fall; one of which "
-            f"the fit explains less than {MIN_R2:.0%} of the variance falls unevenly, and neither has a half-life",
-        ),
-        ("Seed", str(config.seed)),
-    )
+    return {
+        "Models": brief.describe_runs(runs) if runs else made,
+        "Text": f"{text}; {config.n_texts} stretches drawn at random, the same for every model of one tokenizer",
+        "Gradient": "of -log P(next token) at the last position of a stretch, by automatic differentiation through the "
+        "plain path; Euclidean norm, then the mean over stretches. Distance 0 is the token just read",
+        "Fit": "log2 of the mean norm over distance, least squares over all distances from 1; its slope gives the "
+        "half-life. A curve whose fit falls by less than a factor of two in all does not fall; one of which "
+        f"the fit explains less than {MIN_R2:.0%} of the variance falls unevenly, and neither has a half-life",
+        **brief.describe_seeds(config, runs),
+    }

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regard.config import with_settings
+from regard.data.cache import be_silent
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
 from regard.run.engine import load
+from regard.score.figures import join_names
 from regard.studies.finding import Study
-from regard.studies.fits import join_words
 from regard.studies.table import STUDIES, study_config, study_entry
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import TranslationRun
@@ -46,7 +47,7 @@ def run_study(
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
-            finding = entry.measure(config, loaded, tell or _silent)
+            finding = entry.measure(config, loaded, tell or be_silent)
     except (KeyboardInterrupt, InterruptedRunError):
         raise InterruptedRunError(f"Interrupted: the study '{name}' wrote nothing. Start it again.") from None
     study = Study(
@@ -67,7 +68,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
     """Refuse runs where a study takes none, one run twice, and settings of models that would not be made."""
     making = study_entry(name).making
     if making is None:
-        takers = join_words([key for key, entry in STUDIES.items() if entry.takes_runs])
+        takers = join_names([key for key, entry in STUDIES.items() if entry.takes_runs])
         raise RegardError(
             f"The study '{name}' makes its own models and takes no --run; {takers} do. "
             "To score a run, ask `regard eval RUN`."
@@ -100,29 +101,18 @@ def _check_place(out: Path, name: str) -> None:
         return
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")
+    try:
+        page = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        page = None
     held = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
-    if held and _study_in(out) != name:
+    if held and not (isinstance(page, dict) and page.get("study") == name):
         raise RegardError(
             f"'{out}' is not empty (it holds {held[0]}) and holds no page of the study '{name}'; choose another --out."
         )
 
 
-def _study_in(out: Path) -> str | None:
-    try:
-        found = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found.get("study") if isinstance(found, dict) else None
-
-
 def _command(name: str, runs: Sequence[Any], settings: Sequence[str], out: Path) -> str:
-    words = ["regard", "study", name]
-    for run in runs:
-        words += ["--run", str(run.folder)]
-    for assignment in settings:
-        words += ["--set", assignment]
-    return shlex.join([*words, "--out", str(out)])
-
-
-def _silent(what: str, done: int, total: int | None) -> None:
-    """No progress is shown."""
+    given = [word for run in runs for word in ("--run", str(run.folder))]
+    given += [word for assignment in settings for word in ("--set", assignment)]
+    return shlex.join(["regard", "study", name, *given, "--out", str(out)])

@@ -45,21 +45,21 @@ class StudyEntry:
 
 STUDIES: dict[str, StudyEntry] = {
     "gradients": StudyEntry(
-        "gradients", GradientsConfig, "how the gradient of a prediction fades with distance: RNN, LSTM, attention",
-        making=("models", "n_steps", "d_model", "n_layers"),
+        "gradients", GradientsConfig, "how the gradient of a prediction fades with distance: bag, RNN, LSTM, attention",
+        making=("models", "n_steps", "d_model", "n_layers", "n_seeds"),
     ),
-    "ab": StudyEntry("ab", ABConfig, "was there any B? accuracy by length up to 1,000: bag, RNN, LSTM, attention"),
+    "ab": StudyEntry("ab", ABConfig, "was there any B? by length up to 1,000: bag, RNN, LSTM, attention"),
     "cost": StudyEntry(
         "cost", CostConfig, "time and memory of one layer by length and by width, with fitted exponents", "n_repeats=3"
     ),
     "recency": StudyEntry(
-        "recency", RecencyConfig, "how far back a word can be and still change the prediction", "max_distance=32",
-        making=("models", "n_steps", "d_model"),
+        "recency", RecencyConfig, "how far back a token can be and still change the prediction", "max_distance=32",
+        making=("models", "n_steps", "d_model", "n_seeds"),
     ),
     "exposure": StudyEntry(
         "exposure", ExposureConfig,
         "exposure bias: what a translation model loses where it reads its own words, by how it was taught",
-        making=("modes", "n_pairs", "n_steps", "d_model", "seed"), reads="pairs",
+        making=("modes", "n_pairs", "n_steps", "d_model", "seed", "n_seeds"), reads="pairs",
     ),
     "zero-shot": StudyEntry(
         "zero_shot", ZeroShotConfig,

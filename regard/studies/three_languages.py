@@ -88,7 +88,11 @@ def count_lines(data: Path, split: str, languages: Sequence[str]) -> int:
     for language in languages:
         path = data / f"{split}.{language}"
         if not path.is_file():
-            raise RegardError(_missing_text(path))
+            held = sorted(p.name for p in data.iterdir()) if data.is_dir() else []
+            raise RegardError(
+                f"There is no file '{path}'.{nearest(path.name, held)} The study reads files called SPLIT.LANGUAGE; "
+                "name yours with --set splits='[train, valid, test]' and --set languages='[en, de, fr]'."
+            )
         with open(path, "rb") as file:
             counts[language] = sum(1 for _ in file)
     if len(set(counts.values())) > 1:
@@ -111,11 +115,3 @@ def read_texts(data: Path, split: str, languages: Sequence[str], n: int) -> Text
 def _open_split(data: Path, split: str, language: str) -> TextIO:
     """Of line ends only \\n is one, as where files of pairs are read: a lone \\r is a part of its sentence."""
     return open(data / f"{split}.{language}", encoding="utf-8", newline="\n")
-
-
-def _missing_text(path: Path) -> str:
-    held = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
-    return (
-        f"There is no file '{path}'.{nearest(path.name, held)} The study reads files called SPLIT.LANGUAGE; name yours "
-        "with --set splits='[train, valid, test]' and --set languages='[en, de, fr]'."
-    )

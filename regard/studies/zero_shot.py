@@ -25,7 +25,8 @@ from regard.score.language import LanguageGuesser
 from regard.score.translation import bleu, sample_sentences
 from regard.studies import brief
 from regard.studies.config import ZeroShotConfig
-from regard.studies.finding import Chart, Finding, Line, Numbers
+from regard.studies.finding import Chart, Finding, Numbers, lines_of
+from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, spread_of_scores
 from regard.studies.three_languages import (
     Direction,
     Texts,
@@ -60,6 +61,10 @@ class Way:
     languages: Mapping[str, float]
     """Which share of the texts is in each language."""
 
+    def off(self, wanted: str) -> float:
+        """The share of the texts that are not in the wanted language; empty ones are in none."""
+        return 1 - self.languages[wanted]
+
 
 @dataclass(frozen=True)
 class Found:
@@ -84,9 +89,17 @@ def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress) -> Find
     if config.recipe is not None:  # without what the study decides
         decided = ("seed", "data", "train", "checkpoint")
         given = {key: value for key, value in read_yaml(Path(config.recipe)).items() if key not in decided}
+    return _finding(config, [_measure(config, given, seed, tell) for seed in brief.seeds_of(config, runs, tell)])
+
+
+def _measure(config: ZeroShotConfig, given: Mapping[str, Any], seed: int, tell: Progress) -> Found:
     with tempfile.TemporaryDirectory(prefix="regard-study-") as name:
         folder = Path(name)
-        data = _write_grammar(folder, config, tell) if config.data is None else Path(config.data)
+        data = Path(config.data or folder / "grammar")
+        if config.data is None:
+            assert config.n_pairs is not None, "the settings refuse it"
+            sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
+            brief.write_grammar(data, dict(zip(config.splits, sizes, strict=True)), seed, tell)
         n_of = write_parts(data, folder, config)
         count_lines(data, config.splits[2], config.languages)
         test = read_texts(data, config.splits[2], config.languages, config.n_test)
@@ -96,26 +109,19 @@ def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress) -> Find
         directions = taught_directions(config.languages)
         a, _, c = config.languages
         for model, learned in (("zero-shot", directions), ("supervised", (*directions, (a, c)))):
-            run = _train(config, given, folder, model, learned, tell)
+            run = _train(config, given, seed, folder, model, learned, tell)
             asked = ("zero-shot", "pivot") if model == "zero-shot" else ("supervised",)
             ways += _translate_at_points(config, run, asked, test, guesser, tell)
-            taught += [(model, (x, y), _bleu(translate_texts(config, run, test[x], y), test[y])) for x, y in learned]
+            taught += [
+                (model, (x, y), bleu(translate_texts(config, run, test[x], y), test[y]).score) for x, y in learned
+            ]
         recognised = {language: guesser.shares(texts)[language] for language, texts in test.items()}
-        return _finding(config, Found(tuple(ways), tuple(taught), recognised, test, n_of[config.splits[0]]))
-
-
-def _write_grammar(folder: Path, config: ZeroShotConfig, tell: Progress) -> Path:
-    assert config.n_pairs is not None, "the settings refuse it"
-    written = folder / "grammar"
-    written.mkdir()
-    sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
-    brief.write_grammar(written, dict(zip(config.splits, sizes, strict=True)), config.seed, tell)
-    return written
+        return Found(tuple(ways), tuple(taught), recognised, test, n_of[config.splits[0]])
 
 
 def _train(
-    config: ZeroShotConfig, given: Mapping[str, Any], folder: Path, model: str, directions: Sequence[Direction],
-    tell: Progress,
+    config: ZeroShotConfig, given: Mapping[str, Any], seed: int, folder: Path, model: str,
+    directions: Sequence[Direction], tell: Progress,
 ) -> TranslationRun:  # fmt: skip
     """A model that was taught these directions, with its weights at every point kept."""
     train, valid, _ = (list_tagged_files(folder, split, directions) for split in config.splits)
@@ -126,7 +132,7 @@ def _train(
         "checkpoint": {"every_steps": n_between, "keep": config.n_points + 1},
     }
     what = f"training for {model}"
-    return brief.train_pairs(folder / model, whole, n_steps=config.n_steps, seed=config.seed, what=what, tell=tell)
+    return brief.train_pairs(folder / model, whole, n_steps=config.n_steps, seed=seed, what=what, tell=tell)
 
 
 def _translate_at_points(
@@ -140,13 +146,13 @@ def _translate_at_points(
     """Each of the ways at each point of the training; the run ends with the weights of the last."""
     a, b, c = config.languages
     ways = []
-    for (point,) in brief.report_batches(f"translating: {', '.join(names)}", checkpoint_folders(run.folder), 1, tell):
+    for point in brief.watch(f"translating: {', '.join(names)}", checkpoint_folders(run.folder), tell):
         load_weights(run.model, read_tensors(point / "model.safetensors"))
         step = int(point.name.removeprefix("step-"))
         for name in names:
             sources = translate_texts(config, run, test[a], b) if name == "pivot" else test[a]
             texts = translate_texts(config, run, sources, c)
-            ways.append(Way(name, step, tuple(texts), _bleu(texts, test[c]), guesser.shares(texts)))
+            ways.append(Way(name, step, tuple(texts), bleu(texts, test[c]).score, guesser.shares(texts)))
     return ways
 
 
@@ -156,43 +162,60 @@ def translate_texts(config: ZeroShotConfig, run: TranslationRun, texts: Sequence
     return [best[0].text for best in translator.lines(texts, skips_long=True)]
 
 
-def _bleu(texts: Sequence[str], references: Sequence[str]) -> float:
-    return bleu(texts, references).score
-
-
-def _finding(config: ZeroShotConfig, found: Found) -> Finding:
+def _finding(config: ZeroShotConfig, found: Sequence[Found]) -> Finding:
     a, _, c = config.languages
-    last = {name: found.last(name) for name in WAYS}
-    sure = intervals(last, found.test[c])
+    scores = scores_of(found, c)
     rows = []
     for name in WAYS:
-        low, high = sure[name]
-        shares = (f"{100 * last[name].languages[language]:.0f}%" for language in config.languages)
-        rows.append((name, f"{last[name].bleu:.1f}", f"{low:.1f} to {high:.1f}", *shares))
+        shares = (spread([f.last(name).languages[language] for f in found]).mean for language in config.languages)
+        rows.append((name, scores[name].write(TENTHS), *(f"{100 * share:.0f}%" for share in shares)))
     return Finding(
         question=f"Can a model translate {a} to {c} if it never saw such a pair?",
-        sentence=zero_shot_sentence(config.languages, last),
+        sentence=zero_shot_sentence(config.languages, scores, [f.last("zero-shot").off(c) for f in found]),
         charts=_charts(config, found),
         summary=Numbers(
             f"From {a} to {c}: BLEU, and how many of the translations are in each language",
-            ("way", "BLEU", "95% interval", *(f"in {language}" for language in config.languages)),
+            ("way", "BLEU", *(f"in {language}" for language in config.languages)),
             tuple(rows),
-            note="A text that is empty is in no language; that of a source longer than the model reads is empty.",
+            note=f"In brackets 95% intervals over {'seeds' if len(found) > 1 else 'the test sentences'}. A text that "
+            "is empty is in no language; that of a source longer than the model reads is empty.",
         ),
-        tables=(_taught_table(found), _recognised_table(found), _examples(config.languages, found, last)),
-        method=_method(config, found),
+        tables=(
+            _taught_table(found),
+            Numbers(
+                "How well languages are recognised",
+                ("language", "recognised"),
+                tuple((language, f"{100 * share:.1f}%") for language, share in found[0].recognised.items()),
+                note="Of the true test sentences in each language, those that are taken for it.",
+            ),
+            _examples(config.languages, found[0]),
+        ),
+        method=_method(config, found[0]),
         numbers={
             "ways": [
-                {"way": way.name, "step": way.step, "bleu": way.bleu, "languages": way.languages} for way in found.ways
+                {"seed": seed, "way": way.name, "step": way.step, "bleu": way.bleu, "languages": way.languages}
+                for seed, f in enumerate(found, start=config.seed)
+                for way in f.ways
             ],
-            "intervals": sure,
+            "intervals": {name: (score.low, score.high) for name, score in scores.items()},
             "taught": [
-                {"model": model, "from": x, "to": y, "bleu": score} for model, (x, y), score in found.taught
+                {"seed": seed, "model": model, "from": x, "to": y, "bleu": score}
+                for seed, f in enumerate(found, start=config.seed)
+                for model, (x, y), score in f.taught
             ],
-            "recognised": found.recognised,
-            "texts": {name: last[name].texts for name in WAYS},
+            "recognised": found[0].recognised,
+            "texts": {name: found[0].last(name).texts for name in WAYS},
         },
-    )  # fmt: skip
+    )
+
+
+def scores_of(found: Sequence[Found], wanted: str) -> dict[str, Spread]:
+    """BLEU of each way with its 95% interval: over seeds, or of one training over draws of the test sentences."""
+    if len(found) > 1:
+        return {name: spread_of_scores([f.last(name).bleu for f in found]) for name in WAYS}
+    last = {name: found[0].last(name) for name in WAYS}
+    sure = intervals(last, found[0].test[wanted])
+    return {name: Spread(last[name].bleu, *sure[name]) for name in WAYS}
 
 
 def intervals(ways: Mapping[str, Way], references: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -200,68 +223,51 @@ def intervals(ways: Mapping[str, Way], references: Sequence[str]) -> dict[str, t
     return {name: sample_sentences(ways[name].texts, references).estimate.interval for name in WAYS}
 
 
-def zero_shot_sentence(languages: Sequence[str], last: Mapping[str, Way]) -> str:
-    """What the numbers say, in one sentence."""
+def zero_shot_sentence(languages: Sequence[str], scores: Mapping[str, Spread], off: Sequence[float]) -> str:
+    """What the numbers say, in one sentence; `off` is the share in the wrong language, of each seed."""
     a, b, c = languages
-    zero = last["zero-shot"]
-    off = _off(zero, c)
-    tongue = f"{_share(off)} of it in the wrong language" if off else "all of it in the right language"
+    zero, pivot, supervised = (scores[name].write(TENTHS) for name in WAYS)
+    begin = say_seeds(len(off)) + " (95% intervals over sentences in brackets)" * (len(off) == 1)
+    share = spread(off).mean
+    tongue = f"{percent(share)} of it in the wrong language" if share else "all of it in the right language"
     return (
-        f"From {a} to {c}, of which it saw no pair, the model reaches BLEU {zero.bleu:.1f} with {tongue}; "
-        f"by way of {b} it reaches {last['pivot'].bleu:.1f}, and a model that was taught {a} to {c} "
-        f"{last['supervised'].bleu:.1f}."
+        f"{begin}: from {a} to {c}, of which it saw no pair, the model reaches BLEU {zero} with {tongue}; by way of "
+        f"{b} it reaches {pivot}, and a model that was taught {a} to {c} {supervised}."
     )
 
 
-def _off(way: Way, wanted: str) -> float:
-    """The share of the texts that are not in the wanted language; empty ones are in none."""
-    return 1 - way.languages[wanted]
-
-
-def _share(share: float) -> str:
-    """A share for a sentence: neither nothing nor all is said of a part.
-
-    >>> _share(0.002), _share(0.25), _share(0.998), _share(1.0)
-    ('under 1%', '25%', 'over 99%', '100%')
-    """
-    if 0 < share < 0.01:
-        return "under 1%"
-    return "over 99%" if 0.99 < share < 1 else f"{100 * share:.0f}%"
-
-
-def _ways_note(languages: Sequence[str]) -> str:
-    a, b, c = languages
-    return (
-        f"Zero-shot and pivot are one model, taught {a}–{b} and {b}–{c} in both directions: the first asks it for {c} "
-        f"at once, the second for {b} and then for {c}. Supervised is another that was taught {a} to {c} too."
-    )
-
-
-def _charts(config: ZeroShotConfig, found: Found) -> tuple[Chart, ...]:
-    a, _, c = config.languages
-    by_way = {name: sorted((w for w in found.ways if w.name == name), key=lambda w: w.step) for name in WAYS}
-    steps = tuple(float(way.step) for way in by_way["zero-shot"])
-    scores = [Line(name, tuple((float(way.step), way.bleu) for way in ways)) for name, ways in by_way.items()]
-    off = [Line(name, tuple((float(way.step), 100 * _off(way, c)) for way in ways)) for name, ways in by_way.items()]
+def _charts(config: ZeroShotConfig, found: Sequence[Found]) -> tuple[Chart, ...]:
+    a, b, c = config.languages
+    ways = [way for f in found for way in f.ways]
+    steps = tuple(sorted({float(way.step) for way in ways}))
+    bands = " Bands are 95% intervals over seeds." * (len(found) > 1)
     return (
         Chart(
-            f"From {a} to {c} while the models learn", "updates", "BLEU", tuple(scores), is_y_log=False,
-            y_limits=(0.0, 1.1 * max(way.bleu for way in found.ways) + 1.0), measured_at=steps,
-            note=_ways_note(config.languages),
+            f"From {a} to {c} while the models learn", "updates", "BLEU",
+            lines_of((way.name, way.step, way.bleu) for way in ways), is_y_log=False,
+            y_limits=(0.0, 1.1 * max(way.bleu for way in ways) + 1.0), measured_at=steps,
+            note=f"Zero-shot and pivot are one model, taught {a}–{b} and {b}–{c} in both directions: the first asks it "
+            f"for {c} at once, the second for {b} and then for {c}. Supervised is another that was taught {a} to {c} "
+            f"too.{bands}",
         ),
         Chart(
-            "In the wrong language", "updates", "% of translations", tuple(off), is_y_log=False,
+            "In the wrong language", "updates", "% of translations",
+            lines_of((way.name, way.step, 100 * way.off(c)) for way in ways), is_y_log=False,
             y_limits=(-2.0, 103.0), measured_at=steps, note=f"Translations that are not in {c}.",
         ),
     )  # fmt: skip
 
 
-def _taught_table(found: Found) -> Numbers:
-    directions = list(dict.fromkeys(direction for _, direction, _ in found.taught))
-    scores = {(model, direction): score for model, direction, score in found.taught}
+def _taught_table(found: Sequence[Found]) -> Numbers:
+    scores: dict[Direction, dict[str, list[float]]] = {}
+    for model, direction, score in (row for f in found for row in f.taught):
+        scores.setdefault(direction, {}).setdefault(model, []).append(score)
     rows = tuple(
-        (f"{x} to {y}", *(_score(scores.get((model, (x, y)))) for model in ("zero-shot", "supervised")))
-        for x, y in directions
+        (
+            f"{x} to {y}",
+            *(spread_of_scores(of[m]).write(TENTHS) if m in of else "–" for m in ("zero-shot", "supervised")),
+        )
+        for (x, y), of in scores.items()
     )
     return Numbers(
         "What the models were taught",
@@ -271,21 +277,7 @@ def _taught_table(found: Found) -> Numbers:
     )
 
 
-def _score(score: float | None) -> str:
-    return "–" if score is None else f"{score:.1f}"
-
-
-def _recognised_table(found: Found) -> Numbers:
-    rows = tuple((language, f"{100 * share:.1f}%") for language, share in found.recognised.items())
-    return Numbers(
-        "How well languages are recognised",
-        ("language", "recognised"),
-        rows,
-        note="Of the true test sentences in each language, those that are taken for it.",
-    )
-
-
-def _examples(languages: Sequence[str], found: Found, last: Mapping[str, Way]) -> Numbers:
+def _examples(languages: Sequence[str], found: Found) -> Numbers:
     a, _, c = languages
     rows = tuple(
         (what, text)
@@ -293,13 +285,13 @@ def _examples(languages: Sequence[str], found: Found, last: Mapping[str, Way]) -
         for what, text in (
             (a, found.test[a][i]),
             (f"{c}, reference", found.test[c][i]),
-            *((name, last[name].texts[i]) for name in WAYS),
+            *((name, found.last(name).texts[i]) for name in WAYS),
         )
     )
     return Numbers("Examples", ("", "text"), rows, is_folded=True, note="The first test sentences, as they came.")
 
 
-def _method(config: ZeroShotConfig, found: Found) -> tuple[tuple[str, str], ...]:
+def _method(config: ZeroShotConfig, found: Found) -> dict[str, str]:
     a, b, c = config.languages
     own = "the same" if config.shares_sentences else "others"
     where = f"'{config.data}'" if config.data is not None else "the built-in grammar"
@@ -308,16 +300,13 @@ def _method(config: ZeroShotConfig, found: Found) -> tuple[tuple[str, str], ...]
         if config.recipe is not None
         else brief.describe_small_translator(config.d_model, VOCAB_SIZE)
     )
-    return (
-        (
-            "Models",
-            f"{made}; {config.n_steps:,} updates each by `regard train`, one vocabulary for all languages, {tag_of(b)} "
-            f"and so on before the source",
-        ),
-        ("Taught", f"{a}–{b} and {b}–{c} in both directions; the supervised model {a} to {c} too, in as many updates"),
-        ("Texts", f"{where}: {found.n_train:,} sentences for each two languages, {own} for each"),
-        ("Test", f"{len(found.test[a])} sentences, beam {config.beam}; BLEU as sacreBLEU counts it, 13a, with case"),
-        ("Intervals", "1,000 draws of the test sentences with replacement (Koehn 2004); one training a model"),
-        ("Language", "naive Bayes on three characters in a row, counted in the training texts"),
-        ("Seed", str(config.seed)),
-    )
+    return {
+        "Models": f"{made}; {config.n_steps:,} updates each by `regard train`, one vocabulary for all languages, "
+        f"{tag_of(b)} and so on before the source",
+        "Taught": f"{a}–{b} and {b}–{c} in both directions; the supervised model {a} to {c} too, in as many updates",
+        "Texts": f"{where}: {found.n_train:,} sentences for each two languages, {own} for each",
+        "Test": f"{len(found.test[a])} sentences, beam {config.beam}; BLEU as sacreBLEU counts it, 13a, with case",
+        "One training": "has 95% intervals over 1,000 draws of the test sentences with replacement (Koehn 2004)",
+        "Language": "naive Bayes on three characters in a row, counted in the training texts",
+        **brief.describe_seeds(config, ()),
+    }

@@ -12,11 +12,11 @@ import torch
 import regard as package
 
 TINY = {
-    "gradients": ["n_steps=2", "d_model=8", "max_distance=6", "n_texts=4"],
-    "ab": ["lengths=[4, 6]", "n_steps=3", "d_model=4", "n_test=10", "n_batch=4"],
+    "gradients": ["n_steps=2", "d_model=8", "max_distance=6", "n_texts=4", "n_seeds=1"],
+    "ab": ["lengths=[4, 6]", "n_steps=3", "d_model=4", "n_test=10", "n_batch=4", "n_seeds=1"],
     "cost": ["lengths=[16, 32, 64]", "widths=[4, 8]", "n_fixed=16", "d_fixed=4", "n_window=4", "n_repeats=1",
              "device=cpu"],
-    "recency": ["n_steps=2", "d_model=8", "max_distance=10", "n_texts=4"],
+    "recency": ["n_steps=2", "d_model=8", "max_distance=10", "n_texts=4", "n_seeds=1"],
 }  # fmt: skip
 Command = Callable[..., Any]
 
@@ -31,9 +31,11 @@ def test_every_study_prints_its_sentence_and_writes_its_page(
 ) -> None:
     data = [f"data={text}"] if name in ("gradients", "recency") else []
     out = tmp_path / name
-    done = regard("study", name, "--out", out, *with_settings(TINY[name] + data))
+    seeds = () if name == "cost" else ("--seeds", 2)
+    done = regard("study", name, "--out", out, *seeds, *with_settings(TINY[name] + data))
     assert done.code == 0, done.err
     found = json.loads((out / "numbers.json").read_text())
+    assert ("once" if name == "cost" else "Over 2 seeds (95% intervals in brackets)") in found["sentence"]
     printed = " ".join(done.out.split())
     assert found["sentence"] in printed
     assert str(out / "report.html") in done.out
@@ -66,6 +68,37 @@ def test_a_model_whose_size_is_one_setting_is_small_in_a_study_too(
     assert sizes
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("gradients", ["models=[attention, transformer, bag]"]),
+        ("recency", ["models=[attention, transformer, bag]"]),
+        ("ab", ["models=[transformer, bag]"]),
+    ],
+)
+def test_no_study_reads_a_position_that_was_never_trained(
+    text: Path, tmp_path: Path, name: str, settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every mixer with a limit is watched: how many tokens it saw at most while it learned, and afterwards."""
+    from regard.models.language_model import LanguageModel
+
+    trained: dict[str, int] = {}
+    measured: dict[str, int] = {}
+    hidden = LanguageModel.hidden
+
+    def watch(model: Any, tokens: Any, state: Any = None, *rest: Any) -> Any:
+        if model.mixer.max_context is not None:
+            kind, seen = type(model.mixer).__name__, trained if model.training else measured
+            seen[kind] = max(seen.get(kind, 0), tokens.shape[1])
+        return hidden(model, tokens, state, *rest)
+
+    monkeypatch.setattr(LanguageModel, "hidden", watch)
+    data = [] if name == "ab" else [f"data={text}"]
+    package.study(name, settings=[*TINY[name], *settings, *data], out=tmp_path / name)
+    assert measured
+    assert {kind: n for kind, n in measured.items() if n > trained[kind]} == {}
+
+
 @pytest.mark.parametrize("name", ["gradients", "recency"])
 def test_a_model_that_sees_one_token_has_a_page_too(text: Path, tmp_path: Path, name: str) -> None:
     given = {
@@ -79,13 +112,13 @@ def test_a_model_that_sees_one_token_has_a_page_too(text: Path, tmp_path: Path, 
     assert (
         study.sentence
         == {
-            "gradients": "No gradient reaches back beyond the token just read in run (transformer).",
-            "recency": "A replaced word keeps at least 1% of the last word's effect up to distance 1 or more in run "
-            "(transformer).",
+            "gradients": "Trained once: no gradient reaches back beyond the token just read in run (transformer).",
+            "recency": "Trained once (95% intervals over texts in brackets): a replaced token keeps at least 1% of the "
+            "last token's effect up to distance 1 or more in run (transformer).",
         }[name]
     )
     assert len(study.finding.notes) == 1
-    assert "run (transformer) reads too few tokens at once for max_distance 64" in study.finding.notes[0]
+    assert "run (transformer) was trained on too few tokens at once for max_distance 64" in study.finding.notes[0]
 
 
 def test_recency_of_a_model_that_copies_words_it_does_not_know(text: Path, tmp_path: Path) -> None:
@@ -131,7 +164,7 @@ def test_recency_looks_at_runs_of_every_kind(
     assert ngram["nats"][0] > 0
     assert by_name["lstm"]["distances"][-1] == 30
     assert by_name["transformer"]["distances"][-1] == 15  # it sees 16 tokens, one of them the start
-    note = "transformer reads too few tokens at once for max_distance 30: words up to 15 back were replaced."
+    note = "transformer was trained on too few tokens at once for max_distance 30: tokens up to 15 back were replaced."
     assert note in " ".join(done.out.split())
     assert note in (tmp_path / "r" / "report.html").read_text()
 
@@ -143,8 +176,8 @@ def test_gradients_looks_at_runs_with_a_gradient_and_refuses_the_others(
     done = regard("study", "gradients", "--run", lstm_run, "--out", tmp_path / "g", *small)
     assert done.code == 0, done.err
     (curve,) = json.loads((tmp_path / "g" / "numbers.json").read_text())["numbers"]["curves"]
-    assert len(curve["inputs"]) == len(curve["state"]) == 11
-    assert min(curve["state"]) > 0
+    assert [len(curve["inputs"][0]), len(curve["state"][0])] == [11, 11]
+    assert min(curve["state"][0]) > 0
     refused = regard("study", "gradients", "--run", ngram_run, "--out", tmp_path / "n")
     assert refused.code == 2
     assert "no gradient flows through it" in refused.err
@@ -201,6 +234,7 @@ def test_an_imported_run_needs_a_text_by_the_option_that_a_study_has(
     found = json.loads((tmp_path / "x" / "numbers.json").read_text())
     assert found["numbers"]["curves"][0]["model"] == "imported (lstm)"
     assert set(found["settings"]) == {"data", "max_distance", "n_texts", "threshold", "seed"}
+    assert found["numbers"]["units"] == "characters"  # of the run's tokenizer
     page = (tmp_path / "x" / "report.html").read_text()
     assert "n_steps" not in page
     assert "d_model" not in page
@@ -239,7 +273,7 @@ def test_an_interrupted_study_writes_nothing(regard: Command, tmp_path: Path, mo
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ab, "_best_attempt", interrupt)
+    monkeypatch.setattr(ab, "_attempt", interrupt)
     done = regard("study", "ab", "--out", tmp_path / "ab", *with_settings(TINY["ab"]))
     assert done.code == 130
     assert "wrote nothing" in done.err

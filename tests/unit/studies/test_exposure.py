@@ -16,7 +16,8 @@ import regard
 from regard.data.pair_batches import PairBatch
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq, write_own_inputs
-from regard.studies.exposure import Exposure, by_place, exposure_sentence, losses
+from regard.studies.exposure import Exposure, by_place, exposure_sentence, figures_of, losses
+from regard.studies.fits import Spread
 from regard.studies.table import study_config
 from regard.tasks.translation import TranslationRun
 
@@ -80,10 +81,9 @@ def test_until_the_texts_differ_both_losses_are_one_number(seed: int) -> None:
     assert (forced - free).abs()[~is_same].max() > 1e-6
 
 
-def made_up(model: str = "teacher forcing", bleu: float = 31.25) -> Exposure:
+def made_up(bleu: float = 31.25) -> Exposure:
     """Two texts of three and two words; the first is another from its second word on, the second is the reference."""
     return Exposure(
-        model,
         forced=np.array([[1.0, 2.0, 0.5], [1.0, 0.5, NAN]]),
         free=np.array([[1.0, 2.0, 3.5], [1.0, 0.5, NAN]]),
         is_same=np.array([[True, True, False], [True, True, False]]),
@@ -96,32 +96,41 @@ def test_what_is_read_off_the_losses_by_hand() -> None:
     assert e.gap == pytest.approx(3.0 / 5)
     assert e.after_drift() == (0.5, 3.5)
     assert e.p_same == 0.5
-    assert e.places() == [0, 1]  # the third is reached by one text of two
-    first, second = by_place(e)
-    assert first == pytest.approx((1, 2, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0))
-    assert second == pytest.approx((2, 2, 1.25, 1.25, 0.0, 0.0, 0.0, 1.0))
+    assert e.places() == {0, 1}  # the third is reached by one text of two
+    first, second = by_place([e])
+    assert first == (1, 2, 1.0, 1.0, Spread(0.0, 0.0, 0.0), 1.0)
+    assert second == (2, 2, 1.25, 1.25, Spread(0.0, 0.0, 0.0), 1.0)
 
 
 def test_the_interval_of_a_gap_is_its_mean_and_two_standard_errors() -> None:
     free = np.array([[1.0], [3.0], [2.0], [2.0]])  # gaps 0, 2, 1, 1: mean 1, variance 2/3
-    e = Exposure("x", np.ones((4, 1)), free, np.ones((4, 1), dtype=bool), 0.0)
-    (row,) = by_place(e)
+    e = Exposure(np.ones((4, 1)), free, np.ones((4, 1), dtype=bool), 0.0)
+    (row,) = by_place([e])
     half = 1.96 * (2 / 3 / 4) ** 0.5
-    assert row[4:7] == pytest.approx((1.0, 1.0 - half, 1.0 + half))
+    assert (row.gap.mean, row.gap.low, row.gap.high) == pytest.approx((1.0, 1.0 - half, 1.0 + half))
 
 
 def test_a_text_that_never_differs_has_nothing_after_it() -> None:
-    same = Exposure("x", np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2), dtype=bool), 100.0)
+    same = Exposure(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2), dtype=bool), 100.0)
     assert same.after_drift() is None
     assert same.gap == 0
 
 
 def test_the_sentence_says_what_the_numbers_say() -> None:
-    other = Exposure("free running", np.full((2, 1), 3.0), np.full((2, 1), 3.25), np.ones((2, 1), dtype=bool), 4.0)
-    assert exposure_sentence([made_up(), other]) == (
-        "Reading its own words in place of the true ones costs a model 0.60 nats a token (1.0 to 1.6) with teacher "
+    other = Exposure(np.full((2, 1), 3.0), np.full((2, 1), 3.25), np.ones((2, 1), dtype=bool), 4.0)
+    assert exposure_sentence({"teacher forcing": figures_of([made_up()]), "free running": figures_of([other])}, 1) == (
+        "Trained once: reading its own words in place of the true ones costs a model 0.60 nats a token with teacher "
         "forcing and 0.25 with free running; BLEU of their own texts is 31.2 and 4.0."
     )
+
+
+def test_seeds_are_averaged_and_have_an_interval() -> None:
+    found = [made_up(bleu=30.0), made_up(bleu=32.0)]
+    sentence = exposure_sentence({"teacher forcing": figures_of(found)}, 2)
+    assert sentence.startswith("Over 2 seeds (95% intervals in brackets): reading its own words")
+    assert sentence.endswith("0.60 nats a token with teacher forcing; BLEU of its own texts is 31.0 "
+                             "(18.3 to 43.7).")  # fmt: skip
+    assert by_place(found)[1] == by_place(found[:1])[1]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +149,7 @@ def test_settings_that_mean_nothing_are_refused(given: dict[str, object], said: 
 
 # The study, at a tiny size
 
-SMALL = ["n_steps=2", "d_model=8", "n_pairs=60", "n_texts=8"]
+SMALL = ["n_steps=2", "d_model=8", "n_pairs=60", "n_texts=8", "n_seeds=1"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -21,12 +21,12 @@ from regard.models.language_model import LanguageModel
 from regard.models.table import build_model
 from regard.report.study import plots_of, render_study, y_limits
 from regard.studies import ab, cost
-from regard.studies.ab import Attempt, ab_sentence, draw_sequences, worked_example
+from regard.studies.ab import Attempt, ab_sentence, choose_rates, draw_sequences, worked_example
 from regard.studies.brief import choose_settings
 from regard.studies.config import ABConfig, CostConfig
-from regard.studies.cost import LAYERS, Exponents, Point, cost_sentence, count_kept_bytes, exponents
+from regard.studies.cost import LAYERS, Point, cost_sentence, count_kept_bytes, exponents
 from regard.studies.finding import Chart, Line
-from regard.studies.fits import PowerLaw, find_reach, fit_fall, fit_power_law, wilson_interval
+from regard.studies.fits import PowerLaw, Spread, find_reach, fit_fall, fit_power_law, spread, wilson_interval
 from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
 from regard.studies.recency import (
     Effects,
@@ -65,17 +65,38 @@ def test_no_exponent_is_told_of_a_kink_a_fall_or_two_points(values: tuple[float,
 
 
 def test_a_half_life_is_how_long_halving_takes_and_none_where_nothing_falls() -> None:
-    assert fit_fall([1, 3, 5], [1.0, 0.5, 0.25]).half_life == pytest.approx(2.0)
-    assert fit_fall([1, 2, 3], [1.0, 0.25, 0.0]).half_life == pytest.approx(0.5)  # a zero has no logarithm
+    assert str(fit_fall([1, 3, 5], [1.0, 0.5, 0.25])) == "2.0 steps"
+    assert str(fit_fall([1, 2, 3], [1.0, 0.25, 0.0])) == "0.50 steps"  # a zero has no logarithm
     for values in ([1.0, 1.5, 2.0], [1.0, 0.999, 0.998], [4.9, 0.96, 7.7]):
         assert str(fit_fall([5, 20, 60], values)) == "does not fall"
     uneven = fit_fall(range(1, 9), [64.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     assert (uneven.falls, uneven.half_life, str(uneven)) == (True, None, "falls unevenly")
 
 
-def test_reach_is_the_farthest_effect_above_the_threshold_even_behind_a_gap() -> None:
-    assert find_reach([1, 2, 4, 8], [1.0, 0.005, 0.02, 0.001], 0.01) == 4
+def test_reach_ends_where_the_line_is_crossed_first() -> None:
+    assert find_reach([1, 2, 4, 8], [1.0, 0.005, 0.02, 0.001], 0.01) == 1  # and not 4, behind a gap
+    assert find_reach([1, 2, 4], [1.0, 0.5, 0.01], 0.01) == 4
     assert find_reach([1, 2], [0.0, 0.0], 0.01) is None
+
+
+def test_an_interval_over_seeds_is_students() -> None:
+    """Of 1, 2 and 3: the mean is 2, the standard error 1/√3, and t of two degrees of freedom 4.3027."""
+    found = spread([1.0, 2.0, 3.0])
+    assert (found.low, found.high) == pytest.approx((2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), rel=1e-4)
+    by_factors = spread([math.e, math.e**2, math.e**3], is_log=True)
+    assert by_factors.mean == pytest.approx(math.e**2)
+    assert math.log(by_factors.high or 0) == pytest.approx(found.high)
+    assert spread([0.0, 0.5], is_log=True) == Spread(0.0, 0.0, 0.5)
+    assert spread([3.0]) == Spread(3.0)  # one training has no interval
+
+
+def test_a_half_life_over_seeds_is_that_of_the_mean_slope() -> None:
+    """Slopes -1 and -1/3 have the mean -2/3 and the standard error 1/3; t of one degree of freedom is 12.7."""
+    found = fit_fall([0, 1, 2, 3], [8, 4, 2, 1], [2.0 ** (-d / 3) for d in range(4)]).half_life
+    assert found is not None
+    assert found.mean == pytest.approx(1.5)
+    assert found.low == pytest.approx(1 / (2 / 3 + 12.7062 / 3), rel=1e-4)
+    assert found.high == math.inf  # the interval of the slope holds zero
 
 
 def test_wilsons_interval_by_hand() -> None:
@@ -91,78 +112,124 @@ def test_wilsons_interval_by_hand() -> None:
 
 
 def test_the_sentence_on_gradients_says_what_the_numbers_say() -> None:
-    rnn = Fading("rnn", "trained", tuple(2.0**-k for k in range(22)), None)
-    level = Fading("attention", "trained", (9.0, *[0.5] * 21), None)
+    rnn = Fading("rnn", "trained", [[2.0**-k for k in range(22)]])
+    level = Fading("attention", "trained", [[9.0, *[0.5] * 21]])
     assert gradients_sentence([rnn, level]) == (
-        "In the trained models the gradient 20 steps back is 1.9e-6 of the one a step back in rnn and 1.0 in "
+        "Trained once: in trained models the gradient 20 steps back is 1.9e-6 of the one a step back in rnn and 1.0 in "
         "attention; it halves every 1.0 steps in rnn, and does not fall in attention."
     )
 
 
+def test_the_sentence_on_gradients_has_intervals_over_seeds() -> None:
+    rnn = Fading("rnn", "trained", [[1.0, 1.0, 0.25], [1.0, 3.0, 0.9]])
+    assert gradients_sentence([rnn]) == (
+        "Over 2 seeds (95% intervals in brackets): in trained models the gradient 2 steps back is 0.27 (0.086 to 0.87) "
+        "of the one a step back in rnn; it halves every 0.54 (0.28 to 5.1) steps in rnn."
+    )
+
+
 def test_the_sentence_on_gradients_tells_who_sees_one_token_alone() -> None:
-    rnn = Fading("rnn", "trained", tuple(2.0**-k for k in range(4)), None)
-    short_sighted = [Fading("window", "trained", (1.0, 0.0, 0.0), None), Fading("one", "trained", (1.0,), None)]
+    rnn = Fading("rnn", "trained", [[2.0**-k for k in range(4)]])
+    short_sighted = [Fading("window", "trained", [[1.0, 0.0, 0.0]]), Fading("one", "trained", [[1.0]])]
     assert gradients_sentence([rnn, *short_sighted]) == (
-        "In the trained models the gradient 3 steps back is 0.25 of the one a step back in rnn; it halves every 1.0 "
-        "steps in rnn; none reaches back beyond the token just read in window and one."
+        "Trained once: in trained models the gradient 3 steps back is 0.25 of the one a step back in rnn; it halves "
+        "every 1.0 steps in rnn; none reaches back beyond the token just read in window and one."
     )
     assert gradients_sentence(short_sighted) == (
-        "No gradient reaches back beyond the token just read in window and one."
+        "Trained once: no gradient reaches back beyond the token just read in window and one."
     )
+
+
+def attempt(model: str, length: int, n_right: int, seed: int = 0, rate: float = 0.01, n_chosen: int = 50) -> Attempt:
+    return Attempt(model, length, seed, rate, n_chosen, n_right, n_test=100, n_steps=50)
 
 
 def test_the_sentence_on_ab_names_the_longest_length_that_each_learned() -> None:
-    found = [
-        Attempt("rnn", 10, 100, 100, 50, 0.01),
-        Attempt("rnn", 1000, 52, 100, 150, 0.01),
-        Attempt("attention", 10, 100, 100, 30, 0.01),
-        Attempt("attention", 1000, 100, 100, 30, 0.01),
-    ]
-    assert ab_sentence(found) == (
-        "At length 1,000 rnn is right in 52% of the sequences and attention in 100%; the longest that was learned: "
-        "rnn 10."
+    found = [attempt("rnn", 10, 100), attempt("rnn", 1000, 52), attempt("attention", 1000, 100)]
+    assert ab_sentence(choose_rates(found)) == (
+        "Trained once: at length 1,000 rnn is right in 52% and attention in 100% of the sequences; the longest that "
+        "was learned: rnn 10."
     )
+
+
+def test_the_sentence_on_ab_counts_the_seeds_that_solved_it() -> None:
+    """Wilson's interval of 1 of 2 is 9 to 91%, that of 2 of 2 34 to 100%."""
+    found = [attempt(name, n, 100, seed) for name in ("rnn", "lstm") for n in (10, 1000) for seed in (0, 1)]
+    found[2] = attempt("rnn", 1000, 52)
+    assert ab_sentence(choose_rates(found)) == (
+        "Over 2 seeds (95% intervals in brackets): length 1,000 is solved by rnn in 1 (9 to 91%) and lstm in 2 (34 to "
+        "100%); the longest that every seed solved: rnn 10."
+    )
+
+
+def test_a_rate_is_chosen_by_other_sequences_than_those_that_are_counted() -> None:
+    found = [attempt("rnn", 10, 100, rate=0.1, n_chosen=60), attempt("rnn", 10, 70, rate=0.01, n_chosen=80)]
+    (trials,) = choose_rates(found)
+    assert [a.rate for a in trials.attempts] == [0.01]
+    assert trials.n_solved == 0
+
+
+def effects(model: str, *nats: tuple[float, ...]) -> Effects:
+    """Curves of one text for each seed."""
+    samples = [np.array([curve]) for curve in nats]
+    return Effects(model, tuple(range(1, len(nats[0]) + 1)), samples, [np.zeros(len(nats[0])) for _ in nats])
 
 
 def test_the_sentence_on_recency_names_reach_and_where_sight_ends() -> None:
-    found = [
-        Effects("ngram", (1, 2, 3, 4), (2.0, 0.5, 0.0, 0.0), (0.5, 0.2, 0.0, 0.0), 10),
-        Effects("lstm", (1, 2, 3, 4), (2.0, 1.0, 0.5, 0.2), (0.5, 0.4, 0.3, 0.2), 10),
-    ]
+    found = [effects("ngram", (2.0, 0.5, 0.0, 0.0)), effects("lstm", (2.0, 1.0, 0.5, 0.2))]
     assert recency_sentence(found, 0.01) == (
-        "A replaced word keeps at least 1% of the last word's effect up to distance 2 in ngram and 4 or more in lstm; "
-        "ngram sees nothing beyond 2."
+        "Trained once (95% intervals over texts in brackets): a replaced token keeps at least 1% of the last token's "
+        "effect up to distance 2 in ngram and 4 or more in lstm; ngram sees nothing beyond 2."
     )
+
+
+def test_reach_has_an_interval_where_the_ends_of_the_curves_interval_cross_the_line() -> None:
+    """At distance 3 the shares are 0.005 and 0.05: their geometric mean, 0.016, is above 1%, and the low end below."""
+    found = effects("rnn", (1.0, 0.5, 0.005, 1e-4), (2.0, 1.0, 0.1, 2e-4))
+    assert found.reach(0.01) == (3, 2, 3)
+    assert "Over 2 seeds (95% intervals in brackets)" in recency_sentence([found], 0.01)
+    assert "up to distance 3 (2 to 3) in rnn" in recency_sentence([found], 0.01)
+
+
+def test_one_training_has_an_interval_over_its_texts() -> None:
+    draws = np.random.default_rng(0)
+    samples = np.stack([np.ones(400), draws.exponential(0.5, 400)], axis=1)  # mean 0.5, standard error 0.5 / 20
+    nats = Effects("rnn", (1, 2), [samples], [np.zeros(2)]).by_distance()[2]
+    assert nats.mean == pytest.approx(samples[:, 1].mean())
+    assert (nats.high or 0) - (nats.low or 0) == pytest.approx(2 * 1.96 * samples[:, 1].std() / 20, rel=0.1)
 
 
 def test_what_rounding_alone_makes_is_no_effect() -> None:
-    rnn = Effects("rnn", (1, 2, 3, 4), (2.0, 1e-6, 6e-14, 2e-14), (0.5, 0.0, 0.0, 0.0), 10)
-    deaf = Effects("deaf", (1, 2), (3e-14, 2e-14), (0.0, 0.0), 10)
-    assert rnn.nats_above_rounding == (2.0, 1e-6, 0.0, 0.0)
-    assert recency_sentence([rnn, deaf], 1e-7) == (
-        "A replaced word keeps at least 1e-05% of the last word's effect up to distance 2 in rnn; "
-        "deaf heeds no word at all."
+    rnn, deaf = effects("rnn", (2.0, 1e-6, 6e-14, 2e-14)), effects("deaf", (3e-14, 2e-14))
+    assert [effect.mean for effect in rnn.by_distance().values()] == [2.0, 1e-6, 0.0, 0.0]
+    assert recency_sentence([rnn, deaf], 1e-7).endswith(
+        "keeps at least 1e-05% of the last token's effect up to distance 2 in rnn; deaf heeds no token at all."
     )
 
 
+def laws(law: PowerLaw | None, **other: PowerLaw | None) -> dict[str, PowerLaw | None]:
+    return {f"{what}_by_{size}": law for what in ("time", "memory", "flops") for size in "nd"} | other
+
+
 def test_the_sentence_on_cost_holds_the_fitted_exponents() -> None:
-    laws = [PowerLaw(p, 0.01) for p in (1.96, 1.04, 2.0, 0.3, 2.0, 1.0)]
-    text = cost_sentence([Exponents(layer.name, *laws) for layer in LAYERS], CostConfig())
+    found = laws(PowerLaw(1.96, 0.01), time_by_d=PowerLaw(1.04, 0.01))
+    text = cost_sentence({layer.name: found for layer in LAYERS}, CostConfig())
     assert text.startswith(
-        "With n up to 4,096 and d up to 1,024, time grew as attention n^2.0 d^1.0, fused n^2.0 d^1.0"
+        "Measured once on this machine, with n up to 4,096 and d up to 1,024: time grew as attention n^2.0 d^1.0, "
+        "fused n^2.0 d^1.0"
     )
     assert text.endswith("; memory with n as n^2.0 in plain attention and n^2.0 in fused attention.")
 
 
 def test_the_sentence_on_cost_names_what_follows_no_power_law() -> None:
     law = PowerLaw(1.0, 0.01)
-    fitted = [Exponents(layer.name, law, law, None if layer.name == "fused" else law, *[law] * 3) for layer in LAYERS]
+    fitted = {layer.name: laws(law) for layer in LAYERS} | {"fused": laws(law, memory_by_n=None)}
     assert cost_sentence(fitted, CostConfig()).endswith(
         "; memory with n as n^1.0 in plain attention; no power law fits the memory of fused attention with n."
     )
-    none = [Exponents(layer.name, *[None] * 6) for layer in LAYERS]
+    none = {layer.name: laws(None) for layer in LAYERS}
     assert cost_sentence(none, CostConfig(lengths=(8, 16), widths=(4, 8))) == (
-        "With n up to 16 and d up to 8, neither time nor memory followed a power law."
+        "Measured once on this machine, with n up to 16 and d up to 8: neither time nor memory followed a power law."
     )
 
 
@@ -233,10 +300,13 @@ def test_the_worked_example_of_the_lecture_comes_out() -> None:
     assert sharp[1][2] > 0.999
 
 
-def test_a_bag_learns_short_sequences_and_one_learning_rate_is_enough_then() -> None:
-    config = ABConfig(models=("bag",), lengths=(4,), n_test=50, n_steps=100, rates=(0.01, 0.5))
-    found = ab.measure(config, (), lambda *_: None).numbers["attempts"]
-    assert [(a["accuracy"], a["rate"]) for a in found] == [(1.0, 0.01)]
+def test_a_bag_learns_short_sequences_with_every_seed() -> None:
+    config = ABConfig(models=("bag",), lengths=(4,), n_test=50, n_steps=100, rates=(0.01, 1e-6), n_seeds=2)
+    numbers = ab.measure(config, (), lambda *_: None).numbers
+    assert [(a["seed"], a["rate"], a["is_solved"]) for a in numbers["attempts"]] == [
+        (0, 0.01, True), (0, 1e-6, False), (1, 0.01, True), (1, 1e-6, False),
+    ]  # fmt: skip
+    assert [(s["n"], s["mean"]) for s in numbers["solved"]] == [(2, 100.0)]
 
 
 # Recency
@@ -316,8 +386,8 @@ def test_exponents_of_made_up_times_are_found_by_layer() -> None:
     by_n = [Point("recurrent", n, 4, 1e-3 * n, 8 * n, 10 * n) for n in (10, 20, 40)]
     by_d = [Point("recurrent", 8, d, 1e-6 * d**2, 8 * d, 10 * d**2) for d in (10, 20, 40)]
     found = exponents("recurrent", by_n, by_d, n_largest=3)
-    laws = [found.time_by_n, found.time_by_d, found.memory_by_n, found.memory_by_d, found.flops_by_d]
-    assert [law and law.exponent for law in laws] == pytest.approx([1, 2, 1, 1, 2])
+    keys = ("time_by_n", "time_by_d", "memory_by_n", "memory_by_d", "flops_by_d")
+    assert [law and law.exponent for law in map(found.get, keys)] == pytest.approx([1, 2, 1, 1, 2])
 
 
 def test_a_gpu_that_is_not_there_is_refused_by_the_key_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,7 +436,7 @@ def test_charts_that_label_an_axis_alike_share_its_limits() -> None:
 
 def test_what_is_typed_stands_in_code_and_notes_stand_below_the_sentence() -> None:
     study = made_up_study()
-    finding = replace(study.finding, method=(("How", "by `regard <x>`"),), notes=("b was cut short.",))
+    finding = replace(study.finding, method={"How": "by `regard <x>`"}, notes=("b was cut short.",))
     html = render_study(replace(study, finding=finding))
     assert "by <code>regard &lt;x&gt;</code>" in html
     assert "`" not in html.partition("<script")[0].partition("</style>")[2]

@@ -12,6 +12,7 @@ from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
 from regard.studies.brief import train_pairs
 from regard.studies.config import ZeroShotConfig
+from regard.studies.fits import Spread
 from regard.studies.table import study_config
 from regard.studies.three_languages import count_lines, list_tagged_files, read_texts, taught_directions, write_parts
 from regard.studies.zero_shot import Way, intervals, translate_texts, zero_shot_sentence
@@ -147,29 +148,23 @@ def test_too_few_sentences_missing_files_and_files_that_are_not_aligned_are_told
 # What is said
 
 
-def way(name: str, bleu: float, **languages: float) -> Way:
-    return Way(name, 10, ("x",), bleu, {"en": 0.0, "de": 0.0, "fr": 0.0} | languages)
-
-
 @pytest.mark.parametrize(
     ("languages", "said"),
     [
         ({"de": 0.75, "fr": 0.25}, "75% of it in the wrong language"),
         ({"fr": 1.0}, "all of it in the right language"),
-        ({"fr": 0.996}, "under 1% of it in the wrong language"),  # the rest is empty: in no language
-        ({"en": 0.995, "fr": 0.005}, "over 99% of it in the wrong language"),
+        ({"fr": 0.996}, "0.4% of it in the wrong language"),  # the rest is empty: in no language
+        ({"en": 0.995, "fr": 0.005}, "99.5% of it in the wrong language"),
     ],
 )
 def test_the_sentence_says_what_the_numbers_say(languages: dict[str, float], said: str) -> None:
-    last = {
-        "zero-shot": way("zero-shot", 3.21, **languages),
-        "pivot": way("pivot", 20.04),
-        "supervised": way("supervised", 30.0),
-    }
-    assert zero_shot_sentence(LANGUAGES, last) == (
-        f"From en to fr, of which it saw no pair, the model reaches BLEU 3.2 with {said}; by way of de it reaches "
-        "20.0, and a model that was taught en to fr 30.0."
+    scores = {"zero-shot": Spread(3.21, 2.0, 4.5), "pivot": Spread(20.04, 19.0, 21.0), "supervised": Spread(30.0)}
+    assert zero_shot_sentence(LANGUAGES, scores, [1 - languages["fr"]]) == (
+        "Trained once (95% intervals over sentences in brackets): from en to fr, of which it saw no pair, the model "
+        f"reaches BLEU 3.2 (2.0 to 4.5) with {said}; by way of de it reaches 20.0 (19.0 to 21.0), and a model that was "
+        "taught en to fr 30.0."
     )
+    assert zero_shot_sentence(LANGUAGES, scores, [0.0, 0.0]).startswith("Over 2 seeds (95% intervals in brackets): ")
 
 
 def test_the_interval_holds_the_score_and_is_a_point_where_every_text_is_right() -> None:
@@ -210,11 +205,11 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short")
 def test_the_study_on_the_grammar_writes_its_page(tmp_path: Path) -> None:
-    found = regard.study("zero-shot", settings=[*SMALL, "n_pairs=20", "n_points=2"], out=tmp_path / "z")
+    found = regard.study("zero-shot", settings=[*SMALL, "n_pairs=20", "n_points=2", "n_seeds=2"], out=tmp_path / "z")
     ways = found.numbers["ways"]
-    assert [(w["way"], w["step"]) for w in ways] == [
-        ("zero-shot", 1), ("pivot", 1), ("zero-shot", 2), ("pivot", 2), ("supervised", 1), ("supervised", 2),
-    ]  # fmt: skip
+    each = [("zero-shot", 1), ("pivot", 1), ("zero-shot", 2), ("pivot", 2), ("supervised", 1), ("supervised", 2)]
+    assert [(w["seed"], w["way"], w["step"]) for w in ways] == [(seed, *w) for seed in (0, 1) for w in each]
+    assert found.sentence.startswith("Over 2 seeds (95% intervals in brackets): from en to fr")
     assert all(sum(w["languages"].values()) <= 1 + 1e-9 for w in ways)
     assert [len(found.numbers["texts"][name]) for name in ("zero-shot", "pivot", "supervised")] == [2, 2, 2]
     page = (tmp_path / "z" / "report.html").read_text()
