@@ -320,7 +320,7 @@ def test_eight_items_can_be_memorised_and_are_given_back(files: Files, case: Cas
         pytest.fail(f"still {loss.nats.item() / n_tokens:.3f} nats a token after {bench.n_steps} steps")
     assert len(tensors[0]) == 8
     if bench.answer is not None:
-        run = task.run_type(opened(config, data), model.eval())
+        run = task.run_type(task, opened(config, data), model.eval())
         for beam in (1, 4):
             found = [bench.answer(each) for each in run.predict(files[case.task][1], beam=beam)]
             assert tuple(found) == bench.truth
@@ -338,8 +338,8 @@ def test_saved_and_loaded_it_predicts_the_same(files: Files, case: Case, tmp_pat
     else:
         model = build(config, data).eval()
         write_weights(named_weights(model), path)
-        other = task.run_type(folder, build(config, data, seed=8).eval())
-    before = list(task.run_type(folder, model).predict(items))
+        other = task.run_type(task, folder, build(config, data, seed=8).eval())
+    before = list(task.run_type(task, folder, model).predict(items))
     assert len(before) == 8
     assert list(task.load(folder, read_tensors(path), CPU, torch.float32).predict(items)) == before
     assert MODELS[case.name].is_counted or list(other.predict(items)) != before
