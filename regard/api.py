@@ -41,7 +41,7 @@ def resolve(
     settings: Sequence[str] = (),
     begun: Path | None = None,
 ) -> RunConfig:
-    """The complete config: the recipe, then `model`, `data` and `start_from`, then every `a.b=c` of `settings`.
+    """The config of a run: the recipe, then `model`, `data` and `start_from`, then every `a.b=c` of `settings`.
 
     A run that is in `begun` already has all that it took from where it started: that folder need not be there any more.
     """
@@ -61,8 +61,7 @@ def resolve(
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    config = build_config(apply_start(given, begun), is_new=begun is None)
-    return task_of(config).complete(config)
+    return build_config(apply_start(given, begun), is_new=begun is None)
 
 
 def train(

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -29,9 +29,12 @@ SMALL = 2**20  # below this many bytes a file is hashed again rather than rememb
 
 
 def cache_root() -> Path:
-    """$REGARD_CACHE, or ~/.cache/regard."""
+    """$REGARD_CACHE, or ~/.cache/regard; a new one can be read by its owner alone, since texts may be private."""
     given = os.environ.get("REGARD_CACHE")
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "regard"
+    root = Path(given).expanduser() if given else Path.home() / ".cache" / "regard"
+    with suppress(OSError):  # said by whatever cannot be written then
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return root
 
 
 def key_of(*parts: Any) -> str:

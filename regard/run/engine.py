@@ -50,11 +50,10 @@ def train(
     """
     task, reporter = task_of(config), reporter or Silent()
     config = task.complete(config)
-    is_begun = (folder / "config.yaml").exists()
-    if is_begun:
-        config = config.take_open(open_folder(folder).config)
+    begun = open_folder(folder) if (folder / "config.yaml").exists() else None
+    config = config if begun is None else config.take_open(begun.config)
     with progress() as draw:
-        data = reopen_data(task, open_folder(folder), draw) if is_begun else task.prepare(config, draw)
+        data = task.prepare(config, draw) if begun is None else reopen_data(task, begun, draw)
     start = find_initial_weights(config, folder)
     rehearsal = task.rehearse(config, data, start)
     config = rehearsal.config
@@ -64,12 +63,12 @@ def train(
     if start is not None:
         _ = start.weights  # read now: broken weights are refused before a run folder is written
     with run_folder.lock_folder(folder):
-        if not is_begun:
+        if begun is None:
             tokenizers = task.tokenizers(data)
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
             facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
             run_folder.begin(folder, config, tokenizers, facts, force)
-        elif config != open_folder(folder).config:  # trained longer, say: the folder says what its weights come from
+        elif config != begun.config:  # trained longer, say: the folder says what its weights come from
             run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)

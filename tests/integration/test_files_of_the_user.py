@@ -120,3 +120,12 @@ def test_weights_that_may_not_be_read_are_not_called_missing(tmp_path: Path, mon
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read everything
     with pytest.raises(RegardError, match=r"is there, but you may not read it\. Ask its owner"):
         read_tensors(path)
+
+
+def test_a_private_text_stays_private_in_the_cache(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "new" / "cache"))
+    mine = tmp_path / "diary.txt"
+    mine.write_text(text.read_text())
+    mine.chmod(0o600)
+    regard.plan({**GIVEN, "data": {"train": str(mine)}})
+    assert stat.S_IMODE((tmp_path / "new" / "cache").stat().st_mode) == 0o700
