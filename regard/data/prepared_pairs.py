@@ -76,15 +76,14 @@ def encode_pairs(
     target_tokenizer: Tokenizer,
     data: PairsConfig,
     *,
-    progress: Progress | None = None,
     cache: Path | None = None,
 ) -> PreparedPairs:
     """All of `data.train`, as its split train, under tokenizers that are there already; to score other pairs, say."""
-    cache, tell = cache or cache_root(), progress or be_silent
+    cache = cache or cache_root()
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
     # The built-in grammar would hold out more by itself.
-    texts = read_pairs(whole, progress=tell, cache=cache, only=("train",))
-    return _encode(texts, (source_tokenizer, target_tokenizer), cache, tell)
+    texts = read_pairs(whole, cache=cache, only=("train",))
+    return _encode(texts, (source_tokenizer, target_tokenizer), cache, be_silent)
 
 
 def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:

@@ -85,14 +85,13 @@ def encode_text(
     tokenizer: Tokenizer,
     data: DataConfig,
     *,
-    progress: Progress | None = None,
     cache: Path | None = None,
 ) -> Stream:
     """All of `data.train` as one stream under a tokenizer that is there already; to score other text, say."""
     cache = cache or cache_root()
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
     with spool_folder(cache) as spool:
-        return _encode(_Text(whole, spool, cache, progress or be_silent), tokenizer, cache).train
+        return _encode(_Text(whole, spool, cache, be_silent), tokenizer, cache).train
 
 
 def open_text(fingerprint: str, cache: Path | None = None) -> PreparedText | None:
