@@ -27,8 +27,8 @@ from pathlib import Path
 from timing import Figures, options
 
 from regard.data.config import DataConfig
+from regard.data.documents import read_documents
 from regard.data.prepared_text import prepare_text
-from regard.data.source import documents
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -72,7 +72,7 @@ def compare(
 
 def make_text(path: Path, source: str, mb: float) -> str:
     """Write `mb` megabytes of shuffled paragraphs; returns some of it to learn a tokenizer from."""
-    paragraphs = [p for text in documents(DataConfig(train=source)) for p in text.split("\n\n") if p.strip()]
+    paragraphs = [p for text in read_documents(DataConfig(train=source)) for p in text.split("\n\n") if p.strip()]
     draws, size = random.Random(0), 0
     with open(path, "w", encoding="utf-8") as file:
         while size < mb * 1_000_000:

@@ -24,7 +24,7 @@ from ours import translating
 from rivals import marian, searching
 from timing import Figures, Taken, options, take_turns
 
-from regard.data.pair_grammar import write_pairs
+from regard.data.pair_grammar import grammar_file
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.text.config import TokenizerConfig
@@ -44,8 +44,8 @@ def english(n_pairs: int, is_tiny: bool) -> tuple[list[str], list[str]]:
         train = [line for side in ("en", "de") for line in (multi30k / f"train.{side}").read_text().splitlines()]
         return train, (multi30k / "test_2016_flickr.en").read_text().splitlines()
     with tempfile.TemporaryDirectory() as folder:
-        write_pairs(f"grammar:en-de:{n_pairs}@train", Path(folder) / "pairs.tsv")
-        pairs = [line.split("\t") for line in (Path(folder) / "pairs.tsv").read_text().splitlines()]
+        path = grammar_file(f"grammar:en-de:{n_pairs}@train", Path(folder))
+        pairs = [line.split("\t") for line in path.read_text().splitlines()]
     return [text for pair in pairs for text in pair], [source for source, _ in pairs]
 
 

@@ -48,18 +48,14 @@ class CaptionBatches:
         *,
         n_batch: int,
         seed: int = 0,
-        varies: bool = True,
         max_tokens: int | None = None,
     ) -> None:
-        """`varies` False shows the middle of each picture, never mirrored: what a frozen encoder sees once.
-
-        Captions of more than `max_tokens` are cut there, and do not end with <eos>.
-        """
+        """Captions of more than `max_tokens` are cut there, and do not end with <eos>."""
         if n_batch < 1:
             raise RegardError(f"n_batch must be at least 1, not {n_batch}.")
         if not len(split):
             raise RegardError("The split has no pictures to make batches of. Raise its p_, or name pictures for it.")
-        self.data, self.n_batch, self.seed, self.varies = data, n_batch, seed, varies
+        self.data, self.n_batch, self.seed = data, n_batch, seed
         self.eos = tokenizer.eos
         pairs = [(n, text) for n, texts in zip(split.numbers, split.captions, strict=True) for text in texts]
         self.numbers: Ids = np.array([number for number, _ in pairs], dtype=np.int64)
@@ -90,14 +86,11 @@ class CaptionBatches:
         return pad_captions([self.ids[row] for row in rows], self.eos)
 
     def _picture(self, epoch: int, row: int) -> Pixels:
-        """(size, size, 3): cut out anywhere and mirrored by chance, or the middle."""
+        """(size, size, 3): cut out anywhere and mirrored by chance."""
         config, whole = self.data.config, self.data.pictures.pixels[self.numbers[row]]
-        top = left = config.n_margin // 2
-        is_mirrored = False
-        if self.varies:
-            down, across, side, _ = _draws(self.seed, epoch, row)
-            top, left = down % (config.n_margin + 1), across % (config.n_margin + 1)
-            is_mirrored = config.flips and side % 2 == 1 and not self.names_a_side[row]
+        down, across, side, _ = _draws(self.seed, epoch, row)
+        top, left = down % (config.n_margin + 1), across % (config.n_margin + 1)
+        is_mirrored = config.flips and side % 2 == 1 and not self.names_a_side[row]
         piece: Pixels = whole[top : top + config.size, left : left + config.size]
         return piece[:, ::-1] if is_mirrored else piece
 

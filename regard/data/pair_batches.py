@@ -26,9 +26,7 @@ from regard.data.batches import permute
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
 from regard.data.pair_dropout import Flat, PairDropout, join_rows
 from regard.data.pairs import ANY_LENGTH, MaxLengths, Pairs
-from regard.errors import RegardError, nearest
-
-ORDERS = ("buckets", "length")
+from regard.errors import RegardError
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -49,11 +47,11 @@ class PairBatch:
 class PairBatches:
     """Batch i of pairs, for any i >= 0, in no particular order of asking.
 
-    order "buckets": the batches of an epoch come in an order of its own; "length": from the classes of short targets to
-    those of long ones. `max_lengths` leaves out pairs with a longer side; `n_left_out` says how many. A pair of more
-    than `max_tokens` is an error, or, where `skips_bad`, left out; `n_too_large` says how many are. With
-    `p_bpe_dropout`, words are cut anew each epoch, and `max_tokens` counts the tokens there would be without it. With
-    `copies`, which needs word tokenizers, `words` is given and targets name the words of their source.
+    The batches of an epoch come in an order of its own. `max_lengths` leaves out pairs with a longer side;
+    `n_left_out` says how many. A pair of more than `max_tokens` is an error, or, where `skips_bad`, left out;
+    `n_too_large` says how many are. With `p_bpe_dropout`, words are cut anew each epoch, and `max_tokens` counts
+    the tokens there would be without it. With `copies`, which needs word tokenizers, `words` is given and targets
+    name the words of their source.
     """
 
     def __init__(
@@ -65,7 +63,6 @@ class PairBatches:
         max_lengths: MaxLengths = ANY_LENGTH,
         p_bpe_dropout: float = 0.0,
         copies: bool = False,
-        order: str = "buckets",
         skips_bad: bool = False,
     ) -> None:
         if copies and p_bpe_dropout > 0:
@@ -73,14 +70,12 @@ class PairBatches:
                 f"copies needs word tokenizers and p_bpe_dropout {p_bpe_dropout:g} needs bpe: set one of them to 0 or "
                 "false."
             )
-        if order not in ORDERS:
-            raise RegardError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.{nearest(order, ORDERS)}")
         readable = pairs.select_fitting(max_lengths)
         self.n_left_out = len(pairs) - len(readable)
         _refuse_none(pairs, readable, max_lengths)
         self.pairs = _drop_larger(readable, max_tokens, skips_bad)
         self.n_too_large = len(readable) - len(self.pairs)
-        self.max_tokens, self.seed, self.order = max_tokens, seed, order
+        self.max_tokens, self.seed = max_tokens, seed
         self._class, n_source, n_target = classify_lengths(self.pairs)
         self._cuts = cut_batches(n_source, n_target, max_tokens)
         self.per_epoch = len(self._cuts) - 1
@@ -97,8 +92,7 @@ class PairBatches:
     def indices(self, index: int) -> Ids:
         """Which of `self.pairs` are in batch `index`."""
         epoch, step = divmod(index, self.per_epoch)
-        if self.order == "buckets":
-            step = int(permute(np.array([step]), self.per_epoch, seed=_key(self.seed, epoch, "batches"))[0])
+        step = int(permute(np.array([step]), self.per_epoch, seed=_key(self.seed, epoch, "batches"))[0])
         return self._order(epoch)[self._cuts[step] : self._cuts[step + 1]]
 
     def _order_of(self, epoch: int) -> Ids:

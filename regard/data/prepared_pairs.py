@@ -55,21 +55,20 @@ def prepare_pairs(
     *,
     progress: Progress | None = None,
     cache: Path | None = None,
-    n_processes: int | None = None,
 ) -> PreparedPairs:
     """Read, split, learn the vocabularies on the training split, encode; a second call finds it all in the cache.
 
     With no `target_tokenizer` one vocabulary is learned on both sides. `progress` is told what is being done, how many
-    bytes of it are done and of how many. `n_processes` is for encoding, None: as many as there are cores and work for.
+    bytes of it are done and of how many.
     """
     cache, tell = cache or cache_root(), progress or be_silent
     texts = read_pairs(data, progress=tell, cache=cache)
     if target_tokenizer is None:
         shared = _tokenizer(tokenizer, texts, SIDES, cache, tell)
-        return _encode(texts, (shared, shared), cache, tell, n_processes)
+        return _encode(texts, (shared, shared), cache, tell)
     source = _tokenizer(tokenizer, texts, SIDES[:1], cache, tell)
     target = _tokenizer(target_tokenizer, texts, SIDES[1:], cache, tell)
-    return _encode(texts, (source, target), cache, tell, n_processes)
+    return _encode(texts, (source, target), cache, tell)
 
 
 def encode_pairs(
@@ -77,16 +76,14 @@ def encode_pairs(
     target_tokenizer: Tokenizer,
     data: PairsConfig,
     *,
-    progress: Progress | None = None,
     cache: Path | None = None,
-    n_processes: int | None = None,
 ) -> PreparedPairs:
     """All of `data.train`, as its split train, under tokenizers that are there already; to score other pairs, say."""
-    cache, tell = cache or cache_root(), progress or be_silent
+    cache = cache or cache_root()
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
     # The built-in grammar would hold out more by itself.
-    texts = read_pairs(whole, progress=tell, cache=cache, only=("train",))
-    return _encode(texts, (source_tokenizer, target_tokenizer), cache, tell, n_processes)
+    texts = read_pairs(whole, cache=cache, only=("train",))
+    return _encode(texts, (source_tokenizer, target_tokenizer), cache, be_silent)
 
 
 def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
@@ -145,9 +142,7 @@ def _find_vocabulary(given: str, sides: tuple[str, ...]) -> str:
     return str(target)
 
 
-def _encode(
-    texts: PairTexts, tokenizers: tuple[Tokenizer, Tokenizer], cache: Path, tell: Progress, n_processes: int | None
-) -> PreparedPairs:
+def _encode(texts: PairTexts, tokenizers: tuple[Tokenizer, Tokenizer], cache: Path, tell: Progress) -> PreparedPairs:
     folder = cache / "pairs" / key_of(texts.key, *(tokenizer.hash for tokenizer in tokenizers))
     before_source = np.array([-1, *find_tags(tokenizers[0], texts.tags)])[texts.tag_numbers]
 
@@ -159,7 +154,7 @@ def _encode(
             tags = before_source if side == "source" else np.full(len(rows), -1)
             with RowsWriter(aside, side, _kind(tokenizer)) as writer:
                 begin = 0
-                for ids, lengths in encode_rows(tokenizer, rows, n_processes):
+                for ids, lengths in encode_rows(tokenizer, rows):
                     end = begin + len(lengths)
                     writer.add(*_put_tags_before(ids, lengths, tags[begin:end]))
                     tell("encoding", done + int(rows.starts[end]), total)

@@ -64,12 +64,10 @@ def prepare_text(
     *,
     progress: Progress | None = None,
     cache: Path | None = None,
-    n_processes: int | None = None,
 ) -> PreparedText:
     """Read, split, learn the tokenizer on the training split, encode; a second call finds it all in the cache.
 
-    `progress` is told what is being done, how many bytes of it are done and of how many. `n_processes` is for
-    encoding, None: as many as there are cores and work for; it changes the time and nothing else.
+    `progress` is told what is being done, how many bytes of it are done and of how many.
     """
     cache = cache or cache_root()
     with spool_folder(cache) as spool:
@@ -80,22 +78,20 @@ def prepare_text(
         else:
             learned = text.learn(tokenizer)
             learned.save(path)
-        return _encode(text, learned, cache, n_processes)
+        return _encode(text, learned, cache)
 
 
 def encode_text(
     tokenizer: Tokenizer,
     data: DataConfig,
     *,
-    progress: Progress | None = None,
     cache: Path | None = None,
-    n_processes: int | None = None,
 ) -> Stream:
     """All of `data.train` as one stream under a tokenizer that is there already; to score other text, say."""
     cache = cache or cache_root()
     whole = data.replace(valid=None, test=None, p_valid=0.0, p_test=0.0)
     with spool_folder(cache) as spool:
-        return _encode(_Text(whole, spool, cache, progress or be_silent), tokenizer, cache, n_processes).train
+        return _encode(_Text(whole, spool, cache, be_silent), tokenizer, cache).train
 
 
 def open_text(fingerprint: str, cache: Path | None = None) -> PreparedText | None:
@@ -170,9 +166,9 @@ class _Text:
         return limit_bytes(pieces, self._data.max_bytes)
 
 
-def _encode(text: _Text, tokenizer: Tokenizer, cache: Path, n_processes: int | None) -> PreparedText:
+def _encode(text: _Text, tokenizer: Tokenizer, cache: Path) -> PreparedText:
     fingerprint = key_of(text.key, tokenizer.hash)
-    fill = partial(_fill, text=text, tokenizer=tokenizer, n_processes=n_processes)
+    fill = partial(_fill, text=text, tokenizer=tokenizer)
     folder = _folder(cache, fingerprint)
     streams = find_or_make(folder, open_streams, fill)
     said = text.cut.describe(), _describe_stretches(read_n_stretches(folder))
@@ -188,11 +184,11 @@ def _describe_stretches(n: int) -> str:
     return f"Validation and test text are {where}; data.split: tail takes the end for both."
 
 
-def _fill(folder: Path, text: _Text, tokenizer: Tokenizer, n_processes: int | None) -> None:
+def _fill(folder: Path, text: _Text, tokenizer: Tokenizer) -> None:
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32
     writers = [StreamWriter(folder, name, dtype) for name in NAMES]
     order: list[int] = []  # the split of each batch that was handed out
-    n_workers = count_workers(tokenizer, text.plan.n_bytes, n_processes)
+    n_workers = count_workers(tokenizer, text.plan.n_bytes)
     for i, ids in enumerate(encode_batches(_batches(text, writers, order), tokenizer, n_workers)):
         writers[order[i]].add(ids)
     tokenizer.save(folder / "tokenizer.json")

@@ -109,7 +109,7 @@ def encode_lines(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Lengt
     return _split_at_ends(tokenizer, texts, tokenizer.encode_documents(pieces))
 
 
-def encode_rows(tokenizer: Tokenizer, rows: Rows, n_processes: int | None) -> Iterator[tuple[Ids, Lengths]]:
+def encode_rows(tokenizer: Tokenizer, rows: Rows) -> Iterator[tuple[Ids, Lengths]]:
     """The ids of UTF-8 rows, about BATCH_BYTES of text at a time, on several cores where that helps."""
     order: list[list[str]] = []  # batches handed out and not back yet
 
@@ -118,7 +118,7 @@ def encode_rows(tokenizer: Tokenizer, rows: Rows, n_processes: int | None) -> It
             order.append(texts)
             yield [Piece(text, True) for text in texts]
 
-    for ids in encode_batches(batches(), tokenizer, count_workers(tokenizer, int(rows.starts[-1]), n_processes)):
+    for ids in encode_batches(batches(), tokenizer, count_workers(tokenizer, int(rows.starts[-1]))):
         yield _split_at_ends(tokenizer, order.pop(0), ids)
 
 

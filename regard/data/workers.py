@@ -33,13 +33,12 @@ Batch = list[Piece]
 _COMMAND = "from regard.data.workers import serve; serve()"
 
 
-def count_workers(tokenizer: Tokenizer, n_bytes: int, n_processes: int | None) -> int:
+def count_workers(tokenizer: Tokenizer, n_bytes: int) -> int:
     """How many workers to start; 0: encode in this process."""
-    if n_processes is None and tokenizer.is_quick:
+    if tokenizer.is_quick:
         return 0  # text can hardly be handed over faster than it is encoded
-    if n_processes is None:
-        n_processes = min(count_cores(), n_bytes // BYTES_A_WORKER, MAX_WORKERS)
-    return n_processes if n_processes > 1 else 0
+    n_workers = min(count_cores(), n_bytes // BYTES_A_WORKER, MAX_WORKERS)
+    return n_workers if n_workers > 1 else 0
 
 
 def count_cores() -> int:

@@ -104,16 +104,10 @@ def test_pairs_that_no_batch_has_room_for_are_left_out_and_counted_where_bad_one
     assert PairBatches(pairs, max_tokens=41, skips_bad=True).n_too_large == 0
 
 
-def test_order_length_goes_from_short_to_long_and_order_buckets_does_not() -> None:
-    pairs = of_lengths([(1 + i % 3, 1 + i % 40) for i in range(200)])
-    longest = {
-        order: [int(round_up(batches.at(i).mask.sum(axis=1)).max()) for i in range(batches.per_epoch)]
-        for order in ("length", "buckets")
-        for batches in [PairBatches(pairs, max_tokens=120, order=order)]
-    }
-    assert longest["length"] == sorted(longest["length"])
-    assert longest["buckets"] != sorted(longest["buckets"])
-    assert sorted(longest["buckets"]) == longest["length"]
+def test_batches_do_not_come_in_the_order_of_their_lengths() -> None:
+    batches = PairBatches(of_lengths([(1 + i % 3, 1 + i % 40) for i in range(200)]), max_tokens=120)
+    longest = [int(batches.at(i).mask.sum(axis=1).max()) for i in range(batches.per_epoch)]
+    assert longest != sorted(longest)
 
 
 def test_epochs_and_seeds_differ_in_what_goes_together() -> None:
@@ -149,7 +143,7 @@ def test_in_order_leaves_out_nothing() -> None:
 def test_copied_words_have_ids_beyond_the_vocabulary_in_words_and_targets_alone() -> None:
     source, target = words("the cat sat near"), words("die Katze saß the")
     pairs = Pairs.of([("the wug saw the blick", "die blick the wug dax"), ("the cat", "die Katze")], source, target)
-    batch = PairBatches(pairs, max_tokens=100, copies=True, order="length").at(0)
+    batch = PairBatches(pairs, max_tokens=100, copies=True).at(0)
     V, the, die, cat = target.vocab_size, target.id_of("the"), target.id_of("die"), target.id_of("Katze")
     assert batch.words is not None
     # cat, then the three words of the other source, are unknown to the target.
@@ -221,8 +215,6 @@ def test_what_cannot_work_is_refused() -> None:
         PairBatches(pairs, max_tokens=100, max_lengths=MaxLengths(source=2))
     with pytest.raises(RegardError, match=r"There are no pairs to make batches of\. Give others"):
         PairBatches(pairs.select(np.array([], dtype=np.int64)), max_tokens=100)
-    with pytest.raises(RegardError, match=r"order must be one of buckets, length, not 'bucket'\. Did you mean"):
-        PairBatches(pairs, max_tokens=100, order="bucket")
     with pytest.raises(RegardError, match=r"Only words can be copied, and the target tokenizer is one of 'byte'"):
         PairBatches(pairs, max_tokens=100, copies=True)
     with pytest.raises(RegardError, match=r"BPE dropout needs a byte-level BPE tokenizer .*, not one of 'byte'"):

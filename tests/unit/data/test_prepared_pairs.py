@@ -384,7 +384,8 @@ def test_batches_and_processes_change_nothing_but_time(
     whole = prepare_pairs(data, tokenizer_config(kind), cache=tmp_path / "a")
     monkeypatch.setattr("regard.data.rows.BATCH_BYTES", 700)
     monkeypatch.setattr("regard.data.pair_texts.BATCH", 7)
-    small = prepare_pairs(data, tokenizer_config(kind), cache=tmp_path / "b", n_processes=2)
+    monkeypatch.setattr("regard.data.rows.count_workers", lambda tokenizer, n_bytes: 2)
+    small = prepare_pairs(data, tokenizer_config(kind), cache=tmp_path / "b")
     assert (small.fingerprint, ids(small)) == (whole.fingerprint, ids(whole))
     folders = [
         {p.name: p.read_bytes() for p in sorted((tmp_path / name / "pairs" / whole.fingerprint).iterdir())}

@@ -29,7 +29,6 @@ PRONOUNS = {("m", m.SINGULAR): ("he", "him"), ("f", m.SINGULAR): ("she", "her"),
 BE = {m.PRESENT: ("is", "are"), m.PAST: ("was", "were")}
 DO = {m.PRESENT: ("does", "do"), m.PAST: ("did", "did")}
 BESIDE_VERBS = {"dressed": ("ADJP", "ADJ"), "bored": ("ADJP", "ADJ"), "care": ("NP", "NOUN")}  # others are particles
-LINKS = {"and": "and", "but": "but", "because": "because", "while": "while", "if": "if"}
 _SOUNDS_CONSONANT = re.compile(r"(use|uni|one|eu)", re.IGNORECASE)
 _SOUNDS_VOWEL = re.compile(r"([aeiou]|hon|hour)", re.IGNORECASE)
 
@@ -44,7 +43,7 @@ def sentence(meaning: m.Meaning) -> Phrase:
     elif meaning.second is not None:
         assert meaning.link is not None
         second = clause(meaning.second)
-        link = word(LINKS[meaning.link], "CCONJ" if meaning.link in ("and", "but") else "SCONJ", "link")
+        link = word(meaning.link, "CCONJ" if meaning.link in ("and", "but") else "SCONJ", "link")
         comma = word(",", "PUNCT", "comma")
         if meaning.link in ("and", "but"):
             children = [main, comma, link, second]
@@ -211,15 +210,8 @@ def _determiner(thing: m.NounPhrase) -> list[Node]:
         return [word(NUMBERS[thing.count - 1], "NUM", key)]
     if thing.determiner == m.OWNED:
         assert thing.owner is not None
-        return [
-            phrase(
-                "NP",
-                [
-                    *person_words(thing.owner.given, thing.owner.family, f"{thing.key}.o"),
-                    word("'s", "PART", f"{thing.key}.of", key),
-                ],
-            )
-        ]
+        owner = person_words(thing.owner.given, thing.owner.family, f"{thing.key}.o")
+        return [phrase("NP", [*owner, word("'s", "PART", f"{thing.key}.of", key)])]
     text = "" if thing.determiner == m.BARE else DETERMINERS[thing.determiner][thing.number == m.PLURAL]
     return [word(text, "DET", key)] if text else []
 

@@ -68,15 +68,8 @@ def spell(form: str, tag: str, key: str, entity: str = "") -> list[Word]:
         text, _, part = token.partition(":")
         keys = [key + part] if part else [key, *(key + p for p in PARTS)]
         name = f"{'I' if i else 'B'}-{entity}" if entity else "O"
-        is_expression = len(tokens) > 1
-        words.append(
-            Word(
-                text,
-                INNER_TAGS.get(f"{tag} {text}", INNER_TAGS.get(text, tag)) if is_expression else tag,
-                frozenset(keys),
-                name,
-            )
-        )
+        inner = INNER_TAGS.get(f"{tag} {text}", INNER_TAGS.get(text, tag)) if len(tokens) > 1 else tag
+        words.append(Word(text, inner, frozenset(keys), name))
     return words
 
 
