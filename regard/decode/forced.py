@@ -87,14 +87,14 @@ def score_pairs(
     no score but None; so has one that cannot be scored, where `skips_bad`, which is else an error with its number.
     """
 
-    def read(numbered: tuple[int, tuple[str, str]]) -> ForcedPair:
+    def read(numbered: tuple[int, tuple[str, str]]) -> ForcedPair | None:
         number, (source, target) = numbered
         pair = read_pair(translator, source, target)
         if (fault := _find_fault(translator, pair)) is None:
             return pair
         if not skips_bad:
             raise RegardError(f"Line {number} {fault} Change it, or leave it out: --skip-bad (in Python: skips_bad).")
-        return read_pair(translator, "", "")
+        return None
 
     def score(batch: list[ForcedPair]) -> list[Scored | None]:
         each = [force_targets(model, translator.target_tokenizer, batch) for model in translator.models]

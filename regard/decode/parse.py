@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from regard.data.tree_lines import TreeLimits, build_tree, escape_word
 from regard.data.tree_pairs import FORMS
@@ -97,18 +97,9 @@ class Parser:
         progress: Callable[[LinesDone], None] | None = None,
     ) -> Iterator[Parse]:
         """The parse of each line as it comes, in order, in bounded memory."""
-        n_long = 0  # of the lines read so far; a window is read whole before `progress` is told of it
 
-        def read(text: str) -> _Words:
-            nonlocal n_long
-            if skips_long and self._is_too_long(text.split()):
-                n_long += 1
-                text = ""
-            return self._read(text)
-
-        def tell(done: LinesDone) -> None:
-            if progress is not None:
-                progress(replace(done, n_empty=done.n_empty - n_long, n_skipped=done.n_skipped + n_long))
+        def read(text: str) -> _Words | None:
+            return None if skips_long and self._is_too_long(text.split()) else self._read(text)
 
         max_tokens = max_tokens or self.max_tokens
         return decode_lines(
@@ -119,8 +110,8 @@ class Parser:
             max_tokens=max_tokens,
             window=window,
             max_line=self._translator.longest_line(max_tokens),
-            long_lines="skip" if skips_long else "error",
-            progress=tell,
+            skips_long=skips_long,
+            progress=progress,
         )
 
     def _is_too_long(self, words: Sequence[str]) -> bool:
@@ -137,9 +128,9 @@ class Parser:
 
     def _parse(self, read: list[_Words]) -> list[Parse]:
         found = self._translator.translate([words.sentence for words in read])
-        return [self._made(best[0], words) for best, words in zip(found, read, strict=True)]
+        return [self._build_parse(best[0], words) for best, words in zip(found, read, strict=True)]
 
-    def _made(self, best: Translation, read: _Words) -> Parse:
+    def _build_parse(self, best: Translation, read: _Words) -> Parse:
         tokens = [self._tokens[token] for token in best.tokens]
         try:
             tree = None if UNK in tokens else build_tree(tokens, read.words, form=self.form)

@@ -223,7 +223,7 @@ class Translator:
             max_tokens=max_tokens,
             window=window,
             max_line=self.longest_line(max_tokens),
-            long_lines="skip" if skips_long else "error",
+            skips_long=skips_long,
             progress=progress,
         )
 

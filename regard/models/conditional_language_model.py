@@ -95,9 +95,9 @@ class ConditionalLanguageModel(nn.Module):
         h, a, state = self.decoder(x, state, taps)
         keep(taps, "hidden", h)
         after = None if is_whole else state
-        return (h if self.gate is None else self._pointed(h, a, source, self.gate, taps)), after
+        return (h if self.gate is None else self._point(h, a, source, self.gate, taps)), after
 
-    def _pointed(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, taps: Taps | None) -> Pointed:
+    def _point(self, h: Tensor, a: Tensor | None, source: Source, gate: nn.Linear, taps: Taps | None) -> Pointed:
         if source.words is None:
             raise RegardError(
                 "The model copies words and was given a source without them. Encode the source with its words as ids "

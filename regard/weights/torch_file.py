@@ -80,7 +80,7 @@ def _value(file: io.BytesIO) -> Any:
         elif word in ("BINGET", "LONG_BINGET"):
             stack.append(memo[argument])  # type: ignore[index]
         elif word == "GLOBAL":
-            stack.append(_named(str(argument)))
+            stack.append(_check_name(str(argument)))
         elif word == "STOP":
             return stack.pop()
         elif word != "PROTO":
@@ -88,7 +88,7 @@ def _value(file: io.BytesIO) -> Any:
     raise ValueError("a pickle in it has no end")
 
 
-def _named(name: str) -> _Name:
+def _check_name(name: str) -> _Name:
     if name not in (REBUILD, DICTIONARY, *TYPES):
         raise ValueError(f"it asks for '{name}', which weights do not need")
     return _Name(name)

@@ -80,7 +80,7 @@ def test_a_line_that_is_too_long_is_an_error_or_is_skipped_and_counted() -> None
         list(decode_lines(lines, words, Shouting(), empty="", max_line=3, window=2))
     told: list[LinesDone] = []
     outs = decode_lines(
-        lines, words, Shouting(), empty="-", max_line=3, window=2, long_lines="skip", progress=told.append
+        lines, words, Shouting(), empty="-", max_line=3, window=2, skips_long=True, progress=told.append
     )
     assert list(outs) == ["A", "-", "-", "A B"]
     assert told == [LinesDone(2, 1, 0), LinesDone(4, 1, 1)]
@@ -124,7 +124,5 @@ def test_progress_is_told_of_lines_that_need_no_decoding() -> None:
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(RegardError, match=r"long_lines must be one of error, skip, not 'skp'\. Did you mean 'skip'"):
-        next(decode_lines(["a"], words, Shouting(), empty="", long_lines="skp"))
     with pytest.raises(RegardError, match="window and max_tokens must be at least 1, not 0 and 5"):
         next(decode_lines(["a"], words, Shouting(), empty="", window=0, max_tokens=5))
