@@ -120,7 +120,7 @@ def list_widths(given: argparse.Namespace) -> Iterator[tuple[str, str, Job]]:
         for name in given.models:
             settings = {"d_model": width, **({"d_hidden": 4 * width} if name in ("bag", "window") else {})}
             config = model_config(name, limit_context(name, settings, given.batch[1]))
-            rates = [optimizer_of(name, factor) for factor in FACTORS]
+            rates = [optimizer_of(name, width, factor) for factor in FACTORS]
             n_updates = 4 if given.tiny else given.updates
             yield given.texts[0], "width", job_of(given, name, config, rates, n_updates=n_updates)
 
@@ -135,17 +135,19 @@ def list_trials(given: argparse.Namespace) -> Iterator[tuple[str, str, Job]]:
         for name in given.models:
             default = with_depth(name, {}, target)
             config = solve(name, default, target, vocab_size, given.batch[1])
-            yield text, "default", job_of(given, name, config, [optimizer_of(name)], flops=flops, seeds=(0, 1, 2))
+            optimizer = optimizer_of(name, config.d_model)
+            yield text, "default", job_of(given, name, config, [optimizer], flops=flops, seeds=(0, 1, 2))
             depth = "n_window" if name == "window" else "n_layers"
             choices = (4, 8, 12) if name == "window" else (1, 2, 4)
             drawn = [
-                (draw.choice(choices), optimizer_of(name, 2 ** draw.uniform(-2, 2), draw.choice(DECAYS)))
+                (draw.choice(choices), 2 ** draw.uniform(-2, 2), draw.choice(DECAYS))
                 for _ in range(2 if given.tiny else N_TRIALS)
             ]
             for choice in choices:
-                optimizers = [optimizer for chosen, optimizer in drawn if chosen == choice]
-                if optimizers:
+                chosen = [(factor, decay) for c, factor, decay in drawn if c == choice]
+                if chosen:
                     config = solve(name, {depth: choice}, target, vocab_size, given.batch[1])
+                    optimizers = [optimizer_of(name, config.d_model, *pair) for pair in chosen]
                     yield text, "trial", job_of(given, name, config, optimizers, flops=flops)
 
 
@@ -154,11 +156,11 @@ def job_of(given: argparse.Namespace, name: str, config: Any, optimizers: Iterab
     return Job(model=name, config=config, optimizers=tuple(optimizers), n_batch=rows, n_context=tokens, **changes)
 
 
-def optimizer_of(name: str, factor: float = 1.0, decay: float | None = None) -> OptimizerConfig:
+def optimizer_of(name: str, d_model: int, factor: float = 1.0, decay: float | None = None) -> OptimizerConfig:
     """The default settings of the model's optimiser, with another rate or decay."""
     entry = MODELS[name]
     assert entry.lr is not None
-    complete = OptimizerConfig().complete(False, factor * entry.lr, entry.embedding_rate)
+    complete = OptimizerConfig().complete(False, factor * entry.lr, entry.embedding_rate_at(d_model))
     return complete if decay is None else complete.replace(weight_decay=decay)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -27,6 +28,9 @@ from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
 
+BASE_WIDTH = 128
+"""The width at which the default rates are what they are called."""
+
 
 @dataclass(frozen=True)
 class ModelEntry:
@@ -42,12 +46,18 @@ class ModelEntry:
     lr: float | None = None
     """AdamW's rate where rates follow the width, found as docs/defaults.md says; None: nothing was measured."""
     embedding_rate: float = 1.0
-    """The rate of embeddings as a multiple of `lr`."""
+    """The rate of embeddings as a multiple of `lr`, at BASE_WIDTH."""
+    has_fixed_spread: bool = False
+    """Whether embeddings start with one spread at every width; else with one in proportion to 1/√D."""
 
     @property
     def is_counted(self) -> bool:
         """Fitted by counting: no gradient, no random numbers."""
         return self.build is None
+
+    def embedding_rate_at(self, d_model: int) -> float:
+        """The rate of embeddings as a multiple of `lr`: in proportion to the spread that they start with."""
+        return self.embedding_rate * (1.0 if self.has_fixed_spread else math.sqrt(BASE_WIDTH / d_model))
 
 
 def _assemblies() -> ModuleType:
@@ -101,6 +111,7 @@ MODELS: dict[str, ModelEntry] = {
         summary="Elman's recurrent network: one state, rewritten at every step",
         paper="Elman 1990; Mikolov et al. 2010",
         lr=0.012,
+        has_fixed_spread=True,
     ),
     "gru": ModelEntry(
         config=GRUConfig,
@@ -108,6 +119,7 @@ MODELS: dict[str, ModelEntry] = {
         summary="a recurrent network whose gates choose what to keep",
         paper="Cho et al. 2014",
         lr=0.016,
+        has_fixed_spread=True,
     ),
     "lstm": ModelEntry(
         config=LSTMConfig,
@@ -115,6 +127,7 @@ MODELS: dict[str, ModelEntry] = {
         summary="a recurrent network with a memory cell behind three gates",
         paper="Hochreiter & Schmidhuber 1997; Zaremba et al. 2014",
         lr=0.02,
+        has_fixed_spread=True,
     ),
     "rnn-attention": ModelEntry(
         config=RecurrentAttentionConfig,
@@ -122,6 +135,7 @@ MODELS: dict[str, ModelEntry] = {
         summary="a recurrent network that attends to its own past states",
         paper="Bahdanau et al. 2015; Luong et al. 2015; Daniluk et al. 2017",
         lr=0.016,
+        has_fixed_spread=True,
     ),
     "pointer": ModelEntry(
         config=PointerConfig,
@@ -129,6 +143,7 @@ MODELS: dict[str, ModelEntry] = {
         summary="a recurrent network that can also copy words from its past",
         paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
         lr=0.016,
+        has_fixed_spread=True,
     ),
     "convolution": ModelEntry(
         config=ConvolutionConfig,

@@ -177,7 +177,8 @@ def _choose_optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[s
     base = before if is_same_rule else OptimizerConfig(name=name)
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
     entry = model_entry(start.model_name)
-    whole = base.complete(start.outline().mixer.carries_state, entry.lr, entry.embedding_rate)
+    model = start.outline()
+    whole = base.complete(model.mixer.carries_state, entry.lr, entry.embedding_rate_at(model.d_model))
     assert whole.lr is not None
     return whole.to_dict() | {"lr": share * whole.lr}
 

@@ -90,12 +90,13 @@ class LanguageModelTask(gradient.GradientTask):
         return given if limit is not None else {**given, "model": {**model, "max_context": n_context}}
 
     def complete(self, config: RunConfig) -> RunConfig:
-        if model_entry(config.model_name).is_counted:
+        entry = model_entry(config.model_name)
+        if entry.is_counted:
             return config
         vocab_size = _limit_vocabulary(config.model) or 2  # how large it is does not matter here
-        mixer = outline_model(config.model_name, config.model, vocab_size).mixer
-        entry = model_entry(config.model_name)
-        optimizer = config.optimizer.complete(mixer.carries_state, entry.lr, entry.embedding_rate)
+        model = outline_model(config.model_name, config.model, vocab_size)
+        mixer, embedding_rate = model.mixer, entry.embedding_rate_at(model.d_model)
+        optimizer = config.optimizer.complete(mixer.carries_state, entry.lr, embedding_rate)
         filled = config.with_section("optimizer", optimizer)
         return filled.with_section("train", config.train.complete(mixer.max_context))
 

@@ -2,31 +2,29 @@
 
 One learning rate does not suit every width: a matrix that reads n numbers moves its output by about n times what each
 of its entries moves, and Adam moves every entry by the rate. So the rates of a language model follow the width, after
-muP (Yang et al. 2021), where W is a matrix that reads n numbers, E the embeddings and the output matrix, of width D,
-and b all vectors and the positions:
+muP (Yang et al. 2021), where W is a matrix that reads n numbers, E the embeddings and the output matrix, and b all
+vectors and the positions:
 
-    W: lr · min(4, 128 / n)        E: lr · embedding_rate · √(128 / D)        b: lr
+    W: lr · min(4, 128 / n)        E: lr · embedding_rate        b: lr
 
-muP's embeddings keep one rate at all widths and its logits are divided by D. Here embeddings are mostly tied to the
-output and start at a spread of 1/√D, and √ was found to hold the best lr in its place from D = 64 to 512 for every
-model (docs/defaults.md).
+The best lr then stays in its place from a width of 64 to one of 512 (docs/defaults.md). By default `embedding_rate`
+follows the spread that the embeddings of a model start with (`ModelEntry.embedding_rate_at`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.models.table import BASE_WIDTH
 from regard.training.config import OptimizerConfig
 
 Named = list[tuple[str, nn.Parameter]]
 EMBEDDINGS = ("embedding", "head")
 POSITIONS = "positions.table"
-BASE_WIDTH = 128
 LARGEST_FACTOR = 4.0  # below a width of 32, where nothing was measured, rates rise no further
 
 
@@ -60,13 +58,13 @@ def rate_factor(name: str, parameter: Tensor, config: OptimizerConfig) -> float:
     >>> rate_factor("mixer.out.weight", torch.zeros(8, 256), OptimizerConfig(follows_width=True))
     0.5
     >>> rate_factor("embedding", torch.zeros(8, 512), OptimizerConfig(follows_width=True, embedding_rate=4.0))
-    2.0
+    4.0
     """
-    last, is_embedding = parameter.shape[-1], name.rpartition(".")[2] in EMBEDDINGS
-    factor = (config.embedding_rate or 1.0) if is_embedding else 1.0
+    if name.rpartition(".")[2] in EMBEDDINGS:
+        return 1.0 if config.embedding_rate is None else config.embedding_rate
     if not config.follows_width or parameter.ndim < 2 or name.endswith(POSITIONS):
-        return factor
-    return factor * math.sqrt(BASE_WIDTH / last) if is_embedding else min(LARGEST_FACTOR, BASE_WIDTH / last)
+        return 1.0
+    return min(LARGEST_FACTOR, BASE_WIDTH / parameter.shape[-1])
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:

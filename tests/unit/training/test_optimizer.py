@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.models.table import build_model, model_config
+from regard.models.table import MODELS, build_model, model_config
 from regard.training.config import OptimizerConfig, TrainConfig
 from regard.training.optimizer import (
     build_optimizer,
@@ -154,20 +154,25 @@ def test_rates_that_follow_the_width_are_refused_for_sgd() -> None:
 
 
 def test_every_weight_has_the_rate_of_its_width() -> None:
-    """W: 128/n, at most 4; E: embedding_rate √(128/D); all else: 1. By hand for a Transformer of width 32."""
+    """W: 128/n, at most 4; E: embedding_rate; all else: 1. By hand for a Transformer of width 32."""
     config = model_config("transformer", {"d_model": 32, "n_layers": 1, "d_ff": 256, "max_context": 8})
     model = build_model("transformer", config, 11)
     optimizer = build_optimizer(model.named_parameters(), OptimizerConfig(follows_width=True, embedding_rate=4.0))
     set_rate(optimizer, 0.01)
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     found = {name: rates[id(p)] for name, p in model.named_parameters()}
-    assert found.pop("embedding") == pytest.approx(0.01 * 4 * 2)  # √(128/32) = 2
+    assert found.pop("embedding") == 0.01 * 4.0
     wide = [name for name, p in model.named_parameters() if p.shape == (32, 256)]
     assert [found.pop(name) for name in wide] == [pytest.approx(0.01 / 2)]  # reads d_ff = 256
     matrices = [n for n, p in model.named_parameters() if p.ndim == 2 and n in found and "positions" not in n]
     assert len(matrices) >= 3
     assert {found.pop(name) for name in matrices} == {0.01 * 4.0}
     assert set(found.values()) == {0.01}
+
+
+def test_embeddings_learn_at_a_rate_in_proportion_to_the_spread_they_start_with() -> None:
+    assert [MODELS["transformer"].embedding_rate_at(d) for d in (32, 128, 512)] == [8.0, 4.0, 2.0]
+    assert [MODELS["lstm"].embedding_rate_at(d) for d in (32, 128, 512)] == [1.0, 1.0, 1.0]
 
 
 def test_without_rates_that_follow_the_width_all_weights_have_one() -> None:
