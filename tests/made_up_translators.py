@@ -40,6 +40,7 @@ def translator(name: str, score: float, curve: tuple[CurvePoint, ...] = (), **ch
         about="gru to gru",
         config={"model": {"name": "seq2seq", "d_model": 16}},
         n_parameters=12_345,
+        n_non_embedding=9_876,
         size_note="",
         lossy="",
         has_seeds=True,

@@ -22,7 +22,18 @@ Data = Annotated[
     ),
 ]
 Budget = Annotated[
-    str | None, typer.Option("--budget", "-b", help="For each contender and seed: 2min, 5Mtokens, 1e14flops.")
+    str | None,
+    typer.Option(
+        "--budget",
+        "-b",
+        help="For each contender and seed: 1e14flops, 5Mtokens; 2min: as many FLOPs as fit (default: 1min).",
+    ),
+]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", min=0, help="Stop by the clock instead, however fast the machine is.")
+]
+Match = Annotated[
+    str | None, typer.Option("--match", help="Parameters that are equal: total (default), non-embedding, none.")
 ]
 Params = Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")]
@@ -40,6 +51,10 @@ Beam = Annotated[int | None, typer.Option("--beam", min=1, help="Width of the be
 MaxTokens = Annotated[
     int | None, typer.Option("--max-tokens", min=1, help="Tokens of a batch that is decoded (default: 4096).")
 ]
+Context = Annotated[
+    str | None,
+    typer.Option("--context", help="Tokens that all see at most in a second score (default: the fewest); own: none."),
+]
 Device = Annotated[str | None, typer.Option("--device", help="Runs: auto, cpu, cuda or cuda:N (default: auto).")]
 Reach = Annotated[
     list[float] | None,
@@ -55,13 +70,16 @@ def compare(
     contenders: Contenders,
     data: Data = None,
     budget: Budget = None,
+    seconds: Seconds = None,
     params: Params = None,
+    match: Match = None,
     seeds: Seeds = None,
     tokenizer: Tokenizer = None,
     prompt: Prompt = None,
     out: Out = None,
     split: Split = None,
     beam: Beam = None,
+    context: Context = None,
     max_tokens: MaxTokens = None,
     device: Device = None,
     reach: Reach = None,
@@ -71,9 +89,10 @@ def compare(
 ) -> None:
     """Compare models, trained under one budget or finished: which is better, by how much, at what cost.
 
-    One budget for all: every contender stops at the same number of seconds, tokens or FLOPs. Language models get the
-    same number of parameters (widths are solved for, within 2%) and are scored in bits per byte on text that none has
-    seen; other models do where --params is given. Finished runs of one task are given by their folders; nothing is
+    One budget for all: every contender stops at the same number of FLOPs or tokens. A time is turned into FLOPs by the
+    speed of this machine, and can be typed as FLOPs on another. Language models get the same number of parameters
+    (widths are solved for, within 2%) and are scored in bits per byte on text that none has seen; other models do where
+    --params is given. Finished runs of one task are given by their folders; nothing is
     trained, and all are tested on the same data. Runs that differ by their seed alone count as one contender.
 
     Writes a table, compare.json, overview.png and report.html: intervals, a test for each pair, what each cost, answers
@@ -90,8 +109,9 @@ def compare(
       regard compare runs/lstm runs/gru --data test.en --data test.de --beam 5
     """
     comparison = regard.compare(
-        contenders, data=data, budget=budget, params=params, seeds=seeds, tokenizer=tokenizer, prompt=prompt, out=out,
-        split=split, beam=beam, max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
+        contenders, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds,
+        tokenizer=tokenizer, prompt=prompt, out=out, split=split, beam=beam, context=context,
+        max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
         is_each=each, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip
     terminal.print_comparison(comparison)

@@ -1,10 +1,15 @@
-"""The one budget that every contender gets: seconds, tokens, FLOPs or parameters, read from words like "2min"."""
+"""The one budget that every contender gets: FLOPs or tokens, read from words like "1e14flops"; or seconds.
+
+A time such as "2min" is a wish: it is turned into FLOPs by the speed of this machine (`regard/compare/pace.py`), so
+that all contenders get the same work and the result can be had again elsewhere. A budget in seconds of the clock is
+another thing: it gives more work to whoever runs while the machine is quiet.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from regard.errors import RegardError
 from regard.score.figures import count_text, duration_text
@@ -19,7 +24,7 @@ _UNITS = {
     "flop": "flops",
     "param": "parameters",
     "parameter": "parameters",
-    **dict.fromkeys(_SECONDS, "seconds"),
+    **dict.fromkeys(_SECONDS, "wished_seconds"),
 }
 _PART = re.compile(r"\s*([0-9][0-9_]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z ]*)")
 _ALLOWED = 'Write it like "2min", "90s", "5Mtokens", "1e15flops" or "1Mparams"; join two with a comma.'
@@ -30,31 +35,39 @@ class Budget:
     """What stops training, per contender and seed; `n_parameters` is the size that all are matched to.
 
     >>> parse_budget("2min")
-    Budget(seconds=120.0, tokens=None, flops=None, n_parameters=None)
+    Budget(wished_seconds=120.0, seconds=None, tokens=None, flops=None, n_parameters=None)
     >>> str(parse_budget("1Mparams, 5M tokens"))
     '5M tokens, 1M parameters'
     """
 
+    wished_seconds: float | None = None
+    """About how long a training is to take on this machine; stops nothing, and becomes FLOPs."""
     seconds: float | None = None
+    """Of the clock."""
     tokens: int | None = None
     flops: float | None = None
     n_parameters: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "tokens", "flops", "n_parameters"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise RegardError(f"A budget must be more than nothing, not {value:g} {name}. {_ALLOWED}")
+        for name, value in self.to_dict().items():
+            if not value > 0:
+                unit = name.removeprefix("wished_")
+                raise RegardError(f"A budget must be more than nothing, not {value:g} {unit}. {_ALLOWED}")
 
     @property
-    def has_stop(self) -> bool:
-        return not (self.seconds is None and self.tokens is None and self.flops is None)
+    def is_wish(self) -> bool:
+        """Whether it says how long a training takes, and not yet how many FLOPs that are."""
+        return self.wished_seconds is not None and self.flops is None
 
     def with_stop(self, n_parameters: int) -> Budget:
         """This budget, with 20 tokens a parameter as the stopping rule where none was given."""
-        if self.has_stop:
+        if any(name != "n_parameters" for name in self.to_dict()):
             return self
-        return Budget(tokens=TOKENS_PER_PARAMETER * n_parameters, n_parameters=self.n_parameters)
+        return replace(self, tokens=TOKENS_PER_PARAMETER * n_parameters)
+
+    def with_flops(self, flops: float) -> Budget:
+        """The wish come true; two digits are all that a short measurement gives, and all that one has to type."""
+        return replace(self, flops=float(f"{flops:.2g}"))
 
     def max_tokens(self, flops_per_token: float) -> int | None:
         """Training tokens for a model of this cost (forward and backward); None where tokens are not limited."""
@@ -67,14 +80,36 @@ class Budget:
         """The limits that are set, to the last digit."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
+    def words(self) -> list[str]:
+        """What one types for the same budget on another machine.
+
+        >>> parse_budget("1min").with_flops(7.612e11).words(), Budget(seconds=90.0, tokens=1234567).words()
+        (['--budget', '7.6e11flops'], ['--budget', '1234567tokens', '--seconds', '90'])
+        """
+        given = {"s": self.wished_seconds if self.is_wish else None, "tokens": self.tokens, "flops": self.flops}
+        limits = ",".join(f"{_exact_text(number)}{unit}" for unit, number in given.items() if number is not None)
+        seconds = [] if self.seconds is None else ["--seconds", _exact_text(self.seconds)]
+        return [*(["--budget", limits] if limits else []), *seconds]
+
     def __str__(self) -> str:
         parts = [
-            None if self.seconds is None else duration_text(self.seconds),
+            None if not self.is_wish else f"about {duration_text(self.wished_seconds or 0)} on this machine",
+            None if self.seconds is None else f"{duration_text(self.seconds)} of the clock",
             None if self.tokens is None else f"{count_text(self.tokens)} tokens",
-            None if self.flops is None else f"{self.flops:.3g} FLOPs",
+            None if self.flops is None else f"{_exact_text(self.flops)} FLOPs",
             None if self.n_parameters is None else f"{count_text(self.n_parameters)} parameters",
         ]
         return ", ".join(p for p in parts if p is not None)
+
+
+def _exact_text(number: float) -> str:
+    """A number as short as it can be written without losing a digit.
+
+    >>> _exact_text(7.6e11), _exact_text(1234567), _exact_text(0.5)
+    ('7.6e11', '1234567', '0.5')
+    """
+    short = f"{number:g}"
+    return (short if float(short) == number else repr(number)).replace("e+0", "e").replace("e+", "e")
 
 
 def parse_budget(text: str) -> Budget:
@@ -83,11 +118,13 @@ def parse_budget(text: str) -> Budget:
     for part in text.replace(" and ", ",").split(","):
         kind, value = _parse_part(part, text)
         if kind in found:
-            raise RegardError(f"The budget '{text}' gives {kind} twice. {_ALLOWED}")
+            raise RegardError(f"The budget '{text}' gives {kind.removeprefix('wished_')} twice. {_ALLOWED}")
         found[kind] = value
+    if "wished_seconds" in found and "flops" in found:
+        raise RegardError(f"The budget '{text}' gives a time and FLOPs, and a time becomes FLOPs: give one of them.")
     tokens, n_parameters = found.get("tokens"), found.get("parameters")
     return Budget(
-        seconds=found.get("seconds"),
+        wished_seconds=found.get("wished_seconds"),
         tokens=None if tokens is None else round(tokens),
         flops=found.get("flops"),
         n_parameters=None if n_parameters is None else round(n_parameters),
@@ -104,7 +141,7 @@ def _parse_part(part: str, whole: str) -> tuple[str, float]:
         unit = unit if len(unit) < 2 else unit.lower().removesuffix("s")  # 5M is no number of minutes
         if unit in _UNITS:
             kind = _UNITS[unit]
-            value = number * _SCALES[scale] * (_SECONDS[unit] if kind == "seconds" else 1)
+            value = number * _SCALES[scale] * _SECONDS.get(unit, 1)
             if not math.isfinite(value):
                 raise RegardError(f"The budget '{whole}' is too large to be a number. {_ALLOWED}")
             return kind, value

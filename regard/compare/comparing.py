@@ -15,7 +15,7 @@ from regard.compare.contenders import group_by_seed, open_runs
 from regard.compare.plan import read_plan
 from regard.compare.result import FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
-from regard.compare.testing import Request, judge_contenders
+from regard.compare.testing import OWN_CONTEXT, Request, judge_contenders
 from regard.compare.training import train_contenders
 from regard.errors import RegardError
 from regard.files import check_can_be_made
@@ -40,10 +40,13 @@ class Options:
     out: str | Path | None = None
     levels: Sequence[float] = ()
     beam: int | None = None
+    context: str | None = None
     max_tokens: int | None = None
     # only for models that are trained to be compared
     budget: str | None = None
+    seconds: float | None = None
     params: str | int | None = None
+    match: str | None = None
     seeds: int | Sequence[int] | None = None
     tokenizer: str | None = None
     prompt: str | None = None
@@ -64,6 +67,10 @@ class Options:
             self.refuse(
                 ("beam", "max_tokens"), f"is for models that search for their answers, and a {task.name} does not"
             )
+        else:
+            self.refuse(("context",), f"is for language models, and the task is {task.name}")
+        if self.context not in (None, OWN_CONTEXT) and not (str(self.context).isdigit() and int(self.context or 0) > 1):
+            raise RegardError(f"--context takes a number of tokens from 2 on, or own, not '{self.context}'.")
         given = {"beam": self.beam, "max_tokens": self.max_tokens}
         return Decoding(device=device, **{name: value for name, value in given.items() if value is not None})
 
@@ -98,14 +105,15 @@ def _list_names(contenders: Any) -> list[str]:
 
 def _compare_trained(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     options.refuse(("split", "device", "each", "skip_bad"), "is for finished runs, and these are to be trained")
-    names = ("data", "budget", "params", "seeds", "tokenizer", "prompt", "out")
+    names = ("data", "budget", "seconds", "params", "match", "seeds", "tokenizer", "prompt", "out")
     plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
     decoding = options.decoding(plan.task, plan.runtime.device)
     began = time.monotonic()
-    entries, training = train_contenders(plan, progress=progress, reporter=reporter)
+    done = train_contenders(plan, progress=progress, reporter=reporter)
+    training = dataclasses.replace(done.training, seconds=time.monotonic() - began)
     request = Request(
-        entries=entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
-        training=dataclasses.replace(training, seconds=time.monotonic() - began), command=plan.command, out=plan.out,
+        entries=done.entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
+        context=options.context, training=training, warnings=done.warnings, command=done.plan.command, out=plan.out,
     )  # fmt: skip
     with progress() as draw:
         return judge_contenders(request, draw, reporter)
@@ -113,7 +121,7 @@ def _compare_trained(contenders: Contenders, options: Options, progress: Progres
 
 def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     why = "is for models that are trained to be compared, and these runs are finished"
-    options.refuse(("budget", "params", "seeds", "tokenizer", "prompt"), why)
+    options.refuse(("budget", "seconds", "params", "match", "seeds", "tokenizer", "prompt"), why)
     device, split = options.device or "auto", options.split or "test"
     pick_device(device, "--device")
     if split not in SPLITS:
@@ -125,7 +133,7 @@ def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBa
     request = Request(
         entries=group_by_seed(runs, is_each=bool(options.each)), task=task, decoding=options.decoding(task, device),
         data=[options.data] if isinstance(options.data, str) else options.data, split=split,
-        skips_bad=bool(options.skip_bad), levels=options.levels,
+        skips_bad=bool(options.skip_bad), levels=options.levels, context=options.context,
         command=_write_command(_list_names(contenders), options, place), out=place,
     )  # fmt: skip
     with progress() as draw:
@@ -151,7 +159,7 @@ def _write_command(folders: Sequence[str], options: Options, out: Path) -> str:
     sources = [options.data] if isinstance(options.data, str) else options.data or ()
     words = ["regard", "compare", *folders, *(word for source in sources for word in ("--data", source))]
     words += [word for level in options.levels for word in ("--reach", f"{level:g}")]
-    for name in ("split", "beam"):
+    for name in ("split", "beam", "context"):
         if (value := getattr(options, name)) is not None:
             words += [f"--{name}", str(value)]
     words += [f"--{name.replace('_', '-')}" for name in ("each", "skip_bad") if getattr(options, name)]

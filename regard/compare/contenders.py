@@ -91,6 +91,7 @@ class Entry:
     runs: list[FinishedRun]
     failures: list[Failure] = field(default_factory=list)
     size_note: str = ""
+    n_non_embedding: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     """What was asked for, where no run came of it."""
     answers: list[list[Any]] = field(default_factory=list)

@@ -39,13 +39,16 @@ def upgrade(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _upgrade_statistics(given: Mapping[str, Any]) -> Plain:
-    """Schema 3 as schema 4, which knows documents, all pairs and which lossy tokenizer is whose."""
+    """Schema 3 as schema 4, which knows documents, all pairs, which lossy tokenizer is whose, and what was matched."""
     setup = {name: value for name, value in given["setup"].items() if name != "needs_seeds"} | {"n_documents": None}
+    if setup["training"] is not None:
+        setup["training"] = {**setup["training"], "match": "total"}
     contenders = []
     for old in given["contenders"]:
         lossy = "" if old["is_comparable"] else old["about"].split(", ")[-1]
         positions = [{"low": None, "high": None, **point} for point in old["views"]["positions"]]
-        new = {"lossy": lossy, "baseline": None, "views": {**old["views"], "positions": positions}}
+        views = {**old["views"], "positions": positions}
+        new = {"lossy": lossy, "baseline": None, "n_non_embedding": None, "views": views}
         contenders.append({name: value for name, value in old.items() if name != "is_comparable"} | new)
     by_name = {contender["name"]: contender for contender in contenders}
     pairs = [

@@ -5,7 +5,7 @@
       small-lstm: {model: {name: lstm, n_layers: 1}, optimizer: {lr: 0.003}}
       characters: {model: {name: transformer}, tokenizer: {kind: char}}
     data: {train: my.txt}
-    budget: 2min
+    budget: 1e13flops
     params: 1M
     seeds: 3
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,12 @@ from regard.training.device import pick_device
 
 SHARED = ("data", "teaching", "runtime")
 OWN = ("tokenizer", "target_tokenizer", "optimizer", "schedule")
-KEYS = ("contenders", "budget", "params", "seeds", "prompt", "out", "train", *SHARED, *OWN)
+KEYS = ("contenders", "budget", "seconds", "params", "match", "seeds", "prompt", "out", "train", *SHARED, *OWN)
 CONTENDER_KEYS = ("model", *OWN)
 TRAIN_KEYS = ("n_batch", "n_context", "n_accumulate")
-DEFAULT_BUDGET = "2min"
+DEFAULT_BUDGET = "1min"
 DEFAULT_SEEDS = 3
+MATCHES = ("total", "non-embedding", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,10 @@ class Planned:
         """Counting draws no random numbers: one seed says it all."""
         return model_entry(self.config.model_name).is_counted
 
+    def folder(self, seed: int) -> str:
+        """What the folder of its run with this seed is called."""
+        return "-".join(re.findall(r"[\w.-]+", self.name)) + f"-seed{seed}"
+
     def sections(self) -> dict[str, Any]:
         """What it has of its own, as plain values."""
         own = _plain_sections(self.config, OWN)
@@ -68,12 +73,19 @@ class Plan:
 
     contenders: tuple[Planned, ...]
     budget: Budget
+    is_budget_given: bool = True
     n_parameters: int | None  # None: contenders have the size that they are configured with
+    match: str  # what of their sizes is equal, one of MATCHES
     seeds: tuple[int, ...]
     prompt: str | None
     out: Path
     train: dict[str, Any]
-    command: str
+    asked: Any
+    """The contenders as they were given: names, or a mapping."""
+    options: tuple[str, ...]
+    """What else the command line said, but for the budget."""
+    has_own_depth: bool = False
+    """Whether the number of layers is each model's default whatever its size, as it was in version 0.1.0."""
 
     @property
     def config(self) -> RunConfig:
@@ -89,21 +101,38 @@ class Plan:
         return task_of(self.config)
 
     def trainings(self) -> Iterator[tuple[Planned, int]]:
-        """Every contender with every seed."""
-        for contender in self.contenders:
-            for seed in self.seeds[:1] if contender.is_counted else self.seeds:
-                yield contender, seed
+        """Every contender with the first seed, then with the second, and so on.
+
+        What the machine does beside this hits all contenders alike, and a comparison that is stopped has whole seeds.
+        """
+        for seed in self.seeds:
+            for contender in self.contenders:
+                if seed == self.seeds[0] or not contender.is_counted:
+                    yield contender, seed
 
     def summary(self) -> str:
         """What is about to happen, in one line."""
         n, seeds = len(list(self.trainings())), len(self.seeds)
-        size = "" if self.n_parameters is None else f" of {count_text(self.n_parameters)} parameters"
+        kind = "non-embedding parameters" if self.match == "non-embedding" else "parameters"
+        size = "" if self.n_parameters is None else f" of {count_text(self.n_parameters)} {kind}"
         words = (
             f"{n} trainings: {len(self.contenders)} models{size}, {seeds} seed{'s' * (seeds != 1)}, {self.budget} each"
         )
-        if self.budget.seconds is None:
+        seconds = self.budget.wished_seconds or self.budget.seconds
+        if seconds is None:
             return f"{words}."
-        return f"{words}; at most about {duration_text(1.5 * n * self.budget.seconds)}."
+        n_descended = sum(not contender.is_counted for contender, _ in self.trainings())
+        return f"{words}; about {duration_text(float(f'{1.2 * n_descended * seconds:.2g}'))} in all."
+
+    @property
+    def command(self) -> str:
+        """What asks for this comparison again, here or on another machine."""
+        budget = self.budget.words()
+        if isinstance(self.asked, Mapping):
+            pairs = zip(budget[::2], budget[1::2], strict=True)
+            more = "".join(f", {name[2:]}={text if name == '--seconds' else repr(text)}" for name, text in pairs)
+            return f"regard.compare({dict(self.asked)!r}{more})"
+        return shlex.join(["regard", "compare", *self.asked, *self.options, *budget, "--out", str(self.out)])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that decides what is measured: what resuming checks. `out` and the command are not in it."""
@@ -111,6 +140,7 @@ class Plan:
             "contenders": {contender.name: contender.sections() for contender in self.contenders},
             "budget": self.budget.to_dict(),
             "params": self.n_parameters,
+            "match": self.match,
             "seeds": list(self.seeds),
             "prompt": self.prompt,
             "train": self.train,
@@ -129,7 +159,9 @@ def read_plan(
     *,
     data: str | Sequence[str] | None = None,
     budget: str | None = None,
+    seconds: float | None = None,
     params: str | int | None = None,
+    match: str | None = None,
     seeds: int | Sequence[int] | None = None,
     tokenizer: str | None = None,
     prompt: str | None = None,
@@ -137,8 +169,10 @@ def read_plan(
 ) -> Plan:
     """Read and check a whole comparison. What is given by argument lies on top of what the YAML says."""
     given = _read_given(contenders)
-    options = {"budget": budget, "params": params, "seeds": seeds, "prompt": prompt, "out": out}
+    options = {"params": params, "match": match, "seeds": seeds, "prompt": prompt, "out": out}
     given.update({k: v for k, v in options.items() if v is not None})
+    if budget is not None or seconds is not None:  # either lies on top of both
+        given.update(budget=budget, seconds=seconds)
     if tokenizer is not None:
         given["tokenizer"] = _read_tokenizer(tokenizer)
     for key in given:
@@ -147,39 +181,44 @@ def read_plan(
     sections = _read_contenders(given)
     task = _check_one_task(sections)
     given["data"] = _read_data(given.get("data"), data, task)
-    size = _read_params(given.get("params"))
-    limits = _read_budget(given.get("budget"))
-    if size is not None and limits.n_parameters not in (None, size):
-        raise RegardError(f"params {size:,} and the budget '{limits}' ask for different sizes; give one of them.")
+    limits = _read_budget(given.get("budget"), given.get("seconds"))
     runtime = RuntimeConfig.from_dict(_mapping(given.get("runtime"), "runtime"), "runtime")
     given["runtime"] = runtime.to_dict()
     chosen = tuple(_configure(name, section, given) for name, section in sections.items())
     task = task_of(chosen[0].config)
-    n_parameters = limits.n_parameters or size or task.comparing.n_parameters
+    matched = given.get("match") or "total"
+    n_parameters = _read_size(given.get("params"), limits, matched, task.comparing.n_parameters)
     if given.get("prompt") is not None and task.comparing.searches:
         raise RegardError(f"'prompt' is what language models go on with, and the task is {task.name}: leave it out.")
+    n_asked = params if limits.n_parameters is None else limits.n_parameters
     folder = Path(_read_text(given, "out") or Path("compare") / _short_name(given["data"]))
-    chosen_seeds = _read_seeds(given.get("seeds"))
     return Plan(
         contenders=chosen,
         budget=limits.with_stop(n_parameters or 0),
+        is_budget_given=given.get("budget") is not None or given.get("seconds") is not None,
         n_parameters=n_parameters,
-        seeds=chosen_seeds,
+        match=matched,
+        seeds=_read_seeds(given.get("seeds")),
         prompt=_read_text(given, "prompt"),
         out=folder,
         train=_read_train(given.get("train"), task.comparing.train.get(pick_device(runtime.device).type, {})),
-        command=_write_command(contenders, {"data": data, "tokenizer": tokenizer, **options}, chosen_seeds, folder),
+        asked=contenders if isinstance(contenders, Mapping) else _list_names(contenders),
+        options=_write_options({"data": data, "tokenizer": tokenizer, **options, "params": n_asked}),
     )
 
 
 def _read_given(contenders: Sequence[str | Path] | str | Path | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(contenders, Mapping):
         return dict(contenders)
-    names = [str(contenders)] if isinstance(contenders, str | Path) else [str(n) for n in contenders]
+    names = _list_names(contenders)
     recipes = [n for n in names if n.endswith((".yaml", ".yml"))]
     if recipes and len(names) > 1:
         raise RegardError(f"Give model names or one YAML file, not both: {' '.join(names)}.")
     return read_yaml(Path(recipes[0])) if recipes else {"contenders": names}
+
+
+def _list_names(contenders: Any) -> list[str]:
+    return [str(contenders)] if isinstance(contenders, str | Path) else [str(name) for name in contenders]
 
 
 def _read_contenders(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -326,9 +365,33 @@ def _read_seeds(value: Any) -> tuple[int, ...]:
     raise RegardError(f"seeds must be how many (at least 1) or a list of different whole numbers, not {value!r}.")
 
 
-def _read_budget(value: Any) -> Budget:
-    """From words; from limits by name, as a plan is written."""
-    return Budget(**value) if isinstance(value, Mapping) else parse_budget(str(value or DEFAULT_BUDGET))
+def _read_budget(value: Any, seconds: Any) -> Budget:
+    """From words, and seconds of the clock; from limits by name, as a plan is written."""
+    if isinstance(value, Mapping):
+        return Budget(**value)
+    if seconds is None:
+        return parse_budget(str(value or DEFAULT_BUDGET))
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise RegardError(f"seconds must be a number such as 90, not {seconds!r}.")
+    found = Budget() if value is None else parse_budget(str(value))
+    if found.wished_seconds is not None or found.flops is not None:
+        raise RegardError(f"seconds {seconds:g} and the budget '{value}' are two budgets: give one of them.")
+    return replace(found, seconds=float(seconds))
+
+
+def _read_size(params: Any, budget: Budget, match: Any, default: int | None) -> int | None:
+    """The number of parameters that contenders are matched to; None: each is as it is configured."""
+    if match not in MATCHES:
+        raise RegardError(f"match must be one of {', '.join(MATCHES)}, not {match!r}.{nearest(str(match), MATCHES)}")
+    size = _read_params(params)
+    if size is not None and budget.n_parameters not in (None, size):
+        raise RegardError(f"params {size:,} and the budget '{budget}' ask for different sizes; give one of them.")
+    size = size or budget.n_parameters
+    if match == "none" and size is not None:
+        raise RegardError(f"match none leaves every model its own size, and params asks for {size:,}: leave one out.")
+    if match == "non-embedding" and size is None and default is None:
+        raise RegardError("match non-embedding needs the number to match: give params, such as 1M.")
+    return None if match == "none" else size or default
 
 
 def _read_train(value: Any, default: Mapping[str, Any]) -> dict[str, Any]:
@@ -349,17 +412,10 @@ def _short_name(data: Mapping[str, Any]) -> str:
     return name.split(".")[0] or "text"
 
 
-def _write_command(contenders: Any, options: Mapping[str, Any], seeds: tuple[int, ...], out: Path) -> str:
-    """The command line that asks for this comparison again."""
-    if isinstance(contenders, Mapping):
-        return f"regard.compare({dict(contenders)!r})"
-    names = [str(contenders)] if isinstance(contenders, str | Path) else [str(n) for n in contenders]
-    words = ["regard", "compare", *names]
-    sources = options["data"] or []
-    words += [w for source in ([sources] if isinstance(sources, str) else sources) for w in ("--data", str(source))]
-    is_recipe = names[0].endswith((".yaml", ".yml"))
-    shown = {key: options[key] for key in ("budget", "params", "prompt")}
-    shown["seeds"] = None if is_recipe and options["seeds"] is None else len(seeds)
-    shown["tokenizer"] = options["tokenizer"]
-    words += [w for key, value in shown.items() if value is not None for w in (f"--{key}", str(value))]
-    return shlex.join([*words, "--out", str(out)])
+def _write_options(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options of a command line, but for its budget and its folder."""
+    sources, seeds = options["data"] or [], options["seeds"]
+    words = [w for source in ([sources] if isinstance(sources, str) else sources) for w in ("--data", str(source))]
+    shown = {key: options[key] for key in ("params", "match", "prompt", "tokenizer")}
+    shown["seeds"] = len(seeds) if isinstance(seeds, list | tuple) else seeds
+    return (*words, *(w for key, value in shown.items() if value is not None for w in (f"--{key}", str(value))))

@@ -152,6 +152,7 @@ def _score(entry: Entry, sample: Sample | None, judge: Judge | None, watched: Me
         about=first.about() if first else "",
         config=_plain({name: part for name, part in config.items() if isinstance(part, dict)}),
         n_parameters=first.facts.n_parameters if first else None,
+        n_non_embedding=entry.n_non_embedding,
         size_note=entry.size_note,
         lossy=entry.lossy,
         has_seeds=first.has_seeds if first else True,

@@ -85,6 +85,7 @@ class Contender:
     about: str
     config: dict[str, Any]  # sections of its runs' config
     n_parameters: int | None
+    n_non_embedding: int | None  # of these, without the tables of tokens and positions; None: it is counted, or unknown
     size_note: str  # empty where there is nothing to say about its number of parameters
     lossy: str  # its tokenizer, where that loses text: its score compares with those of the same one alone; else empty
     has_seeds: bool  # False: counting draws no random numbers, so that another seed would give the same model
@@ -157,6 +158,7 @@ class Training:
     data: str
     budget: str
     n_parameters: int | None  # None: as they were configured
+    match: str  # what of their parameters is matched: total, non-embedding, none
     seeds: tuple[int, ...]
     batch: str
     seconds: float  # of the whole comparison
@@ -255,7 +257,8 @@ class Comparison:
         for c in self.ranked:
             assert c.score is not None
             score = {self.setup.metric: c.score.value, "low": c.score.low, "high": c.score.high, **c.score.others}
-            cost = {"parameters": c.n_parameters, "tokens": c.tokens, "flops": c.flops, "seconds": c.seconds}
+            sizes = {"parameters": c.n_parameters, "non_embedding": c.n_non_embedding}
+            cost = {**sizes, "tokens": c.tokens, "flops": c.flops, "seconds": c.seconds}
             rows.append({"model": c.name, **score, "valid": c.valid, **cost, "runs": len(c.runs)})
         return pandas.DataFrame(rows)
 

@@ -22,13 +22,15 @@ from regard.compare.contenders import Entry, FinishedRun, choose_watched, descri
 from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_view, write_answers, write_view
+from regard.count.ngram import NgramModel
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.lens.views import Views, WindowLosses
+from regard.models.outline import count_non_embedding
 from regard.run.engine import load
 from regard.score.figures import duration_text
-from regard.score.judges import Judge
+from regard.score.judges import SAME_CONTEXT, Judge
 from regard.score.significance import explain
 from regard.tasks.task import Task
 from regard.tasks.test_set import Decoding, TestSet
@@ -36,6 +38,7 @@ from regard.text.learning import Progress
 from regard.training.machine import hardware, versions
 from regard.training.progress import Reporter
 
+OWN_CONTEXT = "own"
 NOTHING = TestSet(about="", sources=(), fits=np.zeros(0, dtype=bool), fingerprint="")
 
 
@@ -50,6 +53,7 @@ class Request:
     split: str = "test"
     skips_bad: bool = False
     levels: Sequence[float] = ()
+    context: str | None = None  # tokens that all see at most in their second score; None: as few as one of them sees
     prompt: str | None = None  # None: chosen from the test set
     training: Training | None = None  # None: they were finished before
     warnings: Sequence[str] = ()  # what of their training makes the comparison less sure
@@ -65,17 +69,36 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
     """Test every run, rank the contenders and write what was found."""
     tell = draw or _show_nothing
     test_sets = {}
-    for run in request.runs:
-        tell(f"{run.name}: reading", 0, None)
-        loaded = load(run.folder, device="cpu")
-        test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
+    for entry in request.entries:
+        for run in entry.runs:
+            tell(f"{run.name}: reading", 0, None)
+            loaded = load(run.folder, device="cpu")
+            test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
+            if not isinstance(loaded.model, NgramModel):
+                entry.n_non_embedding = count_non_embedding(loaded.model)
     chosen = _choose_items(request.runs, test_sets)
+    request = _share_context(request, test_sets)
     for entry in request.entries:
         _ask(entry, test_sets, chosen, request, tell, reporter)
     tell("resampling", 0, None)
     comparison = _rank(test_sets, chosen, request)
     write_atomically(request.out / FILE, to_json(comparison))
     return dataclasses.replace(comparison, folder=request.out)
+
+
+def _share_context(request: Request, test_sets: Mapping[str, TestSet]) -> Request:
+    """The request with one context for a second score of all: the one asked for, or the smallest of those they have.
+
+    There is none where all see equally far, or nobody is limited.
+    """
+    sets = [test_sets[run.name] for run in request.runs]
+    reaches = [None if s.max_context is None else s.max_context * s.bytes_per_token for s in sets]
+    if request.context == OWN_CONTEXT or not sets:
+        return request
+    context = min((reach for reach in reaches if reach is not None and len(set(reaches)) > 1), default=None)
+    if request.context is not None:
+        context = int(request.context) * sets[0].bytes_per_token
+    return dataclasses.replace(request, decoding=dataclasses.replace(request.decoding, context=context))
 
 
 def _ask(
@@ -139,6 +162,7 @@ def _find_answers(
         _made_by(run, test_set)
         | {"n": len(chosen)}
         | ({"beam": request.decoding.beam} if task.comparing.searches else {})
+        | ({} if request.decoding.context is None else {"context": request.decoding.context})
     )
     if (cached := read_answers(out, run.name, made_by)) is not None:
         if task.comparing.searches:
@@ -246,12 +270,21 @@ def _describe(
         passage=first.passage,
         prompt=first.prompt if request.prompt is None else request.prompt,
         sampling=first.sampling,
-        notes=(*notes, *_write_notes(runs, test_sets)),
+        notes=(*notes, *_explain_context(request, first), *_write_notes(runs, test_sets)),
         versions=versions(),
         hardware=hardware(),
         date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         command=request.command,
     )
+
+
+def _explain_context(request: Request, test_set: TestSet) -> list[str]:
+    if (context := request.decoding.context) is None:
+        return []
+    return [
+        f"{SAME_CONTEXT}: the score where every model sees at most the last {context:.0f} bytes (about "
+        f"{context / test_set.bytes_per_token:.0f} tokens) and carries no state past them; elsewhere each has its own."
+    ]
 
 
 def _write_notes(runs: Sequence[FinishedRun], test_sets: Sequence[TestSet]) -> list[str]:

@@ -1,6 +1,7 @@
 """Contenders that are trained to be compared: one budget, the same data in the same order, every seed.
 
 OUT/plan.yaml            what is compared; another plan in the same folder is refused
+OUT/pace.json            tokens a second of each contender, where the budget is a time
 OUT/data.json            a fingerprint of the data for each contender; other data are refused too
 OUT/runs/NAME-seedK/     an ordinary run folder each; what is finished is not trained again
 """
@@ -9,20 +10,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
-from regard.compare.contenders import Entry, FinishedRun, describe_failure, is_finished, open_run
+from regard.compare.budget import Budget
+from regard.compare.contenders import Entry, describe_failure, is_finished, open_run
+from regard.compare.pace import find_pace_warnings, grant_wish, measure_speed, read_speeds, write_speeds
 from regard.compare.plan import Plan, Planned, read_plan
 from regard.compare.result import Failure, Training
-from regard.compare.width import Matched, match_width
+from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig, read_yaml
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
+from regard.models.outline import count_non_embedding
 from regard.run import engine
 from regard.run.folder import check_same, read_facts
 from regard.score.figures import count_text
@@ -44,79 +49,130 @@ STEPS_PER_SECOND = 100  # no more than this, however small the model
 
 @dataclass(frozen=True)
 class Sized:
-    """A contender whose widths are chosen, with the config of its runs but for their seed."""
+    """A contender whose depth and widths are chosen, with the config of its runs but for their seed and limits."""
 
     contender: Planned
     model: Matched
     config: RunConfig
-    n_tokens: Mapping[str, int]
-    """Of the splits train, valid and test."""
+    rehearsal: Rehearsal
+
+    @property
+    def cost(self) -> float:
+        """Training FLOPs a token: forward once, backward costs twice that."""
+        return 3.0 * self.rehearsal.flops_per_token
 
 
-def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> tuple[list[Entry], Training]:
+@dataclass(frozen=True)
+class Trained:
+    """Contenders with their runs, the plan as its folder holds it, and what makes the comparison less sure."""
+
+    entries: list[Entry]
+    plan: Plan
+    training: Training
+    warnings: tuple[str, ...]
+
+
+def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> Trained:
     """Train what is not finished yet. A contender that fails is reported and the others go on."""
-    plan, reporter = _check_same_plan(plan), Once(reporter)  # what is noted of the data holds for all trainings
-    reporter.note(plan.summary())
+    plan, reporter = _go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
     try:
         with progress() as draw:
             data = _prepare(plan, draw)
+        sized = {contender.name: _size(contender, data[contender.name], plan) for contender in plan.contenders}
+        plan, speeds = _settle_budget(plan, [s for s in sized.values() if isinstance(s, Sized)], reporter)
         _check_same_data(plan, data)
-        sized = [_size(contender, data[contender.name], plan) for contender in plan.contenders]
-        entries = [
-            _train(contender, found, plan, reporter) for contender, found in zip(plan.contenders, sized, strict=True)
-        ]
+        reporter.note(plan.summary())
+        entries = {name: _begin(name, found, plan) for name, found in sized.items()}
+        for contender, seed in plan.trainings():
+            if isinstance(found := sized[contender.name], Sized):
+                _train_seed(entries[contender.name], found, _with_limits(plan, found, seed), plan, reporter)
+        listed = _count_same_tokens(entries, sized, plan, reporter)
     except (KeyboardInterrupt, InterruptedRunError):
         trainings = list(plan.trainings())
         n_done = sum(is_finished(_folder_of(plan, contender, seed)) for contender, seed in trainings)
         raise InterruptedRunError(
             f"Stopped with {n_done} of {len(trainings)} trainings finished; all is saved. Go on with: {plan.command}"
         ) from None
-    n_tokens = next((found.n_tokens for found in sized if isinstance(found, Sized)), {})
-    sizes = ", ".join(f"{count_text(n)} tokens {PURPOSE[split]}" for split, n in n_tokens.items())
-    batch = ", ".join(f"{name} {value}" for name, value in plan.train.items())
-    training = Training(
-        data=f"{plan.task.describe_sources(plan.config)}: {sizes}",
-        budget=str(plan.budget),
-        n_parameters=plan.n_parameters,
-        seeds=plan.seeds,
-        batch=f"the same data in the same order and batches for every contender{f' ({batch})' if batch else ''}",
-        seconds=0.0,
-    )
-    return entries, training
+    n_tokens = next((s.rehearsal.n_tokens for s in sized.values() if isinstance(s, Sized)), {})
+    return Trained(listed, plan, _describe(plan, n_tokens), tuple(find_pace_warnings(listed, speeds, plan.budget)))
 
 
 PURPOSE = {"train": "to train on", "valid": "to watch", "test": "to test on"}
 
 
-def _check_same_plan(plan: Plan) -> Plan:
-    """Remember the plan, or refuse a folder that holds another comparison or something else.
+def _describe(plan: Plan, n_tokens: Mapping[str, int]) -> Training:
+    sizes = ", ".join(f"{count_text(n)} tokens {PURPOSE[split]}" for split, n in n_tokens.items())
+    batch = ", ".join(f"{name} {value}" for name, value in plan.train.items())
+    return Training(
+        data=f"{plan.task.describe_sources(plan.config)}: {sizes}",
+        budget=str(plan.budget),
+        n_parameters=plan.n_parameters,
+        match=plan.match,
+        seeds=plan.seeds,
+        batch=f"the same data in the same order and batches for every contender{f' ({batch})' if batch else ''}",
+        seconds=0.0,
+    )
 
-    Returns the plan; of a comparison that was begun before, with what its data leave open as it was then.
-    """
+
+def _go_on_with(plan: Plan) -> Plan:
+    """The plan, with the budget that its folder was begun with; refused where the folder holds something else."""
     path = plan.out / "plan.yaml"
     if path.exists():
-        begun = _read_plan_before(plan.out)
-        plan = _with_data(plan, plan.config.data.take_open(begun.config.data))
-        before = yaml.safe_load(_as_yaml(begun))
-        for key, value in yaml.safe_load(_as_yaml(plan)).items():
-            if before.get(key) != value:
+        written, before = _read_plan_before(plan.out)
+        plan = replace(plan, budget=_keep_budget(plan, before), has_own_depth="match" not in written)
+        plan = _with_data(plan, plan.config.data.take_open(before.config.data))
+        now = yaml.safe_load(_as_yaml(plan))
+        for key, value in yaml.safe_load(_as_yaml(before)).items():
+            if now.get(key) != value:
                 raise RegardError(
-                    f"'{plan.out}' holds another comparison: its {key} was {_shorten(before.get(key))}, and now is "
-                    f"{_shorten(value)}. Choose another --out, or ask for the same again to go on with it."
+                    f"'{plan.out}' holds another comparison: its {key} was {_shorten(value)}, and now is "
+                    f"{_shorten(now.get(key))}. Choose another --out, or ask for the same again to go on with it."
                 )
-        return plan
-    if plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
+    elif plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
         raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
-    write_atomically(path, _as_yaml(plan).encode())
     return plan
 
 
-def _read_plan_before(out: Path) -> Plan:
-    """The plan that a folder was begun with, with every setting that has been added since."""
+def _keep_budget(plan: Plan, before: Plan) -> Budget:
+    """The folder's budget where none is asked for, or the same time, or the FLOPs that it became; else the plan's.
+
+    In version 0.1.0 a time was one of the clock.
+    """
+    now, then = plan.budget, before.budget
+    is_same_time = now.wished_seconds is not None and now.wished_seconds in (then.wished_seconds, then.seconds)
+    is_same_work = now == replace(then, wished_seconds=None)
+    return then if not plan.is_budget_given or is_same_time or is_same_work else now
+
+
+def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tuple[Plan, dict[str, float]]:
+    """The plan with FLOPs for a time that was wished for, written down; and tokens a second by contender."""
+    if (plan.out / "plan.yaml").exists():
+        return plan, read_speeds(plan.out)
+    speeds: dict[str, float] = {}
+    descended = [found for found in sized if not found.contender.is_counted]
+    if descended and (plan.budget.is_wish or plan.budget.seconds is not None):
+        reporter.note(f"Measuring the speed of this machine: {len(descended)} short trainings.")
+        for found in descended:
+            try:
+                speeds[found.contender.name] = measure_speed(found.config, plan.train)
+            except InterruptedRunError:
+                raise
+            except Exception:  # which its training will meet again, and report
+                reporter.note(f"The speed of {found.contender.name} could not be measured.")
+    if plan.budget.is_wish and speeds:
+        rates = [found.cost * speeds[name] for found in descended if (name := found.contender.name) in speeds]
+        plan = replace(plan, budget=grant_wish(plan.budget, rates, reporter))
+    write_speeds(plan.out, speeds)
+    write_atomically(plan.out / "plan.yaml", _as_yaml(plan).encode())
+    return plan, speeds
+
+
+def _read_plan_before(out: Path) -> tuple[dict[str, Any], Plan]:
+    """What plan.yaml holds, and as a plan, with every setting that has been added since."""
     try:
-        given = read_yaml(out / "plan.yaml")
-        plan = read_plan(given)
-        return _with_data(plan, type(plan.config.data).from_complete(given["data"], "data"))
+        written = read_yaml(out / "plan.yaml")
+        plan = read_plan(written)
+        return written, _with_data(plan, type(plan.config.data).from_complete(written["data"], "data"))
     except RegardError as error:
         raise RegardError(
             f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
@@ -172,7 +228,7 @@ def _check_same_data(plan: Plan, data: Mapping[str, Any]) -> None:
 
 
 def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
-    """The contender with its widths chosen and what its budget allows, or why it cannot be trained."""
+    """The contender with its depth and widths chosen, or why it cannot be trained."""
     try:
         model = choose_size(contender, data, plan)
         config = _with_train(replace(contender.config, model=model.config), plan.train)
@@ -183,7 +239,7 @@ def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
             raise RegardError(
                 "There is nothing to test on: the test split is empty. Name test data, or raise data.p_test."
             )
-        return Sized(contender, model, _with_train(config, plan.train | _limit(plan, rehearsal)), rehearsal.n_tokens)
+        return Sized(contender, model, config, rehearsal)
     except RegardError as error:
         return Failure(seed=plan.seeds[0], reason=str(error))
 
@@ -204,22 +260,27 @@ def choose_size(contender: Planned, data: Any, plan: Plan) -> Matched:
         # Only what has a gradient is counted this way.
         task = cast(gradient.GradientTask, plan.task)
         outline = gradient.outline(task, replace(contender.config, model=config), data)
+        if plan.match == "non-embedding":
+            return count_non_embedding(outline)
         return sum(p.numel() for p in outline.parameters())
 
     if plan.n_parameters is not None:
+        if not plan.has_own_depth:
+            model = with_depth(name, model, plan.n_parameters)
         return match_width(name, model, plan.n_parameters, count)
+    if contender.is_counted:
+        return Matched(contender.config.model, None, "")
     return Matched(contender.config.model, count(contender.config.model), "")
 
 
-def _limit(plan: Plan, rehearsal: Rehearsal) -> dict[str, Any]:
+def _limit(plan: Plan, sized: Sized) -> dict[str, Any]:
     """What the budget sets of `train`: the same batches, the same order and the same budget for every contender."""
-    cost = 3.0 * rehearsal.flops_per_token  # forward once, backward costs twice that
-    limits: dict[str, Any] = {"max_tokens": plan.budget.max_tokens(cost), "max_seconds": plan.budget.seconds}
+    limits: dict[str, Any] = {"max_tokens": plan.budget.max_tokens(sized.cost), "max_seconds": plan.budget.seconds}
     if "n_context" in plan.train:  # windows of one text, which all read from its beginning to its end
         limits["order"] = "stream"
     if limits["max_tokens"] is None and limits["max_seconds"] is None:  # FLOPs do not limit counting: count it all
         limits["max_epochs"] = 1.0
-    return limits | _plan_evaluations(plan, rehearsal, cost)
+    return limits | _plan_evaluations(plan, sized.rehearsal, sized.cost)
 
 
 def _plan_evaluations(plan: Plan, rehearsal: Rehearsal, cost: float) -> dict[str, int]:
@@ -239,10 +300,16 @@ def _plan_evaluations(plan: Plan, rehearsal: Rehearsal, cost: float) -> dict[str
         guesses += [seconds * rate / flops_per_token, seconds * STEPS_PER_SECOND * tokens_per_step]
     if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
         guesses.append(tokens)
-    tokens_guess = min(guesses)
+    tokens_guess = min(guesses, default=rehearsal.n_tokens["train"])
     every = max(1, round(tokens_guess / tokens_per_step / N_EVALUATIONS))
     fewest, most = EVAL_TOKENS
     return {"eval_every": every, "max_eval_tokens": int(min(most, max(fewest, tokens_guess / N_EVALUATIONS)))}
+
+
+def _with_limits(plan: Plan, sized: Sized, seed: int, **more: Any) -> RunConfig:
+    """The complete config of one run, as its folder holds it."""
+    config = _with_train(sized.config, plan.train | _limit(plan, sized) | more)
+    return plan.task.complete(replace(config, seed=seed))
 
 
 def _with_train(config: RunConfig, train: Mapping[str, Any]) -> RunConfig:
@@ -252,41 +319,63 @@ def _with_train(config: RunConfig, train: Mapping[str, Any]) -> RunConfig:
 
 
 def _folder_of(plan: Plan, contender: Planned, seed: int) -> Path:
-    return plan.out / "runs" / f"{contender.name}-seed{seed}"
+    return plan.out / "runs" / contender.folder(seed)
 
 
-def _train(contender: Planned, sized: Sized | Failure, plan: Plan, reporter: Reporter) -> Entry:
-    """All seeds of one contender."""
+def _begin(name: str, sized: Sized | Failure, plan: Plan) -> Entry:
+    """The contender before any of its seeds is trained."""
+    contender = next(c for c in plan.contenders if c.name == name)
     config = {**contender.config.to_dict(), "model": {"name": contender.config.model_name, **contender.model}}
     if isinstance(sized, Failure):
-        return Entry(contender.name, [], [sized], config=config)
-    entry = Entry(contender.name, [], [], sized.model.note, config)
-    for seed in (seed for planned, seed in plan.trainings() if planned is contender):
-        run = _train_seed(sized, seed, plan, reporter)
-        if isinstance(run, Failure):
-            entry.failures.append(run)
-        else:
-            entry.runs.append(run)
-    return entry
+        return Entry(name, [], [sized], config=config)
+    return Entry(name, [], [], sized.model.note, config=config)
 
 
-def _train_seed(sized: Sized, seed: int, plan: Plan, reporter: Reporter) -> FinishedRun | Failure:
-    """Train, or go on training, the run in `OUT/runs/NAME-seedK`."""
-    contender, folder = sized.contender, _folder_of(plan, sized.contender, seed)
+def _train_seed(entry: Entry, sized: Sized, config: RunConfig, plan: Plan, reporter: Reporter) -> None:
+    """Train, or go on training, the run in `OUT/runs/NAME-seedK`; it or its failure becomes part of the entry."""
+    seed, folder = config.seed, _folder_of(plan, sized.contender, config.seed)
     measured = plan.out / "results" / f"{folder.name}.json"  # which version 0.1.0 wrote of a run that was finished
     if is_finished(folder) or (measured.exists() and (folder / "model.safetensors").exists()):
-        return open_run(folder, folder.name)
+        entry.runs.append(open_run(folder, folder.name))
+        return
     size = "" if sized.model.n_parameters is None else f", {count_text(sized.model.n_parameters)} parameters"
-    reporter.note(f"{contender.name}, seed {seed}{size}")
-    config, is_begun = replace(sized.config, seed=seed), (folder / "config.yaml").exists()
+    reporter.note(f"{entry.name}, seed {seed}{size}")
+    is_begun = (folder / "config.yaml").exists()
     try:
         if is_begun:
             check_same(folder, config)
         engine.train(config, folder, resume=is_begun, is_tested=False, reporter=reporter)
-        return open_run(folder, folder.name)
+        entry.runs.append(open_run(folder, folder.name))
     except InterruptedRunError:
         raise
     except Exception as error:  # one contender that fails must not cost the others' hours
-        failure = describe_failure(error, folder.name, seed, plan.out)
-        reporter.note(f"{contender.name}, seed {seed}, failed: {failure.reason}")
-        return failure
+        entry.failures.append(describe_failure(error, folder.name, seed, plan.out))
+        reporter.note(f"{entry.name}, seed {seed}, failed: {entry.failures[-1].reason}")
+
+
+def _count_same_tokens(
+    entries: Mapping[str, Entry], sized: Mapping[str, Sized | Failure], plan: Plan, reporter: Reporter
+) -> list[Entry]:
+    """All entries, and after each that counted more text than the others read, one that counts as much as they do."""
+    read = [mean(run.spent("tokens") for run in entry.runs) for entry in entries.values() if _is_descended(entry)]
+    listed = []
+    for name, entry in entries.items():
+        listed.append(entry)
+        found = sized[name]
+        if not read or not isinstance(found, Sized) or not found.contender.is_counted or not entry.runs:
+            continue
+        n_read, n_counted = round(median(read)), entry.runs[0].spent("tokens")
+        if n_read >= n_counted:
+            continue
+        entry.size_note = f"counts {count_text(n_counted)} tokens, while the others read {count_text(n_read)}"
+        twin = replace(found.contender, name=f"{name} (same tokens)")
+        same = replace(_begin(name, found, plan), name=twin.name)
+        same.size_note = f"counts the first {count_text(n_read)} tokens, as many as the others read (median)"
+        config = _with_limits(plan, found, plan.seeds[0], max_tokens=n_read)
+        _train_seed(same, replace(found, contender=twin), config, plan, reporter)
+        listed.append(same)
+    return listed
+
+
+def _is_descended(entry: Entry) -> bool:
+    return bool(entry.runs) and entry.runs[0].has_seeds

@@ -1,8 +1,10 @@
-"""Widths that give every contender the same number of parameters.
+"""Depths and widths that give every contender the same number of parameters.
 
 The number of parameters grows with the width, so the width is found by bisection on models that are built on the
 "meta" device: shapes without numbers, which cost nothing. Width moves in steps (heads must share it), so where a model
 has an inner width too (`d_ff`, `d_hidden`), that one closes the rest of the gap.
+
+The number of layers comes first, and from the size alone (`choose_depth`), so that it favours nobody.
 """
 
 from __future__ import annotations
@@ -19,6 +21,12 @@ from regard.settings import Settings
 
 TOLERANCE = 0.02
 MAX_WIDTH = 2**13
+DEPTHS = ((1_000_000, 2), (10_000_000, 4), (50_000_000, 6), (200_000_000, 12))
+"""From so many parameters on, so many layers; one below.
+
+At 300k parameters and 7.6e11 FLOPs, one layer beats two by 0.10 to 0.12 bits per byte on the demo's text: Transformer
+2.483 against 2.606, LSTM 2.401 against 2.496, Elman 2.540 against 2.639.
+"""
 
 Count = Callable[[Settings], int]
 """How many parameters a model with these settings has."""
@@ -31,6 +39,25 @@ class Matched:
     config: Settings
     n_parameters: int | None
     note: str
+
+
+def choose_depth(n_parameters: int) -> int:
+    """The number of layers of a model of this size.
+
+    >>> [choose_depth(n) for n in (300_000, 1_000_000, 4_000_000, 10_000_000, 124_000_000)]
+    [1, 2, 2, 4, 6]
+    """
+    return max((n_layers for least, n_layers in DEPTHS if n_parameters >= least), default=1)
+
+
+def with_depth(name: str, given: Mapping[str, Any], n_parameters: int) -> dict[str, Any]:
+    """The settings `given`, with the number of layers for this size where nobody has chosen one.
+
+    Layers that see a few neighbours each are how far a model sees, so it keeps as many as it has by default.
+    """
+    default = model_config(name).to_dict()
+    is_open = "n_layers" in default and "n_window" not in default and "n_layers" not in given and "size" not in given
+    return {**given, "n_layers": choose_depth(n_parameters)} if is_open else dict(given)
 
 
 def match_width(name: str, given: Mapping[str, Any], target: int, count: Count) -> Matched:

@@ -22,6 +22,7 @@ from regard.report.ranking import Gap, Ranked, ranking_figure
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
 from regard.report.surprise import surprise_figure
 from regard.score.figures import cost_text, count_text, duration_text, flops_text, p_text
+from regard.score.judges import SAME_CONTEXT
 
 
 def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], None] | None = None) -> Path:
@@ -102,7 +103,13 @@ def _name_part(group: Sequence[Contender]) -> str:
     return f"Ranked apart: the tokenizer loses text, {group[0].lossy}" if group[0].lossy else ""
 
 
-HEADS = {"perplexity": "perplexity\nper token", "valid": "validation\nscore", "tokens": "training\ntokens"}
+HEADS = {
+    "perplexity": "perplexity\nper token",
+    SAME_CONTEXT: "same context\nfor all",
+    "valid": "validation\nscore",
+    "inner": "without\nembeddings",
+    "tokens": "training\ntokens",
+}
 
 
 def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, str]]:
@@ -110,11 +117,13 @@ def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, st
     score, watched = contender.score, comparison.setup.watched_measure
     assert score is not None
     size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
+    inner = "–" if contender.n_non_embedding is None else count_text(contender.n_non_embedding)
     valid = "–" if contender.valid is None else watched.value(contender.valid)
     return [
         *((name, f"{value:.4g}") for name, value in score.others.items()),
         *([("valid", valid)] if any(c.valid is not None for c in comparison.ranked) else []),
         ("parameters", size + ("*" if contender.size_note else "")),
+        *([("inner", inner)] if any(c.n_non_embedding is not None for c in comparison.ranked) else []),
         ("tokens", count_text(contender.tokens)),
         ("FLOPs", flops_text(contender.flops)),
         ("time", duration_text(contender.seconds)),
@@ -274,7 +283,8 @@ def _describe_training(comparison: Comparison) -> list[tuple[str, str]]:
     notes = [f"* {c.name}: {c.size_note}." for c in comparison.contenders if c.size_note]
     size = "as configured"
     if training.n_parameters is not None:
-        size = f"{count_text(training.n_parameters)} parameters within 2%: widths are solved for"
+        kind = "non-embedding parameters" if training.match == "non-embedding" else "parameters"
+        size = f"{count_text(training.n_parameters)} {kind} within 2%: widths are solved for"
     return [
         ("Training data", training.data),
         ("Budget", f"{training.budget}, for each contender and seed"),

@@ -13,6 +13,7 @@ from regard.compare.headline import find_disagreement, write_difference
 from regard.compare.result import Comparison, Contender
 from regard.report.palette import looks_of
 from regard.score.figures import cost_text, count_text, duration_text, flops_text, join_names, p_text
+from regard.score.judges import SAME_CONTEXT
 
 Value = Callable[[Comparison, Contender], str]
 """The text in a contender's cell."""
@@ -178,6 +179,9 @@ def notes(comparison: Comparison) -> list[str]:
         if group[0].lossy:
             names = join_names([c.name for c in group])
             lines.append(f"† {names}: ranked apart, since the tokenizer loses text ({group[0].lossy}).")
+    sizes = [f"{c.name} {_size(c)} ({count_text(c.n_non_embedding)})" for c in ranked if c.n_non_embedding is not None]
+    if sizes:
+        lines.append(f"Parameters, and in brackets those that are no embeddings: {', '.join(sizes)}.")
     if setup.n_left_out:
         lines.append(f"Test items left out, since they are longer than one of the models reads: {setup.n_left_out:,}.")
     reasons = {pair.why: None for pair in comparison.pairs if pair.why}
@@ -193,5 +197,9 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(
             "to reach: training FLOPs and time at the first evaluation on the validation data that was as good."
         )
+    limited = [(c.name, c.score.others[SAME_CONTEXT]) for c in ranked if c.score and SAME_CONTEXT in c.score.others]
+    if limited:
+        scores = ", ".join(f"{name} {setup.measure.value(score)}" for name, score in limited)
+        lines.append(f"{SAME_CONTEXT} for all: {scores}.")
     disagreement = find_disagreement(comparison)
     return [*lines, *setup.notes, *([disagreement] if disagreement else [])]

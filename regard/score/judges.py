@@ -16,6 +16,8 @@ from regard.score.evaluate import finite_perplexity
 from regard.score.significance import Counts
 from regard.score.translation import References, bleu_metric, chrf, score_by, statistics_of, streams
 
+SAME_CONTEXT = "same context"
+"""The name of the score that language models have where all see the same past."""
 EVALB = "labelled brackets by the rules of evalb with COLLINS.prm"
 
 
@@ -57,9 +59,13 @@ class BitsPerByte:
         return float(summed[0] / summed[1] / math.log(2))
 
     def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
-        """Perplexity per token: the exponential of the mean nats per token."""
+        """Perplexity per token: the exponential of the mean nats per token; bits per byte with a context for all."""
         nats = [sum(a["nats"] for a in answers) / sum(a["tokens"] for a in answers) for answers in runs]
-        return {"perplexity": finite_perplexity(fmean(nats))}
+        found = {"perplexity": finite_perplexity(fmean(nats))}
+        if all("nats_in_context" in answers[0] for answers in runs):
+            total = fmean(sum(a["nats_in_context"] for a in answers) for answers in runs)
+            found[SAME_CONTEXT] = total / sum(self.block_bytes) / math.log(2)
+        return found
 
 
 @dataclass

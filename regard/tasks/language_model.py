@@ -27,7 +27,8 @@ from regard.mixers.config import PointerConfig
 from regard.models.gradient_model import GradientModel
 from regard.models.outline import outline_model
 from regard.models.table import model_entry
-from regard.score.blocks import add_up_blocks, sample_documents, sample_stream, score_text
+from regard.score.blocks import add_up_blocks, between, sample_documents, sample_stream, score_text
+from regard.score.context import nats_in_context
 from regard.score.evaluate import Evaluation, evaluate
 from regard.score.judges import BitsPerByte
 from regard.score.unigram import unigram_bits_per_byte
@@ -239,6 +240,8 @@ class LanguageModelTask(gradient.GradientTask):
             documents=test.document_of_block,
             lossy="" if run.tokenizer.is_lossless else _name_lossy(run),
             baseline=None if train is None else unigram_bits_per_byte(train, run.tokenizer, test),
+            max_context=run.next_token.max_context,
+            bytes_per_token=test.n_bytes / sum(len(run.tokenizer.encode(d)) + 1 for d in test.documents),
             own=test,
             passage=passage,
             prompt=choose_prompt(passage),
@@ -255,8 +258,14 @@ class LanguageModelTask(gradient.GradientTask):
         decoding: Decoding,
         tell: Callable[[int], None],
     ) -> list[Any]:
-        """What each block costs: {"nats", "tokens"}."""
-        blocks = add_up_blocks(score_text(run.next_token, run.tokenizer, test_set.own), test_set.own)
+        """What each block costs: {"nats", "tokens"}, and "nats_in_context" where a context for all is asked for."""
+        scoring, test = score_text(run.next_token, run.tokenizer, test_set.own), test_set.own
+        blocks = add_up_blocks(scoring, test)
+        if decoding.context is not None:
+            limit = max(2, int(decoding.context * len(scoring.ids) / test.n_bytes + 1e-6))
+            nats = nats_in_context(run.next_token, scoring.ids, limit, run.tokenizer.eos)
+            for block, inside in zip(blocks, between(test.borders, scoring.ends, nats).tolist(), strict=True):
+                block["nats_in_context"] = inside
         if not all(block["nats"] < float("inf") for block in blocks):  # NaN too
             raise RegardError("it gives some test text no probability at all, so its bits per byte are infinite")
         return [blocks[i] for i in chosen]

@@ -36,6 +36,9 @@ class TestSet:
     """Names the run's tokenizer where it loses text: such a score compares with those of the same tokenizer alone."""
     baseline: float | None = None
     """The score of the simplest model there is, which any other should beat."""
+    max_context: int | None = None
+    """How many tokens of a text the run sees at most; None: no limit."""
+    bytes_per_token: float = 1.0
     own: Any = None
     """What only the task reads."""
     passage: str = ""
@@ -56,6 +59,8 @@ class Decoding:
     beam: int = 5
     device: str = "auto"
     max_tokens: int = 4096
+    context: float | None = None
+    """Bytes of the past that language models see at most in their second score; None: there is none."""
 
     @property
     def words(self) -> str:

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -15,13 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import regard
 from regard import api
+from regard.compare import pace, training
+from regard.compare.budget import Budget
+from regard.compare.plan import read_plan
 from regard.compare.result import Comparison
 from regard.compare.result_cache import OUTPUTS
 from regard.errors import InterruptedRunError, RegardError
-from regard.training.progress import Silent
+from regard.training.progress import Silent, Status
 
 WORDS = (
     "the cat",
@@ -39,16 +44,20 @@ WORDS = (
 
 
 class Notes(Silent):
-    """Remembers what was told, and may press Ctrl-C when a certain thing is told."""
+    """Remembers what was told, and may press Ctrl-C when a certain thing is told, or at a step after it."""
 
-    def __init__(self, stop_at: str | None = None) -> None:
+    def __init__(self, stop_at: str | None = None, step: int | None = None) -> None:
         self.told: list[str] = []
-        self.stop_at = stop_at
+        self.stop_at, self.step = stop_at, step
 
     def note(self, text: str) -> None:
         self.told.append(text)
-        if self.stop_at is not None and text.startswith(self.stop_at):
+        if self.stop_at is not None and self.step is None and text.startswith(self.stop_at):
             raise KeyboardInterrupt
+
+    def show(self, status: Status) -> None:
+        if self.stop_at is not None and status.step == self.step and self.told[-1].startswith(self.stop_at):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +155,20 @@ def test_the_score_is_that_of_evaluating_the_run(done: tuple[Path, Comparison]) 
     assert result.score == pytest.approx(evaluation.bits_per_byte, rel=1e-5)
 
 
+def test_every_model_is_scored_with_the_same_context_too(done: tuple[Path, Comparison]) -> None:
+    out, comparison = done
+    for contender in comparison.ranked:  # the attention model sees 32 words; the others may see as many bytes
+        assert contender.score is not None
+        assert set(contender.score.others) == {"perplexity", "same context"}
+        assert contender.score.others["same context"] == pytest.approx(contender.score.value, rel=0.02)
+    attention = comparison.contender("attention-words").score
+    assert attention is not None
+    assert attention.others["same context"] == pytest.approx(attention.value, rel=1e-6)
+    assert any("same context: the score where every model sees at most the last" in n for n in comparison.setup.notes)
+    lines = [json.loads(line) for line in (out / OUTPUTS / "lstm-seed0.txt").read_text().splitlines()]
+    assert sum(b["nats_in_context"] for b in lines) != sum(b["nats"] for b in lines)
+
+
 def test_the_views_show_what_each_model_has(done: tuple[Path, Comparison]) -> None:
     comparison = done[1]
     passage = comparison.setup.passage
@@ -185,22 +208,28 @@ def test_the_report_is_drawn_again_from_the_file_alone(done: tuple[Path, Compari
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", [None, 7])
 def test_an_interrupted_comparison_goes_on_where_it_was(
-    done: tuple[Path, Comparison], text: Path, tmp_path: Path
+    done: tuple[Path, Comparison], text: Path, tmp_path: Path, step: int | None
 ) -> None:
     out = tmp_path / "out"
     with pytest.raises(
-        InterruptedRunError, match=r"Stopped with 2 of 7 trainings finished; all is saved\. Go on with: "
+        InterruptedRunError, match=r"Stopped with 3 of 7 trainings finished; all is saved\. Go on with: "
     ):
-        compare(text, out, Notes(stop_at="lstm, seed 1"))
+        compare(text, out, Notes("lstm, seed 1", step))  # when every contender has had its first seed
+    begun = sorted(path.name for path in (out / "runs").iterdir() if path.name != "lstm-seed1")
+    assert begun == ["attention-words-seed0", "broken-seed0", "lstm-seed0", "ngram-seed0"]
+    assert (out / "runs" / "lstm-seed1" / "state").exists() == (step is not None)
     notes = Notes()
     resumed = compare(text, out, notes)
-    assert not any(line.startswith(("ngram, seed 0", "lstm, seed 0")) for line in notes.told)
-    assert any(line.startswith("lstm, seed 1") for line in notes.told)
+    trained = [line.partition(" seed ")[0] + line.partition(" seed ")[2][:1] for line in notes.told if " seed " in line]
+    assert [line for line in trained if "broken" not in line] == ["lstm,1", "attention-words,1"]
     straight = done[1]
+    assert resumed.ranking == straight.ranking
+    assert resumed.pairs == straight.pairs
     for contender in ("ngram", "lstm", "attention-words"):
         mine, theirs = ([run.score for run in c.contender(contender).runs] for c in (resumed, straight))
-        assert mine == pytest.approx(theirs, rel=1e-6)
+        assert mine == theirs
 
 
 def test_a_folder_with_another_comparison_is_refused(done: tuple[Path, Comparison], text: Path) -> None:
@@ -238,8 +267,6 @@ def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path)
 
 
 def test_where_every_contender_failed_the_command_says_why_and_fails(text: Path, tmp_path: Path) -> None:
-    import yaml
-
     recipe = tmp_path / "c.yaml"
     broken = {"broken": given(text)["contenders"]["broken"]}
     recipe.write_text(yaml.safe_dump(given(text, contenders=broken, seeds=1)))
@@ -259,7 +286,55 @@ def test_a_flops_budget_gives_dearer_models_fewer_tokens(text: Path, tmp_path: P
         run = comparison.contender(name).runs[0]
         per_step = run.flops / run.tokens * 4 * 32
         assert 2e8 - per_step <= run.flops <= 2e8 + per_step
-    assert comparison.contender("ngram").flops == 0
+    everything, same = comparison.contender("ngram"), comparison.contender("ngram (same tokens)")
+    assert everything.flops == same.flops == 0
+    assert same.tokens == round(statistics.median(comparison.contender(n).tokens for n in ("rnn", "window")))
+    assert everything.tokens > 2 * same.tokens
+    assert everything.size_note.startswith("counts ")
+    assert same.size_note.endswith("as many as the others read (median)")
+    assert [run.run for run in same.runs] == ["runs/ngram-same-tokens-seed0"]
+
+
+@pytest.mark.slow
+def test_a_time_that_is_wished_for_becomes_flops_once(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "measure_speed", lambda config, train: 1000.0)
+    contenders = {name: {"model": {"name": name, "n_layers": 1}} for name in ("rnn", "lstm")}
+    how, out, notes = {"contenders": contenders, "seeds": 1}, tmp_path / "out", Notes()
+    comparison = compare(text, out, notes, **how, budget="3s")
+    flops = yaml.safe_load((out / "plan.yaml").read_text())["budget"]["flops"]
+    assert flops == float(f"{flops:.2g}")
+    for contender in comparison.contenders:
+        assert contender.flops == pytest.approx(flops, rel=0.1)
+    assert statistics.mean(c.tokens for c in comparison.contenders) == pytest.approx(3000, rel=0.1)
+    typed = Budget(flops=flops).words()[1]
+    assert f"The same on any machine: --budget {typed}" in notes.told[1]
+    assert f"budget='{typed}'" in comparison.setup.command
+    monkeypatch.setattr(training, "measure_speed", lambda config, train: 1 / 0)
+    for asked in ("3s", typed):  # the same folder: nothing is measured or trained again
+        again = Notes()
+        assert compare(text, out, again, **how, budget=asked).pairs == comparison.pairs
+        assert [line for line in again.told if ", seed" in line] == []
+    with pytest.raises(RegardError, match="holds another comparison: its budget was"):
+        compare(text, out, **how, budget="4s")
+
+
+def test_the_speed_of_a_short_training_is_measured(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "MEASURED_SECONDS", 0.05)
+    plan = read_plan(given(text, contenders={"rnn": {"model": {"name": "rnn", "d_model": 8, "n_layers": 1}}}))
+    assert pace.measure_speed(plan.config, plan.train) > 0
+
+
+@pytest.mark.slow
+def test_sizes_can_be_matched_without_embeddings(text: Path, tmp_path: Path) -> None:
+    how = {"contenders": ["rnn", "transformer"], "seeds": 1, "budget": "500tokens", "match": "non-embedding"}
+    comparison = compare(text, tmp_path / "out", **how)
+    for contender in comparison.contenders:
+        assert abs((contender.n_non_embedding or 0) / 6000 - 1) <= 0.02
+        assert (contender.n_parameters or 0) > 6100
+        assert contender.config["model"]["n_layers"] == 1  # so small a model has one
+    assert any("updates only" in warning for warning in comparison.warnings)
 
 
 def test_a_flops_budget_goes_on_as_its_finished_runs_were_charged(text: Path, tmp_path: Path) -> None:
@@ -286,10 +361,8 @@ def test_only_lossy_contenders_are_still_measured_on_the_text_itself(text: Path,
 
 @pytest.mark.slow
 def test_ctrl_c_on_the_command_line_says_how_to_go_on(text: Path, tmp_path: Path) -> None:
-    import yaml
-
     recipe = tmp_path / "c.yaml"
-    recipe.write_text(yaml.safe_dump(given(text, budget="600s", contenders=["ngram", "lstm"], seeds=1)))
+    recipe.write_text(yaml.safe_dump(given(text, seconds=600, budget=None, contenders=["ngram", "lstm"], seeds=1)))
     command = [sys.executable, "-m", "regard", "compare", str(recipe), "--out", str(tmp_path / "out")]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
@@ -312,8 +385,11 @@ def test_finished_language_models_are_compared_with_intervals(
     runs = sorted((done[0] / "runs").glob("[ln]*"))
     found = api.compare(runs, out=tmp_path / "out")
     assert found.ranking == ("ngram-seed0", "lstm ×2")
-    same = done[1].contender("lstm").score
-    assert found.contender("lstm ×2").score == same
+    same, mine = done[1].contender("lstm").score, found.contender("lstm ×2").score
+    assert same is not None
+    assert mine is not None
+    assert (mine.value, mine.low, mine.high) == (same.value, same.low, same.high)
+    assert "same context" not in mine.others  # neither has a limit
     assert found.pairs[0].p == done[1].pairs[0].p
     assert found.setup.training is None
     assert found.contender("lstm ×2").views.cells is not None
@@ -322,6 +398,11 @@ def test_finished_language_models_are_compared_with_intervals(
     again = api.compare(runs, data=str(other), out=tmp_path / "other")
     assert again.setup.data.startswith(str(other))
     assert again.contender("ngram-seed0").score != found.contender("ngram-seed0").score
+    with pytest.raises(RegardError, match="--context takes a number of tokens from 2 on, or own, not 'all'"):
+        api.compare(runs, context="all", out=tmp_path / "all")
+    near = api.compare(runs, context=4, out=tmp_path / "near").contender("lstm ×2").score
+    assert near is not None
+    assert near.value == same.value < near.others["same context"]
     with pytest.raises(RegardError, match="--beam is for models that search for their answers, and a language-model"):
         api.compare(runs, beam=2, out=tmp_path / "beam")
     words = regard.train({"model": {"name": "ngram", "order": 2}}, data=str(other), out=tmp_path / "words").folder

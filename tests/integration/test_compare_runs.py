@@ -349,7 +349,7 @@ def test_translators_are_trained_under_one_budget(pairs: dict[str, Any], tmp_pat
             assert 3e7 - per_step <= run.flops <= 3e7 + per_step
         assert len(contender.curve) >= 3
     assert found.setup.training is not None
-    assert found.setup.training.budget == "3e+07 FLOPs"
+    assert found.setup.training.budget == "3e7 FLOPs"
     assert found.examples
     assert "one budget: 3e+07 FLOPs each" in (tmp_path / "out" / "report.html").read_text()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")}

@@ -9,12 +9,12 @@ from regard.errors import RegardError
 @pytest.mark.parametrize(
     ("text", "budget"),
     [
-        ("2min", Budget(seconds=120)),
-        ("90s", Budget(seconds=90)),
-        ("90 sec", Budget(seconds=90)),
-        ("1.5h", Budget(seconds=5400)),
-        ("2m", Budget(seconds=120)),
-        ("3 hours", Budget(seconds=10800)),
+        ("2min", Budget(wished_seconds=120)),
+        ("90s", Budget(wished_seconds=90)),
+        ("90 sec", Budget(wished_seconds=90)),
+        ("1.5h", Budget(wished_seconds=5400)),
+        ("2m", Budget(wished_seconds=120)),
+        ("3 hours", Budget(wished_seconds=10800)),
         ("5Mtokens", Budget(tokens=5_000_000)),
         ("5 M tokens", Budget(tokens=5_000_000)),
         ("500ktok", Budget(tokens=500_000)),
@@ -23,7 +23,7 @@ from regard.errors import RegardError
         ("2PFLOPs", Budget(flops=2e15)),
         ("1Mparams", Budget(n_parameters=1_000_000)),
         ("1.5M parameters", Budget(n_parameters=1_500_000)),
-        ("1Mparams, 2min", Budget(n_parameters=1_000_000, seconds=120)),
+        ("1Mparams, 2min", Budget(n_parameters=1_000_000, wished_seconds=120)),
         ("1Mparams and 5Mtokens", Budget(n_parameters=1_000_000, tokens=5_000_000)),
     ],
 )
@@ -42,6 +42,7 @@ def test_a_budget_reads_as_it_is_said(text: str, budget: Budget) -> None:
         ("1e999tokens", r"The budget '1e999tokens' is too large to be a number"),
         ("0s", r"more than nothing, not 0 seconds"),
         ("2min,30s", r"gives seconds twice"),
+        ("2min,1e12flops", r"gives a time and FLOPs, and a time becomes FLOPs: give one of them"),
         ("", r"could not be read"),
     ],
 )
@@ -50,14 +51,25 @@ def test_a_budget_that_cannot_be_read_says_how_to_write_one(text: str, message: 
         parse_budget(text)
 
 
-@pytest.mark.parametrize("text", ["2min", "45s", "5Mtokens", "1e+15flops", "1Mparams", "2min,5Mtokens,1Mparams"])
-def test_a_budget_survives_being_written_and_read(text: str) -> None:
+@pytest.mark.parametrize("text", ["2min", "45s", "5Mtokens", "1e+15flops", "1.2345678e13flops", "2min,1234567tokens"])
+def test_a_budget_survives_being_typed_again(text: str) -> None:
     budget = parse_budget(text)
-    assert parse_budget(str(budget)) == budget
+    name, typed = budget.words()
+    assert name == "--budget"
+    assert parse_budget(typed) == budget
+
+
+def test_a_wish_becomes_a_round_number_of_flops_that_can_be_typed() -> None:
+    wish = parse_budget("2min")
+    assert wish.is_wish
+    granted = wish.with_flops(7.6123e11)
+    assert (granted.flops, granted.is_wish, granted.max_tokens(1e6)) == (7.6e11, False, 760_000)
+    assert granted.words() == ["--budget", "7.6e11flops"]
+    assert str(granted) == "7.6e11 FLOPs"
 
 
 def test_a_budget_is_kept_to_the_last_digit() -> None:
-    assert parse_budget("1234567tokens, 2min").to_dict() == {"seconds": 120.0, "tokens": 1_234_567}
+    assert parse_budget("1234567tokens, 2min").to_dict() == {"wished_seconds": 120.0, "tokens": 1_234_567}
 
 
 def test_parameters_alone_stop_after_twenty_tokens_a_parameter() -> None:

@@ -16,21 +16,48 @@ def test_names_and_options_make_a_plan() -> None:
     assert [c.name for c in plan.contenders] == ["ngram", "lstm"]
     assert [c.config.tokenizer.kind for c in plan.contenders] == ["char", "char"]
     assert plan.config.section("data", DataConfig).train == "my.txt"
-    assert plan.budget == Budget(seconds=90)
+    assert plan.budget == Budget(wished_seconds=90)
     assert (plan.n_parameters, plan.seeds, plan.out) == (500_000, (0, 1), Path("compare/my"))
 
 
 def test_the_command_of_a_plan_makes_the_same_plan() -> None:
     plan = read_plan(["rnn", "lstm"], data="a b.txt", budget="1Mtokens", seeds=2, tokenizer="bpe:512", prompt="It's")
     assert plan.command == (
-        "regard compare rnn lstm --data 'a b.txt' --budget 1Mtokens --prompt 'It'\"'\"'s' --seeds 2 "
-        "--tokenizer bpe:512 --out compare/a-b"
+        "regard compare rnn lstm --data 'a b.txt' --prompt 'It'\"'\"'s' --tokenizer bpe:512 --seeds 2 "
+        "--budget 1e6tokens --out compare/a-b"
     )
 
 
-def test_defaults_are_two_minutes_three_seeds_and_a_million_parameters() -> None:
+def test_defaults_are_a_minute_of_work_three_seeds_and_a_million_parameters() -> None:
     plan = read_plan(["rnn"], data="python-docs")
-    assert (plan.budget, plan.seeds, plan.n_parameters) == (Budget(seconds=120), (0, 1, 2), 1_000_000)
+    assert (plan.budget, plan.seeds, plan.n_parameters) == (Budget(wished_seconds=60), (0, 1, 2), 1_000_000)
+    assert not plan.is_budget_given
+    assert plan.match == "total"
+
+
+def test_seconds_of_the_clock_are_asked_for_by_their_own_name() -> None:
+    plan = read_plan(["rnn"], data="x", seconds=90)
+    assert plan.budget == Budget(seconds=90)
+    assert plan.command == "regard compare rnn --data x --seconds 90 --out compare/x"
+    given = {"contenders": ["rnn"], "data": "x", "seconds": 90}
+    assert read_plan(given).budget == Budget(seconds=90)
+    assert read_plan(given, budget="1e9flops").budget == Budget(flops=1e9)  # an argument replaces either
+    assert read_plan(given).command == f"regard.compare({given!r}, seconds=90)"
+
+
+def test_contenders_take_turns_seed_by_seed_and_counting_has_one() -> None:
+    plan = read_plan(["ngram", "rnn", "lstm"], data="x", seeds=[4, 7])
+    turns = [(contender.name, seed) for contender, seed in plan.trainings()]
+    assert turns == [("ngram", 4), ("rnn", 4), ("lstm", 4), ("rnn", 7), ("lstm", 7)]
+
+
+def test_what_of_the_sizes_is_matched_can_be_chosen() -> None:
+    assert read_plan(["rnn"], data="x", match="non-embedding").n_parameters == 1_000_000
+    assert read_plan(["rnn"], data="x", match="none").n_parameters is None
+    plan = read_plan(["rnn"], data="x", budget="2Mparams", match="non-embedding")
+    assert plan.command == (
+        "regard compare rnn --data x --params 2000000 --match non-embedding --budget 4e7tokens --out compare/x"
+    )
 
 
 def test_a_budget_of_parameters_is_the_size_and_gets_a_stopping_rule() -> None:
@@ -67,9 +94,9 @@ def test_a_yaml_names_its_contenders_and_options_lie_on_top(tmp_path: Path) -> N
         0.001,
     )
     assert (counted.config.tokenizer.kind, counted.config.tokenizer.vocab_size) == ("bpe", 512)
-    assert (plan.seeds, plan.budget.seconds, plan.n_parameters) == ((3, 5), 60, 200_000)
+    assert (plan.seeds, plan.budget, plan.n_parameters) == ((3, 5), Budget(wished_seconds=60), 200_000)
     assert plan.train == {"n_batch": 4, "n_context": 64}
-    assert plan.command == f"regard compare {path} --budget 1min --out {tmp_path / 'out'}"
+    assert plan.command == f"regard compare {path} --budget 60s --out {tmp_path / 'out'}"
 
 
 def test_other_data_keeps_how_text_is_read_but_not_its_other_splits(tmp_path: Path) -> None:
@@ -80,7 +107,7 @@ def test_other_data_keeps_how_text_is_read_but_not_its_other_splits(tmp_path: Pa
     found = plan.config.section("data", DataConfig)
     assert (found.train, found.valid, found.boundaries, found.field) == ("other.jsonl", None, None, "body")
     assert found.p_test == 0.2
-    assert plan.command == f"regard compare {path} --data other.jsonl --out compare/other"
+    assert plan.command == f"regard compare {path} --data other.jsonl --budget 60s --out compare/other"
 
 
 def test_numbers_that_yaml_reads_as_text_are_numbers_in_the_plan() -> None:
@@ -117,7 +144,7 @@ def test_plans_that_differ_in_the_last_digit_differ() -> None:
         ),
         (
             {"contenders": {"a": {"model": {"name": "lstm", "n_layer": 2}}}, "data": "x"},
-            r"Unknown key 'contenders\.a\.model\.n_layer'\. Did you mean 'n_layers'\?",
+            r"Unknown key 'contenders\.a\.model\.n_layer'\. Did you mean 'contenders\.a\.model\.n_layers'\?",
         ),
         ({"contenders": {"a": {"train": {}}}, "data": "x"}, r"all else is the same for every contender"),
         ({"contenders": ["lstm"], "data": "x", "train": {"max_steps": 3}}, r"Unknown key 'train\.max_steps'"),
@@ -128,6 +155,11 @@ def test_plans_that_differ_in_the_last_digit_differ() -> None:
         ({"contenders": ["lstm"], "data": "x", "tokenizer": "bep"}, r"not 'bep'\. Did you mean 'bpe'\?"),
         ({"contenders": ["lstm"], "data": "x", "params": "2min, 1M"}, r"params must be a number of parameters"),
         ({"contenders": ["lstm"], "data": "x", "params": "1e999"}, r"params must be a number of parameters"),
+        ({"contenders": ["lstm"], "data": "x", "match": "all"}, r"match must be one of total, non-embedding, none"),
+        ({"contenders": ["lstm"], "data": "x", "match": "none", "params": "1M"}, r"params asks for 1,000,000"),
+        ({"contenders": ["seq2seq"], "data": ["a", "b"], "match": "non-embedding"}, r"give params, such as 1M"),
+        ({"contenders": ["lstm"], "data": "x", "seconds": "9s"}, r"seconds must be a number such as 90, not '9s'"),
+        ({"contenders": ["lstm"], "data": "x", "seconds": 9, "budget": "1e9flops"}, r"are two budgets: give one"),
         ({"contenders": ["lstm"], "data": 5}, r"'data' must be a path, a built-in name, .* not 5"),
         ({"contenders": ["lstm"], "data": [5]}, r"data\.train must be .* not 5"),
         ({"contenders": ["lstm"], "data": "x", "out": 5}, r"'out' must be text, not 5"),

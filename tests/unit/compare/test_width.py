@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from regard.compare.width import Matched, match_width
+from regard.compare.width import Matched, match_width, with_depth
 from regard.errors import RegardError
-from regard.models.outline import outline_model
+from regard.models.outline import count_non_embedding, outline_model
 from regard.models.table import MODELS, build_model, model_config
 from regard.settings import Settings
 
@@ -79,3 +79,20 @@ def test_translators_are_matched_too_and_widths_that_they_lack_are_left_alone(gi
     found = match_width("seq2seq", given, 2_000_000, lambda config: n_parameters("seq2seq", config, 3000, None))
     assert abs((found.n_parameters or 0) / 2_000_000 - 1) <= 0.02
     assert (found.config.to_dict()["d_ff"] is None) == ("transformer" not in given.values() and bool(given))
+
+
+@pytest.mark.parametrize(("size", "n_layers"), [(300_000, 1), (1_000_000, 2), (12_000_000, 4), (60_000_000, 6)])
+def test_the_number_of_layers_follows_the_size_where_nobody_has_chosen_it(size: int, n_layers: int) -> None:
+    for name in ("rnn", "lstm", "transformer", "attention", "bag"):
+        assert with_depth(name, {"p_dropout": 0.1}, size) == {"p_dropout": 0.1, "n_layers": n_layers}
+    assert with_depth("lstm", {"n_layers": 3}, size) == {"n_layers": 3}
+    assert with_depth("gpt2", {"size": "small"}, size) == {"size": "small"}
+    for name in ("convolution", "restricted", "window"):  # whose layers are how far they see, or which have one
+        assert with_depth(name, {}, size) == {}
+
+
+@pytest.mark.parametrize("name", GRADIENT)
+def test_non_embedding_parameters_do_not_grow_with_the_vocabulary(name: str) -> None:
+    config = matched(name, {}, 61, 50_000).config
+    small, large = (count_non_embedding(outline_model(name, config, n)) for n in (61, 1061))
+    assert 0 < small == large < n_parameters(name, config, 61)
