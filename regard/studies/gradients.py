@@ -186,7 +186,7 @@ def _finding(config: GradientsConfig, found: list[Fading], runs: Sequence[Langua
         sentence=gradients_sentence(last),
         charts=tuple(charts),
         summary=Numbers(
-            f"Norm of the gradient 1 and {k} steps back, the share that is left, and its half-life in steps",
+            f"Norm of the gradient 1 and {k} steps back, the share left, its half-life in steps",
             ("model", "stage", "at 1", f"at {k}", "share", "half-life"),
             tuple(rows),
             note=f"The share is the norm {k} steps back divided by the one a step back, before the mean over seeds; "

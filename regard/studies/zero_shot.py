@@ -306,7 +306,7 @@ def _method(config: ZeroShotConfig, found: Found) -> dict[str, str]:
         "Taught": f"{a}–{b} and {b}–{c} in both directions; the supervised model {a} to {c} too, in as many updates",
         "Texts": f"{where}: {found.n_train:,} sentences for each two languages, {own} for each",
         "Test": f"{len(found.test[a])} sentences, beam {config.beam}; BLEU as sacreBLEU counts it, 13a, with case",
-        "One training": "has 95% intervals over 1,000 draws of the test sentences with replacement (Koehn 2004)",
+        "One training": "has 95% intervals over test sentences, by the jackknife",
         "Language": "naive Bayes on three characters in a row, counted in the training texts",
         **brief.describe_seeds(config, ()),
     }
