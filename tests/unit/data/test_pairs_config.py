@@ -56,7 +56,7 @@ def test_forms_are_told_by_names_and_numbers(given: Any, settings: dict[str, Any
         ({"train": "a", "format": "xml"}, "format must be one of auto, files, tsv, csv, jsonl"),
         ({"train": "a", "encoding": "utf-9"}, "encoding 'utf-9' is not known. Did you mean 'utf-8'"),
         ({"train": "a", "encoding": "rot13"}, "encoding 'rot13' is not known"),
-        ({"train": "a", "skip_bad": True}, "Unknown key 'data.skip_bad'.*Did you mean 'skips_bad'"),
+        ({"train": "a", "skip_bad": True}, "Unknown key 'data.skip_bad'.*Did you mean 'data.skips_bad'"),
     ],
 )
 def test_what_cannot_work_is_refused(settings: dict[str, Any], message: str) -> None:
