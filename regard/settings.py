@@ -138,10 +138,15 @@ class Settings:
         return cls.from_dict({**cls.younger, **written}, where)
 
     def take_open(self, begun: Settings) -> Self:
-        """A copy in which values that are left open, as `auto`, are those of `begun`, if that is of the same class."""
+        """A copy in which values that are left open are those of `begun`, if that is of the same class.
+
+        Open is `auto`, and null where a younger field is.
+        """
         if type(begun) is not type(self):
             return self
-        return self.replace(**{key: getattr(begun, key) for key, value in self.to_dict().items() if value == "auto"})
+        values = self.to_dict().items()
+        is_open = {key: value == "auto" or (value is None and key in self.younger) for key, value in values}
+        return self.replace(**{key: getattr(begun, key) for key in is_open if is_open[key]})
 
     @classmethod
     def _rename(cls, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:

@@ -84,8 +84,8 @@ class Plan:
     """The contenders as they were given: names, or a mapping."""
     options: tuple[str, ...]
     """What else the command line said, but for the budget."""
-    has_own_depth: bool = False
-    """Whether the number of layers is each model's default whatever its size, as it was in version 0.1.0."""
+    is_of_old_version: bool = False
+    """Begun by version 0.1.0: models have their default depth whatever their size, and all read the text in order."""
 
     @property
     def config(self) -> RunConfig:

@@ -21,12 +21,14 @@ from regard.settings import Settings
 
 TOLERANCE = 0.02
 MAX_WIDTH = 2**13
-DEPTHS = ((1_000_000, 2), (10_000_000, 4), (50_000_000, 6), (200_000_000, 12))
-"""From so many parameters on, so many layers; one below.
+DEPTHS = ((2_000_000, 2), (10_000_000, 4), (50_000_000, 6), (200_000_000, 12))
+"""From so many parameters on, so many layers; one below. Convolutions see little each and have twice as many.
 
-At 300k parameters and 7.6e11 FLOPs, one layer beats two by 0.10 to 0.12 bits per byte on the demo's text: Transformer
-2.483 against 2.606, LSTM 2.401 against 2.496, Elman 2.540 against 2.639.
+Up to 1M parameters one layer beats two for every model, by 0.02 to 0.07 bits per byte; at 4M both are level
+(docs/defaults.md).
 """
+N_WINDOW = 5
+"""The words that a fixed window sees below 2M parameters: more would leave little width (Bengio et al. 2003: 5)."""
 
 Count = Callable[[Settings], int]
 """How many parameters a model with these settings has."""
@@ -45,19 +47,19 @@ def choose_depth(n_parameters: int) -> int:
     """The number of layers of a model of this size.
 
     >>> [choose_depth(n) for n in (300_000, 1_000_000, 4_000_000, 10_000_000, 124_000_000)]
-    [1, 2, 2, 4, 6]
+    [1, 1, 2, 4, 6]
     """
     return max((n_layers for least, n_layers in DEPTHS if n_parameters >= least), default=1)
 
 
 def with_depth(name: str, given: Mapping[str, Any], n_parameters: int) -> dict[str, Any]:
-    """The settings `given`, with the number of layers for this size where nobody has chosen one.
-
-    Layers that see a few neighbours each are how far a model sees, so it keeps as many as it has by default.
-    """
-    default = model_config(name).to_dict()
-    is_open = "n_layers" in default and "n_window" not in default and "n_layers" not in given and "size" not in given
-    return {**given, "n_layers": choose_depth(n_parameters)} if is_open else dict(given)
+    """The settings `given`, with the number of layers for this size where nobody has chosen one."""
+    default, n_layers = model_config(name).to_dict(), choose_depth(n_parameters)
+    if name == "window":
+        return {"n_window": N_WINDOW, **given} if n_layers == 1 else dict(given)
+    if "n_layers" not in default or "size" in given:
+        return dict(given)
+    return {"n_layers": 2 * n_layers if name == "convolution" else n_layers, **given}
 
 
 def match_width(name: str, given: Mapping[str, Any], target: int, count: Count) -> Matched:
