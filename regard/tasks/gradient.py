@@ -63,7 +63,7 @@ class GradientTask:
         return config
 
     def complete(self, config: RunConfig) -> RunConfig:
-        return config
+        return config.with_section("optimizer", config.optimizer.complete(is_recurrent=False))
 
     def reopen(self, config: RunConfig, fingerprint: str) -> Any | None:
         return None

@@ -85,7 +85,8 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
         sections={
             name: None
             if name in task.optional and given.get(name) is None
-            else (kind.from_complete if is_complete else kind.from_dict)(mapping(given, name), name)
+            # A section that is missing from a whole config is not used: its defaults are not those of an older version.
+            else (kind.from_complete if is_complete and name in given else kind.from_dict)(mapping(given, name), name)
             for name, kind in sections_of(task).items()
         },
         folders={key: folder_of(given, key) for key in task.folders},

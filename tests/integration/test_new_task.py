@@ -31,7 +31,7 @@ from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
-from regard.training.config import OptimizerConfig, TrainConfig
+from regard.training.config import TrainConfig
 from regard.training.loop import train_by_gradient
 from regard.training.objective import HostBatch, PartLoss, Score
 
@@ -103,9 +103,6 @@ class CountObjective:
 
     def identity(self) -> dict[str, Any]:
         return {"data": self.data.fingerprint, "seed": self.seed, "n_batch": self.train.n_batch}
-
-    def highest_rate(self, optimizer: OptimizerConfig) -> float:
-        return optimizer.lr or 0.03
 
     def read_row(self, model: Counter) -> Tensor:
         ids = torch.zeros(1, 9, dtype=torch.int64, device=model.embedding.device)
@@ -271,6 +268,7 @@ def recipe(lines: Path) -> dict[str, Any]:
     return {
         "data": {"train": str(lines)},
         "model": {"name": "counter"},
+        "optimizer": {"lr": 0.03},
         "train": {"max_steps": 150, "n_batch": 16, "eval_every": 50},
         "runtime": {"device": "cpu", "n_threads": 1},
         "checkpoint": {"has_tensorboard": False},

@@ -14,6 +14,7 @@ from tiny_gpt2 import write_hf_folder
 
 import regard as package
 from regard.errors import InterruptedRunError, RegardError
+from regard.models.table import MODELS
 from regard.training.metrics import read_metrics
 
 pytest.importorskip("transformers")
@@ -96,13 +97,14 @@ def test_any_run_can_be_trained_further(lstm_run: Path, text: Path, tmp_path: Pa
     run = package.train(start_from=lstm_run, data=str(text), settings=QUICK, out=tmp_path / "more")
     assert run.tokenizer.hash == before.tokenizer.hash
     assert run.config.model == before.config.model
-    assert run.config.optimizer.lr == pytest.approx(5e-4)  # a tenth of what it is trained with
+    assert run.config.optimizer.lr == pytest.approx(0.1 * LSTM_RATE)  # a tenth of what it is trained with
     text_sample = text.read_text()[:500]
     assert run.score(text_sample).bits_per_byte < before.score(text_sample).bits_per_byte * 1.05
     again = package.train(start_from=tmp_path / "more", data=str(text), settings=QUICK, out=tmp_path / "third")
     assert again.facts.started_from == str(tmp_path / "more")
 
 
+LSTM_RATE = MODELS["lstm"].lr or 0.0
 AWD = {
     "optimizer": {"name": "sgd", "lr": 30.0, "weight_decay": 1.2e-6, "max_grad_norm": 0.25, "decays_vectors": True},
     "schedule": {"name": "constant"},
@@ -145,7 +147,7 @@ def test_another_update_rule_comes_with_its_own_rate_and_decay(sgd_run: Path, gp
     from regard import api
 
     config = api.resolve({"optimizer": {"name": "adamw"}}, data=str(text), start_from=sgd_run)
-    assert (config.optimizer.lr, config.optimizer.weight_decay) == (pytest.approx(5e-4), 0.1)
+    assert (config.optimizer.lr, config.optimizer.weight_decay) == (pytest.approx(0.1 * LSTM_RATE), 0.1)
     config = api.resolve({"optimizer": {"name": "sgd"}}, data=str(text), start_from=gpt2)
     assert config.optimizer.lr == pytest.approx(0.05)
 
