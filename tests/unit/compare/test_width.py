@@ -81,14 +81,15 @@ def test_translators_are_matched_too_and_widths_that_they_lack_are_left_alone(gi
     assert (found.config.to_dict()["d_ff"] is None) == ("transformer" not in given.values() and bool(given))
 
 
-@pytest.mark.parametrize(("size", "n_layers"), [(300_000, 1), (1_000_000, 2), (12_000_000, 4), (60_000_000, 6)])
+@pytest.mark.parametrize(("size", "n_layers"), [(300_000, 1), (1_000_000, 1), (2_000_000, 2), (12_000_000, 4), (60_000_000, 6)])
 def test_the_number_of_layers_follows_the_size_where_nobody_has_chosen_it(size: int, n_layers: int) -> None:
-    for name in ("rnn", "lstm", "transformer", "attention", "bag"):
+    for name in ("rnn", "lstm", "transformer", "attention", "restricted", "bag"):
         assert with_depth(name, {"p_dropout": 0.1}, size) == {"p_dropout": 0.1, "n_layers": n_layers}
     assert with_depth("lstm", {"n_layers": 3}, size) == {"n_layers": 3}
     assert with_depth("gpt2", {"size": "small"}, size) == {"size": "small"}
-    for name in ("convolution", "restricted", "window"):  # whose layers are how far they see, or which have one
-        assert with_depth(name, {}, size) == {}
+    assert with_depth("convolution", {}, size) == {"n_layers": 2 * n_layers}
+    assert with_depth("window", {}, size) == ({"n_window": 5} if n_layers == 1 else {})
+    assert with_depth("window", {"n_window": 3}, size) == {"n_window": 3}
 
 
 @pytest.mark.parametrize("name", GRADIENT)
