@@ -262,8 +262,8 @@ class LanguageModelTask(gradient.GradientTask):
         scoring, test = score_text(run.next_token, run.tokenizer, test_set.own), test_set.own
         blocks = add_up_blocks(scoring, test)
         if decoding.context is not None:
-            limit = max(2, int(decoding.context * len(scoring.ids) / test.n_bytes + 1e-6))
-            nats = nats_in_context(run.next_token, scoring.ids, limit, run.tokenizer.eos)
+            limit = max(2, int(decoding.context / test_set.bytes_per_token + 1e-6))
+            nats = nats_in_context(run.next_token, scoring.ids, limit, run.tokenizer.eos) * scoring.is_scored
             for block, inside in zip(blocks, between(test.borders, scoring.ends, nats).tolist(), strict=True):
                 block["nats_in_context"] = inside
         if not all(block["nats"] < float("inf") for block in blocks):  # NaN too
