@@ -359,6 +359,15 @@ def test_only_lossy_contenders_are_still_measured_on_the_text_itself(text: Path,
     assert comparison.ranking == ("ngram",)
 
 
+def test_two_vocabularies_of_words_are_never_ranked_together(text: Path, tmp_path: Path) -> None:
+    contenders = {name: {"model": "ngram", "tokenizer": f"word:{size}"} for name, size in (("few", 5), ("many", 500))}
+    comparison = compare(text, tmp_path / "out", contenders=contenders, seeds=1)
+    assert comparison.pairs == ()
+    assert [len(group) for group in comparison.groups] == [1, 1]
+    assert comparison.headline[0].startswith("Nobody can be called best")
+    assert not any("is best" in sentence for sentence in comparison.headline)
+
+
 @pytest.mark.slow
 def test_ctrl_c_on_the_command_line_says_how_to_go_on(text: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "c.yaml"
