@@ -81,7 +81,9 @@ def test_translators_are_matched_too_and_widths_that_they_lack_are_left_alone(gi
     assert (found.config.to_dict()["d_ff"] is None) == ("transformer" not in given.values() and bool(given))
 
 
-@pytest.mark.parametrize(("size", "n_layers"), [(300_000, 1), (1_000_000, 1), (2_000_000, 2), (12_000_000, 4), (60_000_000, 6)])
+@pytest.mark.parametrize(
+    ("size", "n_layers"), [(300_000, 1), (1_000_000, 1), (2_000_000, 2), (12_000_000, 4), (60_000_000, 6)]
+)
 def test_the_number_of_layers_follows_the_size_where_nobody_has_chosen_it(size: int, n_layers: int) -> None:
     for name in ("rnn", "lstm", "transformer", "attention", "restricted", "bag"):
         assert with_depth(name, {"p_dropout": 0.1}, size) == {"p_dropout": 0.1, "n_layers": n_layers}
