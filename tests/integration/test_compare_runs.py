@@ -351,7 +351,7 @@ def test_translators_are_trained_under_one_budget(pairs: dict[str, Any], tmp_pat
     assert found.setup.training is not None
     assert found.setup.training.budget == "3e7 FLOPs"
     assert found.examples
-    assert "one budget: 3e+07 FLOPs each" in (tmp_path / "out" / "report.html").read_text()
+    assert "one budget: 3e7 FLOPs each" in (tmp_path / "out" / "report.html").read_text()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")}
     again = package.compare(budgeted(pairs), beam=1, out=tmp_path / "out")  # all of it is there already
     assert [c.score for c in again.contenders] == [c.score for c in found.contenders]

@@ -72,7 +72,8 @@ def test_a_trace_has_a_row_for_every_token(run: regard.LanguageModelRun) -> None
         axis = -2 if name.endswith("attention") or array.ndim > 1 else 0
         assert array.shape[axis] == len(trace.tokens), name
     costs = run.score("the cat sat").nats[:-1]
-    assert np.allclose(trace.nats[-len(costs) :], costs, rtol=0, atol=1e-9)
+    # Two paths in float32: a few units in the last place of a logit. In float64 a test of the lens holds them equal.
+    assert np.allclose(trace.nats[-len(costs) :], costs, rtol=0, atol=2e-6)
 
 
 def test_traced_attention_is_causal_and_sums_to_one(transformer_run: Path) -> None:

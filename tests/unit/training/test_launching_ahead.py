@@ -10,7 +10,7 @@ import torch
 from tiny_training import lasting_metrics, objective_on, run_tiny, same_runs, tiny_model, tiny_text
 
 from regard.errors import RegardError
-from regard.tasks.text_objective import batches_for
+from regard.tasks.text_objective import build_batches
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import DivergedError, Launched, Learner
 
@@ -72,7 +72,7 @@ def test_after_a_number_that_is_not_finite_no_weight_moves(launched: list[int]) 
     model, text = tiny_model(), tiny_text()
     train = TrainConfig(n_batch=4, n_context=8)
     learner = Learner(
-        model, objective_on(model, batches_for(model, text.train, train, seed=0)), train=train,
+        model, objective_on(model, build_batches(model, text.train, train, seed=0)), train=train,
         optimizer=OptimizerConfig(),
         runtime=RuntimeConfig(device="cpu"),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from text_nats import text_nats
 from tiny_training import SIZES, VOCAB_SIZE, objective_on, tiny_model, tiny_text
 
 from regard.data.batches import Batch
-from regard.tasks.text_objective import batches_for, context_of, order_of
+from regard.tasks.text_objective import build_batches, choose_context, choose_order
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.learner import Learner
 
@@ -68,7 +68,7 @@ def test_the_loss_is_a_mean_over_real_tokens() -> None:
 
 def test_state_is_carried_within_an_epoch_and_dropped_where_a_batch_is_fresh() -> None:
     model = tiny_model("lstm")
-    batches = batches_for(model, tiny_text().train, TrainConfig(n_batch=4, n_context=8, max_steps=1), seed=0)
+    batches = build_batches(model, tiny_text().train, TrainConfig(n_batch=4, n_context=8, max_steps=1), seed=0)
     seen: list[bool] = []
     learner = Learner(
         model,
@@ -107,9 +107,9 @@ def test_the_gradient_stops_at_the_window_but_the_values_go_on() -> None:
 
 
 def test_models_that_carry_state_read_in_order_and_others_in_windows() -> None:
-    assert order_of(tiny_model("lstm"), TrainConfig()) == "stream"
-    assert order_of(tiny_model("transformer"), TrainConfig()) == "shuffle"
-    assert order_of(tiny_model("transformer"), TrainConfig(order="stream")) == "stream"
-    assert context_of(tiny_model("transformer"), TrainConfig()) == 8
-    assert context_of(tiny_model("lstm"), TrainConfig()) == 64
-    assert context_of(tiny_model("lstm"), TrainConfig(n_context=5)) == 5
+    assert choose_order(tiny_model("lstm"), TrainConfig()) == "stream"
+    assert choose_order(tiny_model("transformer"), TrainConfig()) == "shuffle"
+    assert choose_order(tiny_model("transformer"), TrainConfig(order="stream")) == "stream"
+    assert choose_context(tiny_model("transformer"), TrainConfig()) == 8
+    assert choose_context(tiny_model("lstm"), TrainConfig()) == 64
+    assert choose_context(tiny_model("lstm"), TrainConfig(n_context=5)) == 5
