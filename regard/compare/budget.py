@@ -138,7 +138,7 @@ def _parse_part(part: str, whole: str) -> tuple[str, float]:
     number, word = float(match[1]), match[2].replace(" ", "")
     for scale in ("", *{k for k in _SCALES if k and word.startswith(k)}):  # "min" is a unit before "M" is a scale
         unit = word[len(scale) :]
-        unit = unit if len(unit) < 2 else unit.lower().removesuffix("s")  # 5M is no number of minutes
+        unit = unit if len(unit) < 3 else unit.lower().removesuffix("s")  # 5M and 5ms are no minutes
         if unit in _UNITS:
             kind = _UNITS[unit]
             value = number * _SCALES[scale] * _SECONDS.get(unit, 1)

@@ -98,8 +98,8 @@ def word_weights(
     return words
 
 
-def hard_alignment(weights: Float[np.ndarray, "W U"], at_least: float = 0.0) -> Alignment:
-    """Every target word with the source word it looks at most, where that has more than `at_least`; ties: the first.
+def hard_alignment(weights: Float[np.ndarray, "W U"]) -> Alignment:
+    """Every target word with the source word it looks at most, where it looks at any; of equal ones the first.
 
     >>> str(hard_alignment(np.array([[0.1, 0.9], [0.6, 0.4], [0.0, 0.0]])))
     '0-1 1-0'
@@ -107,7 +107,7 @@ def hard_alignment(weights: Float[np.ndarray, "W U"], at_least: float = 0.0) -> 
     if not weights.size:
         return Alignment(frozenset())
     best = weights.argmax(axis=1)
-    return Alignment(frozenset((int(s), t) for t, s in enumerate(best) if weights[t, s] > at_least))
+    return Alignment(frozenset((int(s), t) for t, s in enumerate(best) if weights[t, s] > 0))
 
 
 @dataclass(frozen=True, kw_only=True)

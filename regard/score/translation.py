@@ -106,15 +106,13 @@ def bleu(
     )
 
 
-def chrf(
-    hypotheses: Sequence[str], references: References, *, word_order: int = 0, is_lowercase: bool = False
-) -> ChrfScore:
-    """Of a whole corpus; word_order = 2 counts pairs of words too, which is chrF++ (Popović 2017).
+def chrf(hypotheses: Sequence[str], references: References, *, is_lowercase: bool = False) -> ChrfScore:
+    """Of a whole corpus, with upper and lower case unless told otherwise.
 
     >>> round(chrf(["abc"], ["abd"]).score, 1)  # P = R: 2/3 of the letters, 1/2 of the pairs, none of the triples
     38.9
     """
-    metric = chrf_metric(word_order=word_order, is_lowercase=is_lowercase)
+    metric = CHRF(lowercase=is_lowercase)
     found = metric.corpus_score(list(hypotheses), streams(hypotheses, references))
     return ChrfScore(score=float(found.score), n_sentences=len(hypotheses), signature=str(metric.get_signature()))
 
@@ -129,24 +127,14 @@ def bleu_metric(*, tokenizer: str = "13a", is_lowercase: bool = False) -> BLEU:
     return BLEU(tokenize=tokenizer, lowercase=is_lowercase, force=True)
 
 
-def chrf_metric(*, word_order: int = 0, is_lowercase: bool = False) -> CHRF:
-    if word_order < 0:
-        raise RegardError(f"chrF's word_order must be 0 (letters alone) or more (2 is chrF++), not {word_order}.")
-    return CHRF(word_order=word_order, lowercase=is_lowercase)
-
-
-def sample_sentences(
-    hypotheses: Sequence[str], references: References, *, metric: str = "bleu", tokenizer: str = "13a"
-) -> Sample:
-    """The score of a system by `bleu`, whose `tokenizer` it is, or `chrf`, whole and without each sentence.
+def sample_sentences(hypotheses: Sequence[str], references: References, *, tokenizer: str = "13a") -> Sample:
+    """The BLEU of a system, whole and without each sentence.
 
     >>> one, other = (sample_sentences([text, "a b c d"], ["a b c d", "a b c d"]) for text in ("a b c d", "a b x d"))
     >>> (one - other).value > 0, round(one.estimate.value), (one - one).p
     (True, 100, 1.0)
     """
-    if metric not in ("bleu", "chrf"):
-        raise RegardError(f"The metric must be bleu or chrf, not '{metric}'.")
-    scorer: Metric = bleu_metric(tokenizer=tokenizer) if metric == "bleu" else chrf_metric()
+    scorer = bleu_metric(tokenizer=tokenizer)
     counts = statistics_of(scorer, hypotheses, references)
     return take_sample(score_by(scorer), counts[None], range(len(counts)))
 

@@ -38,6 +38,7 @@ def test_a_budget_reads_as_it_is_said(text: str, budget: Budget) -> None:
         ("12", r"The budget '12' could not be read: it has no unit"),
         ("5M", r"The budget '5M' could not be read: the unit 'M' is unknown"),
         ("5Mbananas", r"the unit 'Mbananas' is unknown"),
+        ("500ms", r"the unit 'ms' is unknown"),
         ("-2min", r"could not be read"),
         ("1e999tokens", r"The budget '1e999tokens' is too large to be a number"),
         ("0s", r"more than nothing, not 0 seconds"),

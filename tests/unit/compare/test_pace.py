@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,7 +21,7 @@ def run(name: str, speeds: list[float]) -> FinishedRun:
         tokens += speed
         lines.append({"kind": "train", "step": second, "tokens": tokens, "flops": 1e6 * tokens, "seconds": second,
                       "lr": 0.1})  # fmt: skip
-    return FinishedRun(name, Path(name), cast(Any, None), cast(Any, SimpleNamespace()), lines)
+    return FinishedRun(name, Path(name), cast(Any, SimpleNamespace(model_name="lstm")), cast(Any, None), lines)
 
 
 def entry(*runs: FinishedRun) -> list[Entry]:
@@ -30,6 +31,7 @@ def entry(*runs: FinishedRun) -> list[Entry]:
 def test_pieces_of_a_run_have_their_own_speeds() -> None:
     assert speeds_of(run("a", [100.0] * 6 + [50.0] * 5).lines) == [100.0, 100.0, 75.0, 50.0, 50.0]
     assert speeds_of(run("a", [100.0]).lines) == [100.0]
+    assert speeds_of(run("a", [100.0]).lines * 2) == [100.0]  # the evaluation of a single update
 
 
 def test_an_even_speed_warns_of_nothing() -> None:
@@ -56,6 +58,12 @@ def test_a_run_at_less_than_half_of_the_speed_that_was_measured_is_told(budget: 
     assert found == [
         "The machine was busy while lstm-seed0 was trained: 40 tokens a second, and 100 at other times; " + what + "."
     ]
+
+
+def test_a_slow_start_is_no_busy_machine() -> None:
+    slow = run("lstm-seed0", [1.0] + [100.0] * 200)
+    lines = [{**line, "seconds": line["seconds"] + 600} for line in slow.lines]
+    assert find_pace_warnings(entry(replace(slow, lines=lines)), {"lstm": 100.0}, Budget(flops=1e9)) == []
 
 
 def test_a_handful_of_updates_is_told() -> None:
