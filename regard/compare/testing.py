@@ -23,6 +23,7 @@ from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_view, write_answers, write_view
 from regard.count.ngram import NgramModel
+from regard.data.cache import key_of
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
@@ -160,7 +161,7 @@ def _find_answers(
     task, out = request.task, request.out
     made_by = (
         _made_by(run, test_set)
-        | {"n": len(chosen)}
+        | {"chosen": key_of(chosen)}
         | ({"beam": request.decoding.beam} if task.comparing.searches else {})
         | ({} if request.decoding.context is None else {"context": request.decoding.context})
     )
