@@ -116,6 +116,6 @@ def speeds_of(lines: Sequence[Mapping[str, float]]) -> list[float]:
     n = min(N_PIECES, len(lines) - 1)
     places = [round(i * (len(lines) - 1) / n) for i in range(n + 1)] if n > 0 else []
     ends = [(lines[i]["tokens"], lines[i]["seconds"]) for i in places]
-    pairs = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends)]
-    whole = [(lines[-1]["tokens"], lines[-1]["seconds"])] if lines else []
-    return [tokens / seconds for tokens, seconds in (pairs or whole) if tokens > 0 and seconds > 0]
+    pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends)]
+    found = [tokens / seconds for tokens, seconds in pieces if tokens > 0 and seconds > 0]
+    return found or [lines[-1]["tokens"] / max(lines[-1]["seconds"], 1e-9)]  # all lines are of one update

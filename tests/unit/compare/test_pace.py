@@ -30,6 +30,7 @@ def entry(*runs: FinishedRun) -> list[Entry]:
 def test_pieces_of_a_run_have_their_own_speeds() -> None:
     assert speeds_of(run("a", [100.0] * 6 + [50.0] * 5).lines) == [100.0, 100.0, 75.0, 50.0, 50.0]
     assert speeds_of(run("a", [100.0]).lines) == [100.0]
+    assert speeds_of(run("a", [100.0]).lines * 2) == [100.0]  # the evaluation of a single update
 
 
 def test_an_even_speed_warns_of_nothing() -> None:
