@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from regard.compare.gates import NEAR
-from regard.compare.result import Comparison, Contender, CostToScore, PairResult, Setup, group_by_tokenizer
+from regard.compare.result import (
+    SAME_TOKENS,
+    Comparison,
+    Contender,
+    CostToScore,
+    PairResult,
+    Setup,
+    group_by_tokenizer,
+)
 from regard.score.figures import Measure, flops_text, join_names
 
 LEAST_GAIN = 0.05
@@ -26,12 +34,17 @@ def write_headline(
     costs: Sequence[CostToScore],
     setup: Setup,
 ) -> tuple[str, ...]:
-    """What was found, in a few sentences; `contenders` are in the order of `costs`, `ranked` are best first."""
+    """What was found, in a few sentences; `contenders` are in the order of `costs`, `ranked` are best first.
+
+    An n-gram that counts the same tokens as the others read is left to the tables, unless the one that counts all is
+    best: how far the two are apart says nothing about models.
+    """
     failed = [c.name for c in contenders if c.score is None]
     if not ranked:
         return (f"No contender finished: {', '.join(failed)} failed.",)
     found = {(pair.better, pair.worse): pair for pair in pairs}
-    first, *others = group_by_tokenizer(ranked)
+    names = [c.name for c in ranked]
+    first, *others = group_by_tokenizer([c for c in ranked if not _has_sibling(c.name, names)])
     neighbours = [found[a.name, b.name] for a, b in pairwise(first)]
     if first[0].lossy and others:
         return (
@@ -41,6 +54,7 @@ def write_headline(
         )
     sentences = [
         _tell_first(first[0], neighbours, setup),
+        _tell_same_tokens(ranked, setup),
         _tell_ties(first, neighbours),
         _tell_bargain(first, setup) or _tell_cost(contenders, costs, setup, first),
         _tell_memory(first),
@@ -68,6 +82,26 @@ def _tell_first(best: Contender, neighbours: Sequence[PairResult], setup: Setup)
         return f"{start}, but its lead of {gap} over {lead.worse} is not settled ({lead.why})."
     interval = f"95% interval {measure.gap(lead.low)} to {measure.gap(lead.high)}"
     return f"{start}, {measure.gap(lead.difference)} ahead of {lead.worse} ({interval})."
+
+
+def _has_sibling(name: str, names: Sequence[str]) -> bool:
+    """Whether it counts the same tokens as the others read, and one that counts all stands beside it."""
+    return name.endswith(SAME_TOKENS) and name.removesuffix(SAME_TOKENS) in names
+
+
+def _tell_same_tokens(ranked: Sequence[Contender], setup: Setup) -> str:
+    """How an n-gram that is best does with no more text than the others read, where it has counted more."""
+    names = [c.name for c in ranked]
+    place = names.index(names[0] + SAME_TOKENS) if names[0] + SAME_TOKENS in names else 0
+    score = ranked[place].score
+    if not place or score is None:
+        return ""
+    ahead = names[1:place]
+    order = f"behind {_name_group(ahead)}" if ahead else "and is still ahead of them"
+    return (
+        f"It counts more text than the others read: with as many tokens as they, it reaches "
+        f"{setup.measure.value(score.value)}, {order}."
+    )
 
 
 def _tell_ties(ranked: Sequence[Contender], neighbours: Sequence[PairResult]) -> str:

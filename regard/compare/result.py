@@ -25,6 +25,8 @@ from regard.score.figures import Measure, count_text, duration_text, flops_text
 from regard.score.frames import import_pandas
 
 FILE = "compare.json"
+SAME_TOKENS = " (same tokens)"
+"""Ends the name of the n-gram that counts as many tokens as the others read, beside the one that counts all."""
 T = TypeVar("T")
 
 

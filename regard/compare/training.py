@@ -22,7 +22,7 @@ from regard.compare.budget import Budget
 from regard.compare.contenders import Entry, describe_failure, is_finished, open_run
 from regard.compare.pace import find_pace_warnings, grant_wish, measure_speed, read_speeds, write_speeds
 from regard.compare.plan import Plan, Planned, read_plan
-from regard.compare.result import Failure, Training
+from regard.compare.result import SAME_TOKENS, Failure, Training
 from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig, read_yaml
 from regard.errors import InterruptedRunError, RegardError
@@ -163,8 +163,8 @@ def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tu
     if plan.budget.is_wish and speeds:
         rates = [found.cost * speeds[name] for found in descended if (name := found.contender.name) in speeds]
         plan = replace(plan, budget=grant_wish(plan.budget, rates, reporter))
+    write_atomically(plan.out / "plan.yaml", _as_yaml(plan).encode())  # first: a folder without it is refused
     write_speeds(plan.out, speeds)
-    write_atomically(plan.out / "plan.yaml", _as_yaml(plan).encode())
     return plan, speeds
 
 
@@ -386,7 +386,7 @@ def _count_same_tokens(
         if n_read >= n_counted:
             continue
         entry.size_note = f"counts {count_text(n_counted)} tokens, while the others read {count_text(n_read)}"
-        twin = replace(found.contender, name=f"{name} (same tokens)")
+        twin = replace(found.contender, name=name + SAME_TOKENS)
         same = replace(_begin(name, found, plan), name=twin.name)
         same.size_note = f"counts the first {count_text(n_read)} tokens, as many as the others read (median)"
         config = _with_limits(plan, found, plan.seeds[0], max_tokens=n_read)

@@ -26,6 +26,23 @@ def test_the_headline_says_who_is_nearly_as_good_for_little_time() -> None:
     assert any(s.startswith("ngram comes within ") and "1/39 of the training time" in s for s in headline_of())
 
 
+def test_an_ngram_that_counts_all_is_not_ahead_of_itself() -> None:
+    comparison = made_up_comparison(("transformer", "lstm", "ngram"))
+    twin = "ngram (same tokens)"
+    for order, words in (
+        (("ngram", twin, "lstm"), "and is still ahead of them."),
+        (("ngram", "lstm", twin), "behind lstm."),
+    ):
+        places = dict(zip(comparison.ranking, order, strict=True))
+        ranked = [replace(c, name=places[c.name]) for c in comparison.ranked]
+        pairs = [replace(p, better=places[p.better], worse=places[p.worse]) for p in comparison.pairs]
+        first, second, *rest = told(comparison, ranked, pairs)
+        assert "ahead of lstm (95% interval" in first
+        assert second.startswith("It counts more text than the others read: with as many tokens as they, it reaches ")
+        assert second.endswith(words)
+        assert not any("same tokens" in sentence for sentence in (first, *rest))
+
+
 def test_a_bargain_is_comparable_and_not_far_off() -> None:
     assert not any("of the training time" in s for s in headline_of(lossy={"ngram": "word 200"}))
     comparison = made_up_comparison(("transformer", "ngram"))
