@@ -72,8 +72,10 @@ class Estimate:
     @property
     def p(self) -> float:
         """Two-sided, of a value of zero."""
-        if not self.variance > 0 or not self.df_texts:
-            return 0.0 if self.value and self.df_texts else 1.0
+        if not self.df_texts or math.isnan(self.variance):
+            return 1.0
+        if self.variance == 0:
+            return float(self.value == 0)
         return student_p(self.value / math.sqrt(self.variance), self.df)
 
     @property

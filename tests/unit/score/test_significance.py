@@ -188,3 +188,9 @@ def test_equal_translators_are_called_different_in_5_percent() -> None:
 
 def test_a_planted_difference_is_found() -> None:
     assert share_significant(compare_texts, 100, n_documents=50, n_seeds=(3, 3), gap=0.05) > 80
+
+
+def test_a_score_that_is_no_number_is_no_difference() -> None:
+    assert Estimate(value=math.nan, v_texts=math.nan, df_texts=9, n_effective=10).p == 1
+    assert Estimate(value=0.1, v_texts=0.0, df_texts=9, n_effective=10).p == 0
+    assert Estimate(value=0.0, v_texts=0.0, df_texts=9, n_effective=10).p == 1
