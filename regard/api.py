@@ -19,6 +19,7 @@ from regard.run.initial_weights import apply_start
 from regard.tasks.table import AnyRun, build_config, name_sources, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.text.learning import Progress
+from regard.training.device import take_free_threads
 from regard.training.progress import Reporter, python_reporter
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def _place(
     return folder, config
 
 
+@take_free_threads()
 def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str = "test", **options: Any) -> Any:
     """Score a run on a split of its own data, or on other data; options that are None are left out.
 

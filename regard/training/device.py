@@ -94,6 +94,17 @@ def choose_threads() -> tuple[int, str | None]:
     return chosen, f"Taking {chosen} of {wanted} CPU threads: {why}. Set runtime.n_threads to choose another number."
 
 
+@contextmanager
+def take_free_threads() -> Iterator[None]:
+    """Take as many CPU threads as `choose_threads` finds free, for a block or for the function that it decorates."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(choose_threads()[0])
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
+
+
 def _usable_cpus() -> int:
     """CPUs of this process: its affinity, and a container's quota (cgroup v2, then v1) rounded up."""
     n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
