@@ -20,6 +20,7 @@ from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.lens.views import Views, WindowLosses
+from regard.models.table import model_entry
 from regard.run.folder import open_folder
 from regard.score.figures import Measure
 from regard.tasks.table import task_of
@@ -45,7 +46,7 @@ class FinishedRun:
     config: RunConfig
     facts: RunFacts
     lines: Sequence[Mapping[str, Any]]
-    """Of metrics.jsonl."""
+    """Of metrics.jsonl; none where it was imported."""
 
     @property
     def task(self) -> Task:
@@ -53,8 +54,13 @@ class FinishedRun:
 
     @property
     def has_seeds(self) -> bool:
-        """Counting descends nothing and draws no random numbers: another seed would give the same model."""
-        return any(line.get("lr") is not None for line in self.lines)
+        """Counting draws no random numbers: another seed would give the same model."""
+        return not model_entry(self.config.model_name).is_counted
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it was trained by another program: what that cost, and on which data, is not known."""
+        return self.facts.data == IMPORTED
 
     def spent(self, what: str) -> float:
         """Tokens, flops or seconds of its whole training."""
@@ -137,12 +143,7 @@ def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 def open_run(folder: Path, name: str) -> FinishedRun:
     opened, lines = open_folder(folder), read_metrics(folder)
-    if not lines and opened.facts.data == IMPORTED:
-        raise RegardError(
-            f"'{folder}' was imported, not trained here: what its training cost is not known, so that it cannot be "
-            f"compared yet. Its own scores: regard eval {folder} --data FILE"
-        )
-    if not lines:
+    if not lines and opened.facts.data != IMPORTED:
         raise RegardError(
             f"'{folder}' holds no {METRICS}, so that nothing is known of what its training cost. Bring that file too."
         )

@@ -147,8 +147,9 @@ def _tell_bargain(ranked: Sequence[Contender], setup: Setup) -> str:
         assert contender.score is not None
         ratio = contender.score.value / best.score.value if best.score.value else 1.0
         worse = 1 - ratio if setup.is_higher_better else ratio - 1
-        if worse <= MOST_WORSE and 0 < contender.seconds < best.seconds / 5:
-            times = best.seconds / contender.seconds
+        longer, shorter = best.seconds, contender.seconds
+        if worse <= MOST_WORSE and longer is not None and shorter is not None and 0 < shorter < longer / 5:
+            times = longer / shorter
             return f"{contender.name} comes within {worse:.0%} of it in 1/{times:.0f} of the training time."
     return ""
 

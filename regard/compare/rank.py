@@ -188,7 +188,7 @@ def join_positions(runs: Sequence[WindowLosses]) -> tuple[PositionPoint, ...]:
 
 def _run_result(run: FinishedRun, score: float, out: Path) -> RunResult:
     folder = run.folder.relative_to(out) if run.folder.is_relative_to(out) else run.folder
-    spent = {name: run.spent(name) for name in ("tokens", "flops", "seconds")}
+    spent = {name: run.spent(name) if run.lines else None for name in ("tokens", "flops", "seconds")}
     return RunResult(run=str(folder), seed=run.config.seed, score=score, **spent)
 
 

@@ -11,7 +11,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from regard.compare.old_results import SCHEMA, upgrade
 from regard.errors import RegardError, explain_old_name, nearest
 from regard.lens.views import Views
-from regard.score.figures import Measure, count_text, duration_text, flops_text
+from regard.score.figures import Measure, count_text, duration_text, flops_text, or_dash
 from regard.score.frames import import_pandas
 
 FILE = "compare.json"
@@ -50,9 +50,9 @@ class RunResult:
     run: str  # its folder; relative to the comparison's where it was trained for it
     seed: int | None
     score: float
-    tokens: float
-    flops: float
-    seconds: float
+    tokens: float | None  # None, as flops and seconds: it was imported, and its training is not known
+    flops: float | None
+    seconds: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,20 +100,25 @@ class Contender:
     views: Views
 
     @property
-    def tokens(self) -> float:
-        return fmean(run.tokens for run in self.runs)
+    def tokens(self) -> float | None:
+        return _mean_known(run.tokens for run in self.runs)
 
     @property
-    def flops(self) -> float:
-        return fmean(run.flops for run in self.runs)
+    def flops(self) -> float | None:
+        return _mean_known(run.flops for run in self.runs)
 
     @property
-    def seconds(self) -> float:
-        return fmean(run.seconds for run in self.runs)
+    def seconds(self) -> float | None:
+        return _mean_known(run.seconds for run in self.runs)
 
     @property
-    def tokens_per_second(self) -> float:
-        return fmean(run.tokens / max(run.seconds, 1e-9) for run in self.runs)
+    def tokens_per_second(self) -> float | None:
+        return _mean_known(run.tokens / max(run.seconds or 0, 1e-9) for run in self.runs if run.tokens is not None)
+
+
+def _mean_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,8 +275,8 @@ class Comparison:
         for c in self.ranked:
             assert c.score is not None
             cells = (c.name, measure.value(c.score.value), measure.interval(c.score.low, c.score.high),
-                     "" if c.n_parameters is None else count_text(c.n_parameters), flops_text(c.flops),
-                     duration_text(c.seconds))  # fmt: skip
+                     "" if c.n_parameters is None else count_text(c.n_parameters), or_dash(flops_text, c.flops),
+                     or_dash(duration_text, c.seconds))  # fmt: skip
             rows.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
         heads = ("model", measure.name, "95% interval", "parameters", "FLOPs", "time")
         head = "".join(f"<th>{escape(name)}</th>" for name in heads)

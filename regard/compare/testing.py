@@ -30,12 +30,15 @@ from regard.files import write_atomically
 from regard.lens.views import Views, WindowLosses
 from regard.models.outline import count_non_embedding
 from regard.run.engine import load
+from regard.run.folder import open_folder
 from regard.score.figures import duration_text
 from regard.score.judges import SAME_CONTEXT, Judge
 from regard.score.significance import explain
+from regard.tasks.table import AnyRun
 from regard.tasks.task import Task
 from regard.tasks.test_set import Decoding, TestSet
 from regard.text.learning import Progress
+from regard.training.device import take_free_threads
 from regard.training.machine import hardware, versions
 from regard.training.progress import Reporter
 
@@ -66,14 +69,18 @@ class Request:
         return [run for entry in self.entries for run in entry.runs]
 
 
+@take_free_threads()
 def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter) -> Comparison:
     """Test every run, rank the contenders and write what was found."""
     tell = draw or _show_nothing
     test_sets = {}
+    lender = next((run for run in request.runs if not run.is_imported), None)
     for entry in request.entries:
         for run in entry.runs:
             tell(f"{run.name}: reading", 0, None)
             loaded = load(run.folder, device="cpu")
+            if run.is_imported and lender is not None:
+                lend_data(loaded, lender)
             test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
             if not isinstance(loaded.model, NgramModel):
                 entry.n_non_embedding = count_non_embedding(loaded.model)
@@ -85,6 +92,12 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
     comparison = _rank(test_sets, chosen, request)
     write_atomically(request.out / FILE, to_json(comparison))
     return dataclasses.replace(comparison, folder=request.out)
+
+
+def lend_data(imported: AnyRun, lender: FinishedRun) -> None:
+    """Let a run that has no data of its own read those of another, split into documents in the same way."""
+    imported.opened = open_folder(lender.folder)
+    imported.config = imported.config.with_section("data", lender.config.data)
 
 
 def _share_context(request: Request, test_sets: Mapping[str, TestSet]) -> Request:

@@ -21,7 +21,7 @@ from regard.report.palette import Look, looks_of
 from regard.report.ranking import Gap, Ranked, ranking_figure
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
 from regard.report.surprise import surprise_figure
-from regard.score.figures import cost_text, count_text, duration_text, flops_text, p_text
+from regard.score.figures import cost_text, count_text, duration_text, flops_text, or_dash, p_text
 from regard.score.judges import SAME_CONTEXT
 
 
@@ -117,16 +117,19 @@ def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, st
     score, watched = contender.score, comparison.setup.watched_measure
     assert score is not None
     size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
-    inner = "–" if contender.n_non_embedding is None else count_text(contender.n_non_embedding)
-    valid = "–" if contender.valid is None else watched.value(contender.valid)
+    has_inner = any(c.n_non_embedding is not None for c in comparison.ranked)
     return [
         *((name, f"{value:.4g}") for name, value in score.others.items()),
-        *([("valid", valid)] if any(c.valid is not None for c in comparison.ranked) else []),
+        *(
+            [("valid", or_dash(watched.value, contender.valid))]
+            if any(c.valid is not None for c in comparison.ranked)
+            else []
+        ),
         ("parameters", size + ("*" if contender.size_note else "")),
-        *([("inner", inner)] if any(c.n_non_embedding is not None for c in comparison.ranked) else []),
-        ("tokens", count_text(contender.tokens)),
-        ("FLOPs", flops_text(contender.flops)),
-        ("time", duration_text(contender.seconds)),
+        *([("inner", or_dash(count_text, contender.n_non_embedding))] if has_inner else []),
+        ("tokens", or_dash(count_text, contender.tokens)),
+        ("FLOPs", or_dash(flops_text, contender.flops)),
+        ("time", or_dash(duration_text, contender.seconds)),
     ]
 
 

@@ -11,7 +11,7 @@ from regard.report.chart import Series, apart, log_ticks, x_range
 from regard.report.curves import AXES, learning_series, score_range
 from regard.report.figure import MARKS, clean_axes, draw_series, fill_evenly, new_figure
 from regard.report.palette import INK, SOFT, Look, looks_of
-from regard.score.figures import count_text, duration_text
+from regard.score.figures import count_text, duration_text, or_dash
 
 MAX_TITLE = 90  # characters of a title line that a picture of 12 inches is wide enough for
 MAX_NAME = 24  # characters of a name that leave room for the panels
@@ -117,7 +117,7 @@ def _draw_ranking(axes: Any, comparison: Comparison, looks: Mapping[str, Look]) 
         bar = {"linewidth": 8, "alpha": 0.3, "solid_capstyle": "round"}
         axes.plot([score.low, score.high], [place, place], color=look.colour, **bar)
         axes.plot([score.value], [place], MARKS[look.shape], color=look.colour, markersize=9, markeredgecolor="white")
-        _write_beside(axes, place, measure.value(score.value), duration_text(contender.seconds), INK)
+        _write_beside(axes, place, measure.value(score.value), or_dash(duration_text, contender.seconds), INK)
     top = -0.65 - 0.03 * len(rows)  # leaves a line for the heads of the columns
     if rows:
         _write_beside(axes, top, "score", "time", SOFT, "top")

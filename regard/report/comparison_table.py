@@ -12,7 +12,7 @@ from rich.text import Text
 from regard.compare.headline import find_disagreement, write_difference
 from regard.compare.result import Comparison, Contender
 from regard.report.palette import looks_of
-from regard.score.figures import cost_text, count_text, duration_text, flops_text, join_names, p_text
+from regard.score.figures import cost_text, count_text, duration_text, flops_text, join_names, or_dash, p_text
 from regard.score.judges import SAME_CONTEXT
 
 Value = Callable[[Comparison, Contender], str]
@@ -20,12 +20,12 @@ Value = Callable[[Comparison, Contender], str]
 
 COLUMNS: dict[str, Value] = {
     "vs next better": lambda c, row: _against(c, row),
-    "valid": lambda c, row: "–" if row.valid is None else c.setup.watched_measure.value(row.valid),
-    "time": lambda c, row: duration_text(row.seconds),
-    "FLOPs": lambda c, row: flops_text(row.flops),
+    "valid": lambda c, row: or_dash(c.setup.watched_measure.value, row.valid),
+    "time": lambda c, row: or_dash(duration_text, row.seconds),
+    "FLOPs": lambda c, row: or_dash(flops_text, row.flops),
     "params": lambda c, row: _size(row),
-    "tokens": lambda c, row: count_text(row.tokens),
-    "tokens/s": lambda c, row: count_text(row.tokens_per_second),
+    "tokens": lambda c, row: or_dash(count_text, row.tokens),
+    "tokens/s": lambda c, row: or_dash(count_text, row.tokens_per_second),
 }
 GIVEN_UP = ("tokens/s", "tokens", "params", "valid", "others", "FLOPs", "time")
 """What a narrow terminal does without, one after the other."""

@@ -6,6 +6,7 @@ Tables, pages, headlines and cards all print through this file, so that one numb
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -82,6 +83,15 @@ def duration_text(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds:.2g} s"
     return f"{seconds / 60:.3g} min" if seconds < 3600 else f"{seconds / 3600:.3g} h"
+
+
+def or_dash(write: Callable[[float], str], value: float | None) -> str:
+    """A number as `write` writes it; – where it is not known.
+
+    >>> or_dash(count_text, 2000), or_dash(count_text, None)
+    ('2k', '–')
+    """
+    return "–" if value is None else write(value)
 
 
 def flops_text(flops: float) -> str:

@@ -224,7 +224,8 @@ class LanguageModelTask(gradient.GradientTask):
             test, about = sample_documents(read_documents(run.other_text(data))), ", ".join(data)
         else:
             found = reopen_data(self, run.opened)
-            watched, train = key_of(found.valid.n_bytes, found.valid.n_words), found.train
+            watched = key_of(found.valid.n_bytes, found.valid.n_words)
+            train = found.train if found.tokenizer.hash == run.tokenizer.hash else None  # another run lends its data
             if not found.tokenizer.is_lossless:  # read the text itself through a tokenizer that loses none
                 own = run.config.section("data", DataConfig)
                 found = prepare_text(own, TokenizerConfig(kind="byte", vocab_size=None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -17,6 +18,8 @@ from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
+from tiny_gpt2 import write_hf_folder
 
 import regard
 from regard import api
@@ -26,6 +29,8 @@ from regard.compare.plan import read_plan
 from regard.compare.result import Comparison
 from regard.compare.result_cache import OUTPUTS
 from regard.errors import InterruptedRunError, RegardError
+from regard.report.comparison_table import ComparisonTable
+from regard.run.exchange import import_run
 from regard.training.progress import Silent, Status
 
 WORDS = (
@@ -417,6 +422,29 @@ def test_finished_language_models_are_compared_with_intervals(
     words = regard.train({"model": {"name": "ngram", "order": 2}}, data=str(other), out=tmp_path / "words").folder
     with pytest.raises(RegardError, match=r"These runs are not tested on the same data: "):
         api.compare([runs[0], words], out=tmp_path / "differ")
+
+
+def test_imported_models_are_compared_with_finished_runs_at_a_cost_that_is_not_known(
+    done: tuple[Path, Comparison], text: Path, tmp_path: Path
+) -> None:
+    write_hf_folder(tmp_path / "hub")
+    gpt2 = import_run(tmp_path / "hub", tmp_path / "gpt2").folder
+    ngram = done[0] / "runs/ngram-seed0"
+    found = api.compare([gpt2, ngram], out=tmp_path / "out")
+    assert found.ranking == ("ngram-seed0", "gpt2")
+    assert found.contender("ngram-seed0").score == done[1].contender("ngram").score
+    imported = found.contender("gpt2")
+    assert (imported.tokens, imported.flops, imported.seconds, imported.valid) == (None, None, None, None)
+    assert imported.has_seeds  # though one was tried: nothing is settled
+    assert Comparison.load(tmp_path / "out") == found
+    console = Console(file=io.StringIO(), width=120)
+    console.print(ComparisonTable(found))
+    row = next(line for line in console.file.getvalue().splitlines() if line.startswith("2  gpt2 "))  # type: ignore[attr-defined]
+    assert row.split()[-1] == "–"
+    named = api.compare([gpt2, ngram], data=str(text), out=tmp_path / "named")
+    assert named.setup.data.startswith(str(text))
+    with pytest.raises(RegardError, match="was imported and has no text of its own; name one with --data"):
+        api.compare([gpt2, import_run(tmp_path / "hub", tmp_path / "other").folder], out=tmp_path / "none")
 
 
 def test_a_comparison_without_test_data_is_refused_before_training(text: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def run(name: str, speeds: list[float]) -> FinishedRun:
         tokens += speed
         lines.append({"kind": "train", "step": second, "tokens": tokens, "flops": 1e6 * tokens, "seconds": second,
                       "lr": 0.1})  # fmt: skip
-    return FinishedRun(name, Path(name), cast(Any, None), cast(Any, SimpleNamespace()), lines)
+    return FinishedRun(name, Path(name), cast(Any, SimpleNamespace(model_name="lstm")), cast(Any, None), lines)
 
 
 def entry(*runs: FinishedRun) -> list[Entry]:
