@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.compare.contenders import group_by_seed, open_runs
-from regard.compare.plan import read_plan
+from regard.compare.read_plan import list_names, read_plan
 from regard.compare.result import FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
 from regard.compare.testing import OWN_CONTEXT, Request, judge_contenders
@@ -85,7 +85,7 @@ def names_runs(contenders: Contenders) -> bool:
     """Whether run folders are meant; names of models stay names, whatever folders there are."""
     if isinstance(contenders, Mapping):
         return False
-    names = _list_names(contenders)
+    names = list_names(contenders)
     is_run = [
         name not in MODELS and not name.endswith((".yaml", ".yml")) and (os.sep in name or Path(name).is_dir())
         for name in names
@@ -97,10 +97,6 @@ def names_runs(contenders: Contenders) -> bool:
             "models, which are trained to be compared."
         )
     return all(is_run)
-
-
-def _list_names(contenders: Any) -> list[str]:
-    return [str(contenders)] if isinstance(contenders, str | Path) else [str(name) for name in contenders]
 
 
 def _compare_trained(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
@@ -126,7 +122,7 @@ def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBa
     pick_device(device, "--device")
     if split not in SPLITS:
         raise RegardError(f"split must be train, valid or test, not '{split}'.")
-    runs = open_runs([Path(folder) for folder in _list_names(contenders)])
+    runs = open_runs([Path(folder) for folder in list_names(contenders)])
     task = runs[0].task
     place = Path("compare") / "-".join(run.name for run in runs)[:100] if options.out is None else Path(options.out)
     _check_place(place)
@@ -134,7 +130,7 @@ def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBa
         entries=group_by_seed(runs, is_each=bool(options.each)), task=task, decoding=options.decoding(task, device),
         data=[options.data] if isinstance(options.data, str) else options.data, split=split,
         skips_bad=bool(options.skip_bad), levels=options.levels, context=options.context,
-        command=_write_command(_list_names(contenders), options, place), out=place,
+        command=_write_command(list_names(contenders), options, place), out=place,
     )  # fmt: skip
     with progress() as draw:
         return judge_contenders(request, draw, reporter)

@@ -21,7 +21,8 @@ import yaml
 from regard.compare.budget import Budget
 from regard.compare.contenders import Entry, describe_failure, is_finished, open_run
 from regard.compare.pace import find_pace_warnings, grant_wish, measure_speed, read_speeds, write_speeds
-from regard.compare.plan import Plan, Planned, read_plan
+from regard.compare.plan import Plan, Planned
+from regard.compare.read_plan import read_plan
 from regard.compare.result import SAME_TOKENS, Failure, Training
 from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig, read_yaml

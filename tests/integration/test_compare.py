@@ -25,7 +25,7 @@ import regard
 from regard import api
 from regard.compare import pace, training
 from regard.compare.budget import Budget
-from regard.compare.plan import read_plan
+from regard.compare.read_plan import read_plan
 from regard.compare.result import Comparison
 from regard.compare.result_cache import OUTPUTS
 from regard.errors import InterruptedRunError, RegardError

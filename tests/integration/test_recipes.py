@@ -7,7 +7,7 @@ from tiny_captions import write_pictures
 from tiny_gpt2 import write_hf_folder
 
 from regard import api
-from regard.compare.plan import read_plan
+from regard.compare.read_plan import read_plan
 from regard.config import read_yaml
 from regard.models.table import models_for
 from regard.run.folder import load_config

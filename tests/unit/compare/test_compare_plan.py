@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from regard.compare.budget import Budget
-from regard.compare.plan import read_plan
+from regard.compare.read_plan import read_plan
 from regard.data.config import DataConfig
 from regard.errors import RegardError
 
