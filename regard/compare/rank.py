@@ -105,7 +105,7 @@ def put_in_order(
         ranking=tuple(c.name for c in ranked),
         pairs=tuple(pairs),
         warnings=(*warnings, *find_warnings(contenders, setup)),
-        power=_tell_power(estimates, _count_seeds(ranked), setup) if pairs else "",
+        power=_tell_power(tested, estimates, setup) if pairs else "",
         costs=costs,
         examples=tuple(examples),
     )
@@ -128,11 +128,10 @@ def _count_seeds(contenders: Sequence[Contender]) -> list[int]:
     return [len(c.runs) for c in contenders if c.has_seeds]
 
 
-def _tell_power(estimates: Sequence[Estimate], n_seeds: Sequence[int], setup: Setup) -> str:
+def _tell_power(tested: Sequence[tuple[Contender, Contender]], estimates: Sequence[Estimate], setup: Setup) -> str:
     """Which differences can be settled, and how many independent items the test items are worth."""
-    text = tell_power(
-        estimates, n_seeds, setup.n_documents or 1, lambda gap: f"{setup.measure.gap(gap)} {setup.metric}"
-    )
+    pairs = [(estimate, _count_seeds(both)) for estimate, both in zip(estimates, tested, strict=True)]
+    text = tell_power(pairs, setup.n_documents or 1, lambda gap: f"{setup.measure.gap(gap)} {setup.metric}")
     n_effective = median(estimate.n_effective for estimate in estimates)
     if n_effective > 0.95 * setup.n_tested:
         return text

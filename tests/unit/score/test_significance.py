@@ -150,15 +150,31 @@ def test_power_says_what_more_seeds_or_more_texts_would_find() -> None:
     texts = Estimate(value=0.1, v_texts=2e-4, df_texts=50, v_seeds=1e-9, df_seeds=4, n_effective=50)
 
     def told(found: Estimate, n_documents: int = 51) -> str:
-        return tell_power([found], [3, 3], n_documents, lambda gap: f"{gap:.3f} bits")
+        return tell_power([(found, [3, 3])], n_documents, lambda gap: f"{gap:.3f} bits")
 
-    # t(4) at 0.05 and 0.4 are 2.776 and 0.941, and √2e-4 is 0.01414
+    # t(4) at 0.05 is 2.776, so δ = 2.776 · 15/16 + 0.842 · √(1 + 2.776²/8) = 3.782, and √2e-4 is 0.01414
     assert told(seeds) == (
         "With 3 seeds this comparison detects differences of 0.053 bits or more in four of five cases; "
-        "for 0.026 bits take 8 seeds."
+        "for 0.027 bits take 8 seeds."
     )
     assert told(texts).endswith("for 0.020 bits take 4 times as many test documents: more seeds do not help.")
     assert told(texts, 1) == "Nothing can be settled here (one text was tested: another may say otherwise)."
+
+
+def test_the_difference_that_is_told_is_found_in_four_of_five_comparisons() -> None:
+    draws, n = np.random.default_rng(0), 5
+    for level in (0.05, 0.005):
+        told = Estimate(value=0.0, v_texts=1 / n, df_texts=n - 1, n_effective=n).detects(level)
+        values = draws.normal(told, 1.0, (20_000, n))
+        t = values.mean(axis=1) / values.std(axis=1, ddof=1) * math.sqrt(n)
+        assert np.mean(t > student_t(n - 1, level)) == pytest.approx(0.8, abs=0.02)
+
+
+def test_one_contender_with_a_single_seed_leaves_the_other_pairs_their_power() -> None:
+    found = Estimate(value=0.1, v_texts=1e-9, df_texts=50, v_seeds=2e-4, df_seeds=4, n_effective=50)
+    pairs = [(found, [3, 3]), (found, [3, 1]), (found, [3, 1])]
+    assert tell_power(pairs, 51, str).startswith("With 3 seeds this comparison detects differences of ")
+    assert tell_power(pairs[1:], 51, str) == "Nothing can be settled here (one seed: other seeds were not tried)."
 
 
 def test_how_intervals_are_made_is_told() -> None:
