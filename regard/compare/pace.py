@@ -97,7 +97,7 @@ def find_pace_warnings(entries: Sequence[Entry], speeds: Mapping[str, float], bu
 
 
 def _warn_of_busy(run: FinishedRun, best: float, budget: Budget) -> str:
-    speed = run.spent("tokens") / max(run.spent("seconds"), 1e-9)
+    speed = harmonic_mean(speeds_of(run.lines))  # of the whole run but for its start
     if speed >= BUSY * best:
         return ""
     what = "its score suffers from it" if budget.seconds is not None else "its time says little"

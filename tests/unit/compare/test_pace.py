@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -57,6 +58,12 @@ def test_a_run_at_less_than_half_of_the_speed_that_was_measured_is_told(budget: 
     assert found == [
         "The machine was busy while lstm-seed0 was trained: 40 tokens a second, and 100 at other times; " + what + "."
     ]
+
+
+def test_a_slow_start_is_no_busy_machine() -> None:
+    slow = run("lstm-seed0", [1.0] + [100.0] * 200)
+    lines = [{**line, "seconds": line["seconds"] + 600} for line in slow.lines]
+    assert find_pace_warnings(entry(replace(slow, lines=lines)), {"lstm": 100.0}, Budget(flops=1e9)) == []
 
 
 def test_a_handful_of_updates_is_told() -> None:
