@@ -267,9 +267,10 @@ def tell_power(pairs: Sequence[tuple[Estimate, Sequence[int]]], n_documents: int
     for n in range(now + 1, MAX_SEEDS + 1) if n_seeds else ():
         if middle.with_more_seeds(now, n).detects(level) <= least / 2:
             return f"{start}; for {write(least / 2)} take {n} seeds."
+    hint = ": more seeds do not help" if n_seeds else ""
     for n in range(2, MAX_TEXTS + 1):
         if middle.with_more_texts(n).detects(level) <= least / 2:
-            return f"{start}; for {write(least / 2)} take {n} times as many test documents: more seeds do not help."
+            return f"{start}; for {write(least / 2)} take {n} times as many test documents{hint}."
     return f"{start}; for {write(least / 2)} take more seeds and more test documents."
 
 
