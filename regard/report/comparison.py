@@ -12,17 +12,16 @@ from html import escape
 from pathlib import Path
 
 from regard.compare.headline import find_disagreement, write_difference
-from regard.compare.result import Comparison, Contender, Example, PairResult
+from regard.compare.result import Comparison, Contender, Example
 from regard.files import write_atomically
 from regard.report.comparison_picture import write_overview
 from regard.report.curves import context_chart, learning_curves
 from regard.report.inside import attention_figure, cells_figure
 from regard.report.palette import Look, looks_of
-from regard.report.ranking import Gap, Ranked, ranking_figure
+from regard.report.ranking import ranking_figure
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
 from regard.report.surprise import surprise_figure
-from regard.score.figures import cost_text, count_text, duration_text, flops_text, or_dash, p_text
-from regard.score.judges import SAME_CONTEXT
+from regard.score.figures import cost_text, count_text, duration_text, p_text
 
 
 def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], None] | None = None) -> Path:
@@ -57,7 +56,7 @@ def render_comparison(comparison: Comparison) -> str:
         notes=[note for note in (*comparison.warnings, find_disagreement(comparison)) if note],
         sections=[
             section("Ranking", f"{measure.name[:1].upper() + measure.name[1:]} on the test data; {measure.direction}. "
-                    f"{RANKING}", _ranking(comparison, looks) + _failure_list(comparison), "ranking"),
+                    f"{RANKING}", ranking_figure(comparison, looks) + _failure_list(comparison), "ranking"),
             section("Better, or lucky with the test data?", f"{PAIRS} {comparison.power}", _pairs(comparison), "pairs"),
             section("Learning", learning, learning_curves(comparison, looks), "curves"),
             section("What a score costs", COSTS, _costs(comparison), "costs"),
@@ -83,71 +82,6 @@ def _kicker(comparison: Comparison) -> str:
         return f"Regard · {setup.task}: {n_runs} finished runs, {setup.n_tested:,} test {setup.items}"
     seeds = f"{len(training.seeds)} seed{'s' * (len(training.seeds) != 1)}"
     return f"Regard · {setup.task}: {n} models, one budget: {training.budget} each, {seeds}"
-
-
-def _ranking(comparison: Comparison, looks: Mapping[str, Look]) -> str:
-    if not comparison.ranked:
-        return ""
-    gaps = {pair.better: _gap(pair, comparison) for pair in comparison.neighbours}
-    columns = {c.name: _columns(comparison, c) for c in comparison.ranked}
-    parts = [
-        (_name_part(group), [_rank_row(c, looks[c.name], columns[c.name], gaps.get(c.name)) for c in group])
-        for group in comparison.groups
-    ]
-    heads = [HEADS.get(name, name) for name, _ in columns[comparison.ranking[0]]]
-    return ranking_figure(parts, comparison.setup.measure, heads)
-
-
-def _name_part(group: Sequence[Contender]) -> str:
-    """Why these are ranked by themselves; empty where no text is lost."""
-    return f"Ranked apart: the tokenizer loses text, {group[0].lossy}" if group[0].lossy else ""
-
-
-HEADS = {
-    "perplexity": "perplexity\nper token",
-    SAME_CONTEXT: "same context\nfor all",
-    "valid": "validation\nscore",
-    "inner": "without\nembeddings",
-    "tokens": "training\ntokens",
-}
-
-
-def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, str]]:
-    """What stands at the right of a row: second opinions, and what it cost."""
-    score, watched = contender.score, comparison.setup.watched_measure
-    assert score is not None
-    size = "" if contender.n_parameters is None else count_text(contender.n_parameters)
-    has_inner = any(c.n_non_embedding is not None for c in comparison.ranked)
-    return [
-        *((name, f"{value:.4g}") for name, value in score.others.items()),
-        *(
-            [("valid", or_dash(watched.value, contender.valid))]
-            if any(c.valid is not None for c in comparison.ranked)
-            else []
-        ),
-        ("parameters", size + ("*" if contender.size_note else "")),
-        *([("inner", or_dash(count_text, contender.n_non_embedding))] if has_inner else []),
-        ("tokens", or_dash(count_text, contender.tokens)),
-        ("FLOPs", or_dash(flops_text, contender.flops)),
-        ("time", or_dash(duration_text, contender.seconds)),
-    ]
-
-
-def _rank_row(contender: Contender, look: Look, costs: list[tuple[str, str]], gap: Gap | None) -> Ranked:
-    score = contender.score
-    assert score is not None
-    return Ranked(
-        name=contender.name, look=look, about=contender.about, score=score.value, low=score.low, high=score.high,
-        costs=costs, gap=gap,
-    )  # fmt: skip
-
-
-def _gap(pair: PairResult, comparison: Comparison) -> Gap:
-    measure = comparison.setup.measure
-    difference, low, high = (measure.exact(value) for value in (pair.difference, pair.low, pair.high))
-    tip = f"{pair.better} over {pair.worse}: {difference} {measure.name}, 95% interval {low} to {high}"
-    note = "" if pair.is_settled else f" · not settled{'' if pair.why.startswith('p ') else f', {pair.why}'}"
-    return Gap(f"{measure.value(pair.difference)} ahead, {p_text(pair.p_holm)}{note}", tip, pair.is_settled)
 
 
 def _pairs(comparison: Comparison) -> str:
