@@ -147,7 +147,8 @@ def test_a_long_test_text_is_sampled_across_all_documents_alike_for_every_tokeni
         assert part in whole
         assert whole.endswith(part) or not is_end
     sizes = [len(part.encode()) for part in found.documents]
-    assert sizes[5] > sizes[2] > 500  # in proportion to the documents' lengths
+    assert max(sizes) <= 9000 // 6  # an equal share of each, so that no long document decides alone
+    assert min(sizes[2:]) > 1000
     assert sum(whole.startswith(part) for part, whole in zip(found.documents, documents, strict=True)) < 4
 
 
