@@ -198,6 +198,7 @@ def compare(
     params: str | int | None = None,
     match: str | None = None,
     seeds: int | Sequence[int] | None = None,
+    jobs: int | None = None,
     tokenizer: str | None = None,
     prompt: str | None = None,
     split: str | None = None,
@@ -217,10 +218,10 @@ def compare(
     Models are given by their names, or by a recipe (a YAML file, or a mapping of the same form) that describes the
     whole comparison; `data` is what they are trained on, `budget` (1e14flops, 5Mtokens) what each may cost; a time such
     as 2min is turned into FLOPs by the speed of this machine, while `seconds` are those of the clock. `match` says what
-    of their parameters is equal (total, non-embedding, none). Runs are tested on the `split` of their own data, or on
-    `data`; those that differ by their seed alone are one contender, unless `is_each`. `levels` are validation scores
-    whose cost is told. Language models are scored a second time with the same `context` for all, so many tokens, by
-    default as few as one of them sees; "own" leaves that out.
+    of their parameters is equal (total, non-embedding, none); `jobs` how many are trained at a time. Runs are tested on
+    the `split` of their own data, or on `data`; those that differ by their seed alone are one contender, unless
+    `is_each`. `levels` are validation scores whose cost is told. Language models are scored a second time with the same
+    `context` for all, so many tokens, by default as few as one of them sees; "own" leaves that out.
 
         regard.compare(["ngram", "lstm"], data="my.txt", budget="2min", out="compare/mine").ranking
         regard.compare(["runs/lstm", "runs/transformer"], out="compare/runs").to_frame()
@@ -231,7 +232,8 @@ def compare(
 
     reporter = reporter or python_reporter()
     options = Options(
-        data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, tokenizer=tokenizer,
+        data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
+        tokenizer=tokenizer,
         prompt=prompt, split=split, beam=beam, context=None if context is None else str(context),
         max_tokens=max_tokens, device=device, levels=levels, each=is_each or None, skip_bad=skips_bad or None, out=out,
     )  # fmt: skip

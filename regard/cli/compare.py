@@ -37,6 +37,9 @@ Match = Annotated[
 ]
 Params = Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Train so many at a time: small models share a GPU well.")
+]
 Tokenizer = Annotated[
     str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
 ]
@@ -74,6 +77,7 @@ def compare(
     params: Params = None,
     match: Match = None,
     seeds: Seeds = None,
+    jobs: Jobs = None,
     tokenizer: Tokenizer = None,
     prompt: Prompt = None,
     out: Out = None,
@@ -109,7 +113,7 @@ def compare(
       regard compare runs/lstm runs/gru --data test.en --data test.de --beam 5
     """
     comparison = regard.compare(
-        contenders, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds,
+        contenders, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
         tokenizer=tokenizer, prompt=prompt, out=out, split=split, beam=beam, context=context,
         max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
         is_each=each, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),

@@ -50,6 +50,7 @@ class Options:
     seeds: int | Sequence[int] | None = None
     tokenizer: str | None = None
     prompt: str | None = None
+    jobs: int | None = None
     # only for finished runs
     split: str | None = None
     device: str | None = None
@@ -105,7 +106,7 @@ def _compare_trained(contenders: Contenders, options: Options, progress: Progres
     plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
     decoding = options.decoding(plan.task, plan.runtime.device)
     began = time.monotonic()
-    done = train_contenders(plan, progress=progress, reporter=reporter)
+    done = train_contenders(plan, n_jobs=options.jobs or 1, progress=progress, reporter=reporter)
     training = dataclasses.replace(done.training, seconds=time.monotonic() - began)
     request = Request(
         entries=done.entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
@@ -117,7 +118,7 @@ def _compare_trained(contenders: Contenders, options: Options, progress: Progres
 
 def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     why = "is for models that are trained to be compared, and these runs are finished"
-    options.refuse(("budget", "seconds", "params", "match", "seeds", "tokenizer", "prompt"), why)
+    options.refuse(("budget", "seconds", "params", "match", "seeds", "tokenizer", "prompt", "jobs"), why)
     device, split = options.device or "auto", options.split or "test"
     pick_device(device, "--device")
     if split not in SPLITS:

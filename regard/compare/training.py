@@ -20,6 +20,7 @@ import yaml
 
 from regard.compare.budget import Budget
 from regard.compare.contenders import Entry, describe_failure, is_finished, open_run
+from regard.compare.jobs import Job, check_room, run_jobs
 from regard.compare.pace import find_pace_warnings, grant_wish, measure_speed, read_speeds, write_speeds
 from regard.compare.plan import Plan, Planned
 from regard.compare.read_plan import read_plan
@@ -73,8 +74,8 @@ class Trained:
     warnings: tuple[str, ...]
 
 
-def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -> Trained:
-    """Train what is not finished yet. A contender that fails is reported and the others go on."""
+def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, reporter: Reporter) -> Trained:
+    """Train what is not finished yet, `n_jobs` at a time. A contender that fails is reported and the others go on."""
     plan, reporter = _go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
     try:
         with progress() as draw:
@@ -84,6 +85,8 @@ def train_contenders(plan: Plan, *, progress: ProgressBar, reporter: Reporter) -
         _check_same_data(plan, data)
         reporter.note(plan.summary())
         entries = {name: _begin(name, found, plan) for name, found in sized.items()}
+        if n_jobs > 1:
+            _train_together(plan, sized, n_jobs, reporter)
         for contender, seed in plan.trainings():
             if isinstance(found := sized[contender.name], Sized):
                 _train_seed(entries[contender.name], found, _with_limits(plan, found, seed), plan, reporter)
@@ -348,6 +351,23 @@ def _begin(name: str, sized: Sized | Failure, plan: Plan) -> Entry:
     if isinstance(sized, Failure):
         return Entry(name, [], [sized], config=config)
     return Entry(name, [], [], sized.model.note, config=config)
+
+
+def _train_together(plan: Plan, sized: Mapping[str, Sized | Failure], n_jobs: int, reporter: Reporter) -> None:
+    """Train what has gradients in processes of its own; one that fails there is tried again alone, afterwards."""
+    if plan.budget.seconds is not None:
+        raise RegardError(
+            "--jobs lets trainings share a machine, and --seconds measures how fast it is. Leave one out."
+        )
+    jobs = []
+    for contender, seed in plan.trainings():
+        found, folder = sized[contender.name], _folder_of(plan, contender, seed)
+        if isinstance(found, Sized) and not contender.is_counted and not is_finished(folder):
+            jobs.append(Job(folder.name, _with_limits(plan, found, seed), folder, found.rehearsal.memory))
+    if jobs:
+        check_room(jobs, n_jobs, pick_device(plan.runtime.device))
+        reporter.note(f"{len(jobs)} trainings, {n_jobs} at a time; what each says is in {plan.out / 'logs'}")
+        run_jobs(jobs, n_jobs, plan.out / "logs", reporter.note)
 
 
 def _train_seed(entry: Entry, sized: Sized, config: RunConfig, plan: Plan, reporter: Reporter) -> None:

@@ -1,0 +1,134 @@
+"""Several trainings at a time: each in a process of its own, into its own run folder.
+
+    python -m regard.compare.jobs FOLDER < config.yaml
+
+A small model leaves most of a GPU idle, so a dozen of them take hardly longer than one. Every training computes what it
+would compute alone; one that dies leaves the others alone. What a process says goes into OUT/logs/.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import yaml
+
+from regard.config import RunConfig
+from regard.errors import InterruptedRunError, RegardError
+from regard.run import engine
+from regard.tasks.table import build_config
+from regard.training.memory import MemoryEstimate, available_memory, readable
+
+INTERRUPTED = 130  # the exit code of a process that saved its run and stopped
+PAUSE = 0.2  # seconds between two looks at the processes
+PROCESS_BYTES = 600 * 2**20  # what torch itself takes of a GPU, or of a machine, in every process
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training that is to be begun or gone on with."""
+
+    name: str
+    config: RunConfig
+    folder: Path
+    memory: MemoryEstimate | None
+
+    @property
+    def n_bytes(self) -> int:
+        return PROCESS_BYTES + (0 if self.memory is None else self.memory.total)
+
+
+def check_room(jobs: Sequence[Job], n_jobs: int, device: torch.device) -> None:
+    """Refuse more trainings at a time than there is memory for."""
+    free = available_memory(device)
+    largest = sorted((job.n_bytes for job in jobs), reverse=True)
+    if free is None or sum(largest[:n_jobs]) <= free:
+        return
+    fits = max((n for n in range(1, n_jobs) if sum(largest[:n]) <= free), default=1)
+    raise RegardError(
+        f"{n_jobs} trainings at a time need about {readable(sum(largest[:n_jobs]))}, and {device} has "
+        f"{readable(free)} free. Take --jobs {fits}."
+    )
+
+
+def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str], None]) -> None:
+    """Run all jobs, `n_jobs` at a time. Those that fail are told, and stay unfinished.
+
+    Ctrl-C reaches every process: each finishes its update and saves; then it is raised here.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    waiting, n_done = list(jobs), 0
+    running: dict[subprocess.Popen[bytes], tuple[Job, float]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < n_jobs:
+                job = waiting.pop(0)
+                running[_start(job, n_jobs, logs)] = job, time.monotonic()
+            time.sleep(PAUSE)
+            for process in [p for p in running if p.poll() is not None]:
+                job, began = running.pop(process)
+                n_done += 1
+                how = "done" if process.returncode == 0 else _read_reason(job, process.returncode, logs)
+                note(f"{n_done} of {len(jobs)}: {job.name}, {how} after {time.monotonic() - began:.0f} s")
+                if process.returncode == INTERRUPTED:
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        _stop(running)
+        raise
+
+
+def _start(job: Job, n_jobs: int, logs: Path) -> subprocess.Popen[bytes]:
+    config, runtime = job.config, job.config.runtime
+    if runtime.n_threads is None:  # all together use the machine once
+        n_threads = max(1, (os.cpu_count() or 1) // n_jobs)
+        config = config.with_section("runtime", runtime.replace(n_threads=n_threads))
+    command = [sys.executable, "-m", "regard.compare.jobs", str(job.folder)]
+    with open(logs / f"{job.folder.name}.txt", "wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    assert process.stdin is not None
+    process.stdin.write(config.to_yaml().encode())
+    process.stdin.close()
+    return process
+
+
+def _read_reason(job: Job, code: int, logs: Path) -> str:
+    said = (logs / f"{job.folder.name}.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    if code < 0:
+        return f"ended by signal {-code} ({signal.Signals(-code).name})"
+    return f"failed: {said[-1] if said else f'it ended with code {code}'}"
+
+
+def _stop(running: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Let every process finish its update and save."""
+    processes = list(running)
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    for process in processes:
+        process.wait()
+
+
+def main() -> int:
+    """Train the config on standard input into the folder that is named."""
+    folder = Path(sys.argv[1])
+    try:
+        config = build_config(yaml.safe_load(sys.stdin.read()), is_complete=True)
+        engine.train(config, folder, resume=(folder / "config.yaml").exists(), is_tested=False)
+    except InterruptedRunError as error:
+        print(error)
+        return INTERRUPTED
+    except RegardError as error:
+        print(error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
