@@ -33,7 +33,7 @@ $(DEV): $(CORE) requirements-dev.lock requirements-kenlm.lock
 	@touch $@
 
 demo: $(CORE)  ## n-gram, RNN, LSTM and Transformer on built-in text, side by side; under 5 minutes
-	@$(BIN)/regard compare recipes/demo.yaml --out $(DEMO)
+	@$(BIN)/regard compare recipes/demo.yaml --jobs 2 --out $(DEMO)
 
 test: $(DEV)  ## the whole suite; under 10 minutes on 2 cores
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

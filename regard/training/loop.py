@@ -70,7 +70,10 @@ def train_by_gradient(
     state = TrainState() if latest is None else checkpoints.load_state(latest)
     if runtime.n_threads is None and device.type == "cpu":
         if latest is None:
-            state.n_threads, note = choose_threads()
+            # forward once, backward costs twice that
+            state.n_threads, note = choose_threads(
+                3.0 * objective.flops_per_token * objective.n_rows * objective.n_target
+            )
             if note is not None:
                 reporter.note(note)
         runtime = runtime.replace(n_threads=state.n_threads)
