@@ -148,6 +148,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
         siblings = [p.name for p in folder.iterdir()] if folder.is_dir() else []
         shipped = f" It comes with Regard: regard recipes {path.stem} --copy {path}" if is_recipe(path) else ""
         raise RegardError(f"There is no file '{path}'.{shipped or nearest(path.name, siblings)}") from None
+    except IsADirectoryError:
+        raise RegardError(
+            f"'{path}' is a folder, not a YAML recipe. Train on a folder of texts with --data {path}, go on with a run "
+            f"with --resume --out {path}."
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise RegardError(f"'{path}' cannot be read as a YAML recipe: {error}.") from None
     try:
@@ -157,6 +162,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         raise RegardError(f"'{path}' is not valid YAML{where}: {problem}.") from None
+    if value is None:
+        raise RegardError(f"'{path}' is empty. Write keys and values such as data: {{train: my.txt}} into it.")
     if not isinstance(value, dict):
         raise RegardError(
             f"'{path}' must hold a mapping of keys to values (seed, data, model, ...), not {value!r:.60}."
@@ -200,5 +207,7 @@ def mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if section is None:
         return {}
     if not isinstance(section, Mapping):
-        raise RegardError(f"'{name}' must be a mapping of keys to values, not {section!r}.")
+        form = {"model": "name", "data": "train"}.get(name) if isinstance(section, str) else None
+        example = f" Write it as {name}: {{{form}: {section}}}." if form else ""
+        raise RegardError(f"'{name}' must be a mapping of keys to values, not {section!r}.{example}")
     return section

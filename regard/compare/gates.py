@@ -46,7 +46,9 @@ def _check_context(contender: Contender) -> Iterator[str]:
     points = [p for p in contender.views.positions if not has_memory or p.n_bytes_before >= NEAR]
     if len(points) > 1 and points[0].bits_per_byte - points[-1].bits_per_byte < LEAST_GAIN:
         near, far = (f"{p.n_bytes_before:.0f}" for p in (points[0], points[-1]))
-        yield f"{contender.name} does not use its context: its loss is no lower after {far} bytes than after {near}."
+        yield (
+            f"{contender.name} gains nothing from more than {near} bytes of context: its loss is no lower after {far}."
+        )
 
 
 def _check_seeds(contender: Contender, setup: Setup) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -149,25 +150,29 @@ def _tell_bargain(ranked: Sequence[Contender], setup: Setup) -> str:
         worse = 1 - ratio if setup.is_higher_better else ratio - 1
         longer, shorter = best.seconds, contender.seconds
         if worse <= MOST_WORSE and longer is not None and shorter is not None and 0 < shorter < longer / 5:
-            times = longer / shorter
-            return f"{contender.name} comes within {worse:.0%} of it in 1/{times:.0f} of the training time."
+            share = math.ceil(100 * worse - 1e-6)  # rounded up: 11.4% off is not within 11%
+            return f"{contender.name} comes within {share}% of it in 1/{longer / shorter:.0f} of the training time."
     return ""
 
 
 def _tell_cost(
     contenders: Sequence[Contender], costs: Sequence[CostToScore], setup: Setup, ranked: Sequence[Contender]
 ) -> str:
-    """Of the hardest score that at least two of `ranked` reached: who needed least, and how much more the next did."""
+    """Of the hardest score that at least two of `ranked` reached: who needed least, and how much more the next did.
+
+    Empty where the next had that score at its first evaluation: it may have had it long before.
+    """
     for row in reversed(costs):
-        spent = sorted((flops, c.name) for flops, c in zip(row.flops, contenders, strict=True) if flops and c in ranked)
+        pairs = zip(row.flops, contenders, strict=True)
+        spent = sorted(((flops, c) for flops, c in pairs if flops and c in ranked), key=lambda pair: pair[0])
         if len(spent) < 2:
             continue
-        (least, name), (more, other) = spent[:2]
-        if more < LEAST_FACTOR * least:
+        (least, first), (more, second) = spent[:2]
+        if more < LEAST_FACTOR * least or more <= second.curve[0].flops:
             return ""
         what = setup.watched_measure.level(row.level)
         return (
-            f"To {what} on the validation data, {name} needs {flops_text(least)} training FLOPs, {other} "
+            f"To {what} on the validation data, {first.name} needs {flops_text(least)} training FLOPs, {second.name} "
             f"{more / least:.1f} times as many."
         )
     return ""

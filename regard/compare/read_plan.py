@@ -62,6 +62,11 @@ def read_plan(
     if tokenizer is not None:
         given["tokenizer"] = _read_tokenizer(tokenizer)
     for key in given:
+        if key == "model":
+            raise RegardError(
+                "'model' belongs in the recipe of one run, which `regard train FILE` trains. A comparison has "
+                "contenders: [ngram, lstm]"
+            )
         if key not in KEYS:
             raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
     sections = _read_contenders(given)
@@ -151,7 +156,7 @@ def _check_one_task(sections: Mapping[str, Mapping[str, Any]]) -> Task:
     for model, task in zip(models, tasks, strict=True):
         if task.name != tasks[0].name:
             raise RegardError(
-                f"A {models[0]['name']} {tasks[0].summary} and a {model['name']} {task.summary}: only models of one "
+                f"{models[0]['name']} {tasks[0].summary} and {model['name']} {task.summary}: only models of one "
                 "task can be compared. Leave one of them out."
             )
     return tasks[0]

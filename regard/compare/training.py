@@ -130,8 +130,8 @@ def _go_on_with(plan: Plan) -> Plan:
         for key, value in yaml.safe_load(_as_yaml(before)).items():
             if now.get(key) != value:
                 raise RegardError(
-                    f"'{plan.out}' holds another comparison: its {key} was {_shorten(value)}, and now is "
-                    f"{_shorten(now.get(key))}. Choose another --out, or ask for the same again to go on with it."
+                    f"'{plan.out}' holds another comparison: {_tell_change(key, value, now.get(key))}. "
+                    "Choose another --out, or ask for the same again to go on with it."
                 )
     elif plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
         raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
@@ -156,7 +156,8 @@ def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tu
     speeds: dict[str, float] = {}
     descended = [found for found in sized if not found.contender.is_counted]
     if descended and (plan.budget.is_wish or plan.budget.seconds is not None):
-        reporter.note(f"Measuring the speed of this machine: {len(descended)} short trainings.")
+        trainings = "1 short training" if len(descended) == 1 else f"{len(descended)} short trainings"
+        reporter.note(f"Measuring the speed of this machine: {trainings}.")
         for found in descended:
             try:
                 speeds[found.contender.name] = measure_speed(found.config, plan.train)
@@ -205,6 +206,17 @@ def _take_open(config: RunConfig, begun: RunConfig | None) -> RunConfig:
 def _as_yaml(plan: Plan) -> str:
     text: str = yaml.safe_dump(plan.to_dict(), sort_keys=False, allow_unicode=True)
     return text
+
+
+def _tell_change(key: str, before: Any, now: Any) -> str:
+    """How a comparison changed; of contenders their names, or the first section of one that has other settings."""
+    if key == "contenders" and isinstance(now, dict):
+        if set(before) != set(now):
+            return f"its contenders were {', '.join(before)}, and now are {', '.join(now)}"
+        name = next(name for name in before if before[name] != now[name])
+        inside = next(part for part in before[name] | now[name] if before[name].get(part) != now[name].get(part))
+        return _tell_change(f"{name}.{inside}", before[name].get(inside), now[name].get(inside))
+    return f"its {key} was {_shorten(before)}, and now is {_shorten(now)}"
 
 
 def _shorten(value: Any) -> str:

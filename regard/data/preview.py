@@ -64,7 +64,8 @@ def _has_pictures(folder: Path) -> bool:
 def _has_two_sides(name: str, settings: Mapping[str, Any]) -> bool:
     """Whether one source holds pairs: by settings that only pairs have, by its name, or by its first line."""
     suffixes, path = set(Path(name).suffixes), Path(name).expanduser()
-    if is_grammar(name) or ".mrg" in suffixes or not {line.name for line in DataConfig.help()} >= settings.keys():
+    of_pairs_only = {line.name for line in PairsConfig.help()} - {line.name for line in DataConfig.help()}
+    if is_grammar(name) or ".mrg" in suffixes or of_pairs_only & settings.keys():
         return True
     if not suffixes & {".tsv", ".csv", ".jsonl", ".ndjson"} or not path.is_file():
         return False

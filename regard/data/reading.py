@@ -179,7 +179,9 @@ def pick_text(record: Mapping[str, Any], key: str, option: str) -> str | BadLine
     """The text in a field of a record; `option` is the setting that names the field."""
     if key not in record:
         known = ", ".join(record) or "none"
-        return BadLine("no field", f"has no field '{key}'.{nearest(key, record)} It has: {known}. Set {option}.")
+        return BadLine(
+            "no field", f"has no field '{key}'.{nearest(key, record)} It has: {known}. Set {option} to one of these."
+        )
     text = record[key]
     if not isinstance(text, str):
         return BadLine("no field", f"holds {type(text).__name__}, not text, in its field '{key}'. Set {option}.")

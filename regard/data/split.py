@@ -180,7 +180,7 @@ def _check_sizes(n_bytes: int, bounds: list[int], names: list[int], p_valid: flo
         if size <= 0 < part or 0 < part * n_bytes < 1:
             raise RegardError(
                 f"The text has {n_bytes} bytes, too few to cut {part:.0%} off for {name}. Give more text, separate "
-                f"files, or set p_valid and p_test to 0."
+                f"files (data.valid, data.test), or set data.p_valid and data.p_test to 0."
             )
 
 

@@ -192,10 +192,13 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(f"p: {setup.test.partition(';')[0]}. {comparison.power}")
     for contender in ranked:
         if len(contender.runs) > 1:
-            lines.append(f"{contender.name}: {', '.join(setup.measure.value(run.score) for run in contender.runs)}")
+            lines.append(
+                f"{contender.name}, seed by seed: {', '.join(setup.measure.value(run.score) for run in contender.runs)}"
+            )
     if comparison.costs:
         lines.append(
-            "to reach: training FLOPs and time at the first evaluation on the validation data that was as good."
+            "to reach: training FLOPs and time at the first evaluation on the validation data that was as good; – is "
+            "never, none is no FLOPs."
         )
     limited = [(c.name, c.score.others[SAME_CONTEXT]) for c in ranked if c.score and SAME_CONTEXT in c.score.others]
     if limited:

@@ -13,9 +13,9 @@ from regard.score.judges import SAME_CONTEXT
 
 HEADS = {
     "perplexity": "perplexity\nper token",
-    SAME_CONTEXT: "same context\nfor all",
+    SAME_CONTEXT: "same\ncontext",
     "valid": "validation\nscore",
-    "inner": "without\nembeddings",
+    "without embeddings": "without\nembeddings",
     "tokens": "training\ntokens",
 }
 
@@ -39,7 +39,7 @@ def ranking_figure(comparison: Comparison, looks: Mapping[str, Look]) -> str:
             drawn.append(_row(place, contender, looks[contender.name], comparison, scale))
             if contender.name in pairs:
                 drawn.append(_gap(pairs[contender.name], measure))
-    return f'<div class="ranking">{"".join(drawn)}</div>'
+    return f'<div class="ranking" style="--n-costs:{len(heads)}">{"".join(drawn)}</div>'
 
 
 def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, st
             else []
         ),
         ("parameters", size + ("*" if contender.size_note else "")),
-        *([("inner", or_dash(count_text, contender.n_non_embedding))] if has_inner else []),
+        *([("without embeddings", or_dash(count_text, contender.n_non_embedding))] if has_inner else []),
         ("tokens", or_dash(count_text, contender.tokens)),
         ("FLOPs", or_dash(flops_text, contender.flops)),
         ("time", or_dash(duration_text, contender.seconds)),

@@ -18,7 +18,9 @@ class Measure:
     >>> bleu.value(35.123), loss.value(2.05123), bleu.interval(33.0, 37.26), loss.interval(1.99, 2.11)
     ('35.12', '2.051', '33.0–37.3', '1.990–2.110')
     >>> bleu.named(35.123), loss.named(2.05123), bleu.level(30.0), loss.level(0.75)
-    ('BLEU 35.1', '2.05 bits per byte', 'BLEU 30', '0.75 bits per byte')
+    ('BLEU 35.1', '2.051 bits per byte', 'BLEU 30', '0.75 bits per byte')
+    >>> [loss.gap(0.31 / 10**n) for n in range(3)]
+    ['0.31', '0.031', '0.0031']
     """
 
     name: str
@@ -45,14 +47,15 @@ class Measure:
         return f"{low:.{digits}f}{between}{high:.{digits}f}"
 
     def gap(self, difference: float) -> str:
-        """A difference as it is said in a sentence."""
+        """A difference as it is said in a sentence: of a loss to two digits, down to 0.0001."""
         if self.is_higher_better:
             return f"{difference:.1f}"
-        return f"{difference:.2f}" if difference >= 0.0095 else f"{difference:.4f}"
+        digits = 2 if abs(difference) >= 0.095 else 3 if abs(difference) >= 0.0095 else 4
+        return f"{difference:.{digits}f}"
 
     def named(self, value: float) -> str:
-        """As it is said in a sentence."""
-        return f"{self.name} {value:.1f}" if self.is_higher_better else f"{value:.2f} {self.name}"
+        """As it is said in a sentence; a loss with the decimals of the table, where close scores differ."""
+        return f"{self.name} {value:.1f}" if self.is_higher_better else f"{self.value(value)} {self.name}"
 
     def level(self, value: float) -> str:
         """A round value as it is said."""

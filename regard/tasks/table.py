@@ -65,6 +65,8 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
     if not isinstance(given, Mapping):
         raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {given!r}.")
     for key in given:
+        if key == "contenders":
+            raise RegardError("'contenders' belongs in a comparison, which `regard compare FILE` runs.")
         if key not in _all_keys():
             raise RegardError(
                 f"Unknown key '{key}'.{suggest_setting(str(key), _all_keys())} Allowed here: {', '.join(_all_keys())}."

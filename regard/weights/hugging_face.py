@@ -179,7 +179,7 @@ def describe_as_gpt2(name: str, config: Settings, where: str) -> GPT2Config:
     if name != "transformer":
         raise RegardError(
             f"{where} is a run of {name}. Regard writes gpt2 runs, and transformer runs of GPT-2's form, as Hugging "
-            "Face folders, and n-gram runs as ARPA files."
+            "Face folders, n-gram runs as ARPA files, and Transformers that translate or parse for CTranslate2."
         )
     own, fixed = config.to_dict(), type(config)().to_dict() | {"norm": "pre", "positions": "learned"}
     free = ("d_model", "n_layers", "n_heads", "d_ff", "activation", "max_context", "p_dropout", "tie_embeddings")

@@ -243,6 +243,8 @@ def test_a_folder_with_another_comparison_is_refused(done: tuple[Path, Compariso
         RegardError, match=r"holds another comparison: its budget was {tokens: 4000}, and now is {tokens: 9000}"
     ):
         compare(text, out, budget="9ktokens")
+    with pytest.raises(RegardError, match=r"its contenders were [a-z-]+, .*, and now are lstm, rnn\. Choose another"):
+        regard.compare(["lstm", "rnn"], data=str(text), out=out)
     assert Comparison.load(out) is not None
 
 

@@ -310,7 +310,7 @@ def test_seeds_of_one_system_are_compared_together(
     assert tuple(run.run for run in together.runs) == tuple(map(str, seeds))
     scores = [run.score for run in together.runs]
     assert together.score.value == pytest.approx(sum(scores) / 2, abs=1e-9)
-    assert f"again ×2: {scores[0]:.2f}, {scores[1]:.2f}" in done.out
+    assert f"again ×2, seed by seed: {scores[0]:.2f}, {scores[1]:.2f}" in done.out
     assert "one seed: other seeds were not tried" in done.out.replace("\n", " ")
     each = compare_runs([runs[1], *seeds], beam=1, is_each=True, out=tmp_path / "out")
     assert [c.score.value for c in each.contenders[1:] if c.score] == pytest.approx(scores, abs=1e-9)

@@ -83,6 +83,26 @@ def test_broken_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
         read_yaml(tmp_path / "y.yaml")
 
 
+def test_what_is_no_recipe_is_refused_with_what_to_type(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(RegardError, match=r"is empty\. Write keys and values such as data: {train: my.txt}"):
+        read_yaml(tmp_path / "empty.yaml")
+    with pytest.raises(RegardError, match=r"is a folder, not a YAML recipe\. Train on a folder of texts with --data"):
+        read_yaml(tmp_path)
+
+
+def test_the_name_of_a_model_alone_is_answered_with_its_form() -> None:
+    with pytest.raises(RegardError, match=r"not 'lstm'\. Write it as model: {name: lstm}\."):
+        build_config({"model": "lstm", "data": {"train": "x.txt"}})
+    with pytest.raises(RegardError, match=r"not 'x\.txt'\. Write it as data: {train: x\.txt}\."):
+        build_config({"model": {"name": "lstm"}, "data": "x.txt"})
+
+
+def test_a_comparison_is_sent_to_its_verb() -> None:
+    with pytest.raises(RegardError, match=r"'contenders' belongs in a comparison, which `regard compare FILE` runs"):
+        build_config({"contenders": ["lstm"], "data": {"train": "x.txt"}})
+
+
 def test_a_binary_recipe_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RegardError, match=r"cannot be read as a YAML recipe"):

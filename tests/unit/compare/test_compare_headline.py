@@ -8,7 +8,7 @@ import pytest
 from made_up_comparison import made_up_comparison
 
 from regard.compare.headline import write_headline
-from regard.compare.result import Comparison, Contender, PairResult
+from regard.compare.result import Comparison, Contender, CostToScore, PairResult
 
 ONE_SEED = "one seed: other seeds were not tried"
 
@@ -17,8 +17,9 @@ def test_the_headline_names_the_best_its_score_and_its_lead() -> None:
     comparison = made_up_comparison()
     best, lead = comparison.ranked[0].score, comparison.neighbours[0]
     assert best is not None
-    words = f"at {best.value:.2f} bits per byte, {lead.difference:.2f} ahead of lstm"
-    interval = f"(95% interval {lead.low:.2f} to {lead.high:.2f})."
+    words = f"at {best.value:.3f} bits per byte, {lead.difference:.2f} ahead of lstm"
+    low, high = comparison.setup.measure.gap(lead.low), comparison.setup.measure.gap(lead.high)
+    interval = f"(95% interval {low} to {high})."
     assert comparison.headline[0] == f"transformer is best {words} {interval}"
 
 
@@ -49,10 +50,24 @@ def test_a_bargain_is_comparable_and_not_far_off() -> None:
     best, cheap = comparison.ranked
     assert best.score is not None
     assert cheap.score is not None
-    for factor, is_told in ((1.24, True), (1.26, False)):
+    for factor, share in ((1.2, "20%"), (1.114, "12%"), (1.24, "24%"), (1.26, "")):
         score = replace(cheap.score, value=factor * best.score.value)
         sentences = told(comparison, [best, replace(cheap, score=score)], comparison.neighbours)
-        assert any("of the training time" in s for s in sentences) == is_told
+        assert any(f"ngram comes within {share} of it" in s for s in sentences) == bool(share)
+        assert any("of the training time" in s for s in sentences) == bool(share)
+
+
+def test_a_score_that_the_first_evaluation_had_is_not_called_what_it_needs() -> None:
+    comparison = made_up_comparison(("lstm", "transformer"))
+    points = comparison.ranked[0].curve
+    soon, late = points[0], replace(points[0], flops=3 * points[0].flops)
+    before = replace(points[0], score=9.0, flops=2 * points[0].flops)
+    level = CostToScore(level=points[0].score, flops=(soon.flops, late.flops), seconds=(1.0, 3.0))
+    first, second = comparison.ranked
+    for curve, is_told in (((late,), False), ((before, late), True)):
+        contenders = [replace(first, curve=(soon,)), replace(second, curve=curve)]
+        said = write_headline(contenders, contenders, comparison.neighbours, [level], comparison.setup)
+        assert any("3.0 times as many" in sentence for sentence in said) == is_told
 
 
 def test_who_uses_a_long_past_is_comparable() -> None:

@@ -180,7 +180,7 @@ def test_names_and_a_yaml_do_not_mix() -> None:
 
 
 def test_models_of_two_tasks_are_not_compared() -> None:
-    with pytest.raises(RegardError, match="A lstm predicts the next token of a text and a seq2seq translates: only"):
+    with pytest.raises(RegardError, match="lstm predicts the next token of a text and seq2seq translates: only"):
         read_plan(["lstm", "seq2seq"], data="my.txt")
 
 

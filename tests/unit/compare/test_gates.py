@@ -47,7 +47,7 @@ def test_a_loss_that_does_not_fall_with_context_is_told() -> None:
     views = lstm().views
     flat = tuple(replace(point, bits_per_byte=2.0) for point in views.positions)
     (warning,) = find_warnings([lstm(views=replace(views, positions=flat))], SETUP)
-    assert warning == "lstm does not use its context: its loss is no lower after 1024 bytes than after 16."
+    assert warning == "lstm gains nothing from more than 16 bytes of context: its loss is no lower after 1024."
     near = tuple(replace(p, bits_per_byte=2.0 if p.n_bytes_before >= 16 else 3.0) for p in views.positions)
     assert find_warnings([lstm(views=replace(views, positions=near))], SETUP)  # a memory of 16 bytes is a window's
     assert not find_warnings([lstm(views=replace(views, positions=near, cells=None))], SETUP)

@@ -12,6 +12,7 @@ from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
 from regard.data.pairs_config import PairsConfig
 from regard.data.preview import choose_config, preview_pairs
+from regard.errors import RegardError
 
 PAIR = json.dumps({"source": "a", "target": "b"})
 FILES = {
@@ -51,6 +52,7 @@ FILES = {
         (["more.tsv"], {}, PairsConfig),
         (["photos", "captions.tsv"], {}, CaptionConfig),
         (["my.txt"], {"source_field": "2", "target_field": "1"}, PairsConfig),
+        (["my.txt"], {"source_field": "2", "split_seed": 1}, PairsConfig),
         (["trees.mrg"], {}, PairsConfig),
         (["grammar:en-de"], {}, PairsConfig),
         (["python-docs"], {}, DataConfig),
@@ -78,3 +80,9 @@ def test_a_preview_of_pairs_has_splits_first_pairs_and_what_was_left_out(tmp_pat
     assert found.summary == (
         "54 pairs for training, 3 for validation, 3 for test; 2 lines left out (empty side: 1, header: 1)"
     )
+
+
+def test_a_misspelt_setting_does_not_make_pairs_of_a_text(tmp_path: Path) -> None:
+    (tmp_path / "posts.csv").write_text("id,text\n1,hello\n")
+    with pytest.raises(RegardError, match=r"Unknown key 'data\.feild'\. Did you mean 'data\.field'\?"):
+        choose_config([str(tmp_path / "posts.csv")], {"feild": "text"})
