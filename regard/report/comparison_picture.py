@@ -53,12 +53,12 @@ def _write_note(comparison: Comparison) -> str:
     if (training := setup.training) is None:
         how = f", {setup.decoding}" if setup.decoding else ""
         return (
-            f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}; bars are 95% intervals over draws of them"
+            f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}; bars are 95% intervals over them"
         )
     n = len(training.seeds)
     size = "" if training.n_parameters is None else f" and {count_text(training.n_parameters)} parameters"
     return (
-        f"{training.budget}{size} for each of {n} seed{'s' * (n != 1)}; bars are 95% intervals over test {setup.items}"
+        f"{training.budget}{size} for each of {n} seed{'s' * (n != 1)}; bars are 95% intervals over test documents"
         f"{' and seeds' * (n != 1)}"
     )
 
