@@ -52,9 +52,7 @@ def _write_note(comparison: Comparison) -> str:
     setup = comparison.setup
     if (training := setup.training) is None:
         how = f", {setup.decoding}" if setup.decoding else ""
-        return (
-            f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}; bars are 95% intervals over them"
-        )
+        return f"{setup.metric} of {setup.n_tested:,} test {setup.items}{how}; bars are 95% intervals over them"
     n = len(training.seeds)
     size = "" if training.n_parameters is None else f" and {count_text(training.n_parameters)} parameters"
     return (
