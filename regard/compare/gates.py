@@ -18,11 +18,14 @@ def find_warnings(contenders: Sequence[Contender], setup: Setup) -> tuple[str, .
     """Everything that a reader must know before the ranking is believed."""
     found: list[str] = []
     if setup.n_documents == 1:
-        found.append("One text was tested: nothing is known about other texts, and nothing is called settled.")
+        found.append(
+            "One text was tested: nothing is known about other texts, and nothing is called settled. Give more "
+            "documents, or raise data.p_test."
+        )
     elif setup.n_documents is not None and setup.n_documents < MANY_DOCUMENTS:
         found.append(
             f"The test text has {setup.n_documents} documents: with fewer than {MANY_DOCUMENTS}, intervals are wide "
-            "and few differences are settled."
+            "and few differences are settled. More documents, or a larger data.p_test, narrow them."
         )
     for contender in contenders:
         found += [*_check_baseline(contender, setup), *_check_context(contender), *_check_seeds(contender, setup)]

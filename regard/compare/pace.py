@@ -93,8 +93,8 @@ def find_pace_warnings(entries: Sequence[Entry], speeds: Mapping[str, float], bu
         fewest = min(int(run.spent("step")) for run in runs)
         if fewest < FEWEST_UPDATES:
             found.append(
-                f"{entry.name} was trained for {fewest} updates only: what it could learn is hardly to be seen. "
-                "Raise the budget."
+                f"{entry.name} was trained for {fewest} update{'s' * (fewest != 1)} only: what it could learn is "
+                "hardly to be seen. Raise the budget."
             )
     return found
 
