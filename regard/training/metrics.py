@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections import deque
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -94,4 +95,9 @@ def _tensorboard(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
+    # TensorBoard reads event files in the order of their names, which begin with the second; within one second file 10
+    # would be read before file 9.
+    now = time.time()
+    if any(folder.glob(f"events.out.tfevents.{int(now):010d}.*")):
+        time.sleep(1 - now % 1)
     return SummaryWriter(str(folder), purge_step=step + 1 if step else None)

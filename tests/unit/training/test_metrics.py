@@ -42,9 +42,12 @@ def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from inside tensorboard
-def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path: Path) -> None:
+def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.summary.writer import event_file_writer
 
+    # The ninth and the tenth file of a process: by their names alone, the tenth comes first within one second.
+    monkeypatch.setattr(event_file_writer._global_uid, "get", iter((9, 10)).__next__)
     checkpoint = {"has_tensorboard": True, "every_steps": 4, "keep": 3}
     run_tiny(tmp_path, checkpoint=checkpoint)
     for later in checkpoint_folders(tmp_path)[1:]:  # as if killed after step 12 with step 4 as its last checkpoint
