@@ -98,8 +98,9 @@ class RunConfig:
         return replace(self, sections={**self.sections, name: section})
 
     def take_open(self, begun: RunConfig) -> Self:
-        """The config with what its data leave open as the run that was begun has it."""
-        return self.with_section("data", self.data.take_open(begun.data))
+        """The config with what its data and its optimizer leave open as the run that was begun has it."""
+        config = self.with_section("data", self.data.take_open(begun.data))
+        return config.with_section("optimizer", self.optimizer.take_open(begun.optimizer))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order a reader would want them, every default written out, without what is unused."""

@@ -9,8 +9,8 @@
     params: 1M
     seeds: 3
 
-A contender may have its own model, tokenizers, optimizer and schedule. Batch, context, order of the data and budget are
-the same for all: they are what makes it a comparison.
+A contender may have its own model, tokenizers, optimizer and schedule. Data, batch, context and budget are the same for
+all: they are what makes it a comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contenders that are trained to be compared: one budget, the same data in the same order, every seed.
+"""Contenders that are trained to be compared: one budget, the same data, every seed.
 
 OUT/plan.yaml            what is compared; another plan in the same folder is refused
 OUT/pace.json            tokens a second of each contender, where the budget is a time
@@ -8,25 +8,21 @@ OUT/runs/NAME-seedK/     an ordinary run folder each; what is finished is not tr
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-
-from regard.compare.budget import Budget
 from regard.compare.contenders import Entry, describe_failure, is_finished, open_run
+from regard.compare.going_on import as_yaml, check_same_data, go_on_with
 from regard.compare.jobs import Job, check_room, run_jobs
 from regard.compare.pace import find_pace_warnings, grant_wish, measure_speed, read_speeds, write_speeds
 from regard.compare.plan import Plan, Planned
-from regard.compare.read_plan import read_plan
 from regard.compare.result import SAME_TOKENS, Failure, Training
 from regard.compare.width import Matched, match_width, with_depth
-from regard.config import RunConfig, read_yaml
+from regard.config import RunConfig
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.models.outline import count_non_embedding
@@ -36,7 +32,7 @@ from regard.score.figures import count_text
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.task import ProgressBar, Rehearsal
-from regard.training.config import OptimizerConfig, TrainConfig
+from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.progress import Once, Reporter
 
@@ -76,13 +72,13 @@ class Trained:
 
 def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, reporter: Reporter) -> Trained:
     """Train what is not finished yet, `n_jobs` at a time. A contender that fails is reported and the others go on."""
-    plan, reporter = _go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
+    plan, reporter = go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
     try:
         with progress() as draw:
             data = _prepare(plan, draw)
         sized = {contender.name: _size(contender, data[contender.name], plan) for contender in plan.contenders}
         plan, speeds = _settle_budget(plan, [s for s in sized.values() if isinstance(s, Sized)], reporter)
-        _check_same_data(plan, data)
+        check_same_data(plan, data)
         reporter.note(plan.summary())
         entries = {name: _begin(name, found, plan) for name, found in sized.items()}
         if n_jobs > 1:
@@ -118,37 +114,6 @@ def _describe(plan: Plan, n_tokens: Mapping[str, int]) -> Training:
     )
 
 
-def _go_on_with(plan: Plan) -> Plan:
-    """The plan, with the budget that its folder was begun with; refused where the folder holds something else."""
-    path = plan.out / "plan.yaml"
-    if path.exists():
-        written, before = _read_plan_before(plan.out)
-        plan = replace(plan, budget=_keep_budget(plan, before), is_of_old_version="match" not in written)
-        begun = {contender.name: contender.config for contender in before.contenders}
-        plan = _change(plan, lambda one: _take_open(one.config, begun.get(one.name)))
-        now = yaml.safe_load(_as_yaml(plan))
-        for key, value in yaml.safe_load(_as_yaml(before)).items():
-            if now.get(key) != value:
-                raise RegardError(
-                    f"'{plan.out}' holds another comparison: {_tell_change(key, value, now.get(key))}. "
-                    "Choose another --out, or ask for the same again to go on with it."
-                )
-    elif plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
-        raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
-    return plan
-
-
-def _keep_budget(plan: Plan, before: Plan) -> Budget:
-    """The folder's budget where none is asked for, or the same time, or the FLOPs that it became; else the plan's.
-
-    In version 0.1.0 a time was one of the clock.
-    """
-    now, then = plan.budget, before.budget
-    is_same_time = now.wished_seconds is not None and now.wished_seconds in (then.wished_seconds, then.seconds)
-    is_same_work = now == replace(then, wished_seconds=None)
-    return then if not plan.is_budget_given or is_same_time or is_same_work else now
-
-
 def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tuple[Plan, dict[str, float]]:
     """The plan with FLOPs for a time that was wished for, written down; and tokens a second by contender."""
     if (plan.out / "plan.yaml").exists():
@@ -168,60 +133,9 @@ def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tu
     if plan.budget.is_wish and speeds:
         rates = [found.cost * speeds[name] for found in descended if (name := found.contender.name) in speeds]
         plan = replace(plan, budget=grant_wish(plan.budget, rates, reporter))
-    write_atomically(plan.out / "plan.yaml", _as_yaml(plan).encode())  # first: a folder without it is refused
+    write_atomically(plan.out / "plan.yaml", as_yaml(plan).encode())  # first: a folder without it is refused
     write_speeds(plan.out, speeds)
     return plan, speeds
-
-
-def _read_plan_before(out: Path) -> tuple[dict[str, Any], Plan]:
-    """What plan.yaml holds, and as a plan, with every setting that has been added since."""
-    try:
-        written = read_yaml(out / "plan.yaml")
-        plan = read_plan(written)
-        return written, _change(plan, lambda one: _read_complete(one.config, written, one.name))
-    except RegardError as error:
-        raise RegardError(
-            f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
-        ) from None
-
-
-def _change(plan: Plan, change: Callable[[Planned], RunConfig]) -> Plan:
-    return replace(plan, contenders=tuple(replace(one, config=change(one)) for one in plan.contenders))
-
-
-def _read_complete(config: RunConfig, written: Mapping[str, Any], name: str) -> RunConfig:
-    """The config with sections of the plan that was written read as complete: what they lack is younger than it."""
-    config = config.with_section("data", type(config.data).from_complete(written["data"], "data"))
-    optimizer = written["contenders"][name].get("optimizer")
-    return config if optimizer is None else config.with_section("optimizer", OptimizerConfig.from_complete(optimizer))
-
-
-def _take_open(config: RunConfig, begun: RunConfig | None) -> RunConfig:
-    """The config, with what its data and optimizer leave open as it was when the comparison was begun."""
-    if begun is None:
-        return config
-    return config.take_open(begun).with_section("optimizer", config.optimizer.take_open(begun.optimizer))
-
-
-def _as_yaml(plan: Plan) -> str:
-    text: str = yaml.safe_dump(plan.to_dict(), sort_keys=False, allow_unicode=True)
-    return text
-
-
-def _tell_change(key: str, before: Any, now: Any) -> str:
-    """How a comparison changed; of contenders their names, or the first section of one that has other settings."""
-    if key == "contenders" and isinstance(now, dict):
-        if set(before) != set(now):
-            return f"its contenders were {', '.join(before)}, and now are {', '.join(now)}"
-        name = next(name for name in before if before[name] != now[name])
-        inside = next(part for part in before[name] | now[name] if before[name].get(part) != now[name].get(part))
-        return _tell_change(f"{name}.{inside}", before[name].get(inside), now[name].get(inside))
-    return f"its {key} was {_shorten(before)}, and now is {_shorten(now)}"
-
-
-def _shorten(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000).replace("\n...", "").strip()
-    return text if len(text) <= 160 else text[:157] + "..."
 
 
 def _prepare(plan: Plan, draw: Progress | None) -> dict[str, Any]:
@@ -235,26 +149,6 @@ def _prepare(plan: Plan, draw: Progress | None) -> dict[str, Any]:
             by_tokenizers[key] = plan.task.prepare(contender.config, draw)
         found[contender.name] = by_tokenizers[key]
     return found
-
-
-def _check_same_data(plan: Plan, data: Mapping[str, Any]) -> None:
-    """Remember the data themselves, or refuse to mix them with others: a path may hold new content."""
-    path = plan.out / "text.json"  # what version 0.1.0 called it
-    path = path if path.exists() else plan.out / "data.json"
-    now = {name: prepared.fingerprint for name, prepared in data.items()}
-    if not path.exists():
-        write_atomically(path, (json.dumps(now, indent=1) + "\n").encode())
-        return
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise RegardError(
-            f"'{path}' is damaged, so that the data of this comparison are not known; choose another --out."
-        ) from None
-    if before != now:
-        raise RegardError(
-            f"'{plan.out}' was begun on other data: what 'data' names has changed since; choose another --out."
-        )
 
 
 def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:

@@ -49,9 +49,8 @@ def train(
     `is_tested` scores the test split at the end; `force` writes into a folder that holds other files.
     """
     task, reporter = task_of(config), reporter or Silent()
-    config = task.complete(config)
     begun = open_folder(folder) if (folder / "config.yaml").exists() else None
-    config = config if begun is None else config.take_open(begun.config)
+    config = task.complete(config if begun is None else config.take_open(begun.config))
     with progress() as draw:
         data = task.prepare(config, draw) if begun is None else reopen_data(task, begun, draw)
     start = find_initial_weights(config, folder)

@@ -150,7 +150,7 @@ def check_same(folder: Path, config: RunConfig) -> None:
     """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
     begun = load_config(folder / "config.yaml")
     complete = task_of(begun).complete
-    before, now = complete(begun).to_dict(), complete(config).take_open(begun).to_dict()
+    before, now = complete(begun).to_dict(), complete(config.take_open(begun)).to_dict()
     for section in now:
         old, new = before[section], now[section]
         if not isinstance(new, dict) or not isinstance(old, dict):

@@ -173,7 +173,7 @@ class Trials(NamedTuple):
         return sum(attempt.is_solved for attempt in self.attempts)
 
     @property
-    def solved(self) -> Spread:
+    def share_solved(self) -> Spread:
         """Seeds that solved it, in per cent."""
         return _percent_of(self.n_solved, len(self.attempts))
 
@@ -223,7 +223,9 @@ def _finding(config: ABConfig, found: Sequence[Attempt]) -> Finding:
         method=_method(config),
         numbers={
             "attempts": [{**asdict(a), "accuracy": a.accuracy, "is_solved": a.is_solved} for a in found],
-            "solved": [{"model": t.model, "length": t.length, "n": t.n_solved, **asdict(t.solved)} for t in trials],
+            "solved": [
+                {"model": t.model, "length": t.length, "n": t.n_solved, **asdict(t.share_solved)} for t in trials
+            ],
             "worked_example": [
                 {"case": name, "weights": weights, "output": output} for name, weights, output in worked_example()
             ],
@@ -265,10 +267,12 @@ def _charts(by_model: Mapping[str, Mapping[int, Trials]], lengths: Sequence[int]
     )  # fmt: skip
     if n_seeds == 1:
         return (right,)
-    counts = {t.n_solved: t.solved for of in by_model.values() for t in of.values()}  # bands would hide each other
+    counts = {
+        t.n_solved: t.share_solved for of in by_model.values() for t in of.values()
+    }  # bands would hide each other
     sure = join_names([f"{n} of {n_seeds} {s.low:.0f} to {s.high:.0f}%" for n, s in sorted(counts.items())])
     note = f"Seeds that were right in at least {RIGHT:.0%}. The 95% intervals (Wilson 1927) are for {sure}."
-    return right, chart("Solved by length", "% of seeds", lambda t: Spread(t.solved.mean), -3.0, note)
+    return right, chart("Solved by length", "% of seeds", lambda t: Spread(t.share_solved.mean), -3.0, note)
 
 
 def ab_sentence(trials: Sequence[Trials]) -> str:
@@ -280,7 +284,7 @@ def ab_sentence(trials: Sequence[Trials]) -> str:
         right = [f"{t.model} {'is right ' * (i == 0)}in {percent(t.right.mean / 100)}" for i, t in enumerate(ends)]
         begin = f"{say_seeds(n)}: at length {longest:,} {join_names(right)} of the sequences"
     else:
-        solved = [f"{t.model} in {t.n_solved} ({t.solved.low:.0f} to {t.solved.high:.0f}%)" for t in ends]
+        solved = [f"{t.model} in {t.n_solved} ({t.share_solved.low:.0f} to {t.share_solved.high:.0f}%)" for t in ends]
         begin = f"{say_seeds(n)}: length {longest:,} is solved by {join_names(solved)}"
     others = []
     for end in ends:

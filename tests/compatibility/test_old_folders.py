@@ -91,6 +91,18 @@ def test_an_old_run_resumes_with_the_recipe_that_it_was_begun_with(place: Path, 
     assert regard.load(tmp_path / "gru").config.data.to_dict()["split"] == "tail"
 
 
+def test_an_old_run_whose_rate_was_left_open_resumes_with_its_recipe_at_the_rate_of_then(
+    place: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(place / "runs" / "gru", tmp_path / "gru")
+    (tmp_path / "gru" / "model.safetensors").unlink()
+    written = tmp_path / "gru" / "config.yaml"
+    written.write_text(written.read_text().replace("lr: 0.05", "lr: null"))
+    given = {key: value for key, value in recipe("gru").items() if key != "optimizer"}
+    run = regard.train(given, out=tmp_path / "gru", resume=True, is_tested=False)
+    assert (run.config.optimizer.lr, run.config.optimizer.follows_width) == (0.005, False)
+
+
 # Attention without feed-forward layers starts with another spread since (`regard.mixers.attention.initialise`).
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in ("attention", "restricted")])
 def test_an_old_recipe_trains_to_the_bits_of_the_old_run(name: str, place: Path, tmp_path: Path) -> None:

@@ -1,34 +1,38 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 import torch
 
 from regard.training import device
 
+Machine = Callable[[int, float], None]
 
-def test_the_threads_that_others_leave_free_are_taken_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(device.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(device, "_usable_cpus", lambda: 2)
-    monkeypatch.setattr(device, "_busy_cpus", lambda: 1.0)
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """Pretend a machine of so many CPUs, so many of which others keep busy."""
+
+    def pretend(n_cpus: int, n_busy: float) -> None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        monkeypatch.setattr(device.os, "cpu_count", lambda: n_cpus)
+        monkeypatch.setattr(device, "_usable_cpus", lambda: n_cpus)
+        monkeypatch.setattr(device, "_busy_cpus", lambda: n_busy)
+        torch.set_num_threads(n_cpus)
+
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with device.take_free_threads():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+    yield pretend
+    torch.set_num_threads(before)
 
 
-def test_small_updates_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(device.os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(device, "_usable_cpus", lambda: 8)
-    monkeypatch.setattr(device, "_busy_cpus", lambda: 0.0)
-    before = torch.get_num_threads()
-    torch.set_num_threads(8)
-    try:
-        assert [device.choose_threads(flops) for flops in (0.0, 1e9, 3.2e9, 1e12)] == [(n, None) for n in (1, 1, 2, 8)]
-    finally:
-        torch.set_num_threads(before)
+def test_the_threads_that_others_leave_free_are_taken_for_a_while(machine: Machine) -> None:
+    machine(2, 1.0)
+    with device.take_free_threads():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_small_updates_take_one_thread(machine: Machine) -> None:
+    machine(8, 0.0)
+    assert [device.choose_threads(flops) for flops in (0.0, 1e9, 3.2e9, 1e12)] == [(n, None) for n in (1, 1, 2, 8)]
