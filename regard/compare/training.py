@@ -72,6 +72,10 @@ class Trained:
 
 def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, reporter: Reporter) -> Trained:
     """Train what is not finished yet, `n_jobs` at a time. A contender that fails is reported and the others go on."""
+    if n_jobs > 1 and plan.budget.seconds is not None:
+        raise RegardError(
+            "--jobs lets trainings share a machine, and --seconds measures how fast it is. Leave one out."
+        )
     plan, reporter = go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
     try:
         with progress() as draw:
@@ -261,10 +265,6 @@ def _begin(name: str, sized: Sized | Failure, plan: Plan) -> Entry:
 
 def _train_together(plan: Plan, sized: Mapping[str, Sized | Failure], n_jobs: int, reporter: Reporter) -> None:
     """Train what has gradients in processes of its own; one that fails there is tried again alone, afterwards."""
-    if plan.budget.seconds is not None:
-        raise RegardError(
-            "--jobs lets trainings share a machine, and --seconds measures how fast it is. Leave one out."
-        )
     jobs = []
     for contender, seed in plan.trainings():
         found, folder = sized[contender.name], _folder_of(plan, contender, seed)

@@ -99,6 +99,7 @@ def test_ctrl_c_saves_every_training_and_the_comparison_goes_on(tmp_path: Path, 
 def test_a_budget_of_the_clock_is_not_shared(tmp_path: Path, own_cache: Path) -> None:
     with pytest.raises(RegardError, match="--jobs lets trainings share a machine, and --seconds measures"):
         regard.compare(plan(tmp_path, budget=None), out=tmp_path / "out", seconds=1.0, jobs=2)
+    assert not (tmp_path / "out").exists(), "refused before anything is measured or written"
 
 
 def test_more_trainings_than_memory_are_refused(
