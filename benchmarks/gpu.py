@@ -73,10 +73,10 @@ def train(size: Size, device: torch.device, figures: Figures) -> None:
     figures.note("GPT-2 124M step: Regard", first, n_tokens, gib)
     began = time.perf_counter()
     for index in range(20):
-        learner._upload(index)
+        learner._make_ready(index)
     host = (time.perf_counter() - began) / 20
-    fixed = learner._upload(0)
-    learner._upload = lambda index: fixed._replace(number=index)  # type: ignore[method-assign]
+    fixed = learner._make_ready(0)
+    learner._make_ready = lambda index: fixed._replace(number=index)  # type: ignore[method-assign]
     without, _ = time_best(step, size.n)
     figures.note("  with its input there already", without, n_tokens)
     figures["input"] = {"host_ms": host * 1e3, "share_of_step": (first - without) / first}

@@ -68,12 +68,14 @@ def searching(model: Any, source: Tensor, mask: Tensor, beam: int, n_new: int) -
     return search
 
 
-def update(model: nn.Module, loss: Callable[[], Tensor], *, is_fused: bool) -> Callable[[], float | None]:
+def update(
+    model: nn.Module, loss: Callable[[], Tensor], *, is_fused: bool, is_captured: bool = False
+) -> Callable[[], float | None]:
     """A whole update: forward, backward, clip the gradient's norm at 1, an AdamW step.
 
-    On the CPU it returns the loss; a GPU is not waited for.
+    On the CPU it returns the loss; a GPU is not waited for. With `is_captured` the update can be put into a CUDA graph.
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=is_fused)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=is_fused, capturable=is_captured)
     is_on_cpu = next(model.parameters()).device.type == "cpu"
 
     def step() -> float | None:
@@ -85,6 +87,74 @@ def update(model: nn.Module, loss: Callable[[], Tensor], *, is_fused: bool) -> C
         return float(found.item()) if is_on_cpu else None
 
     return step
+
+
+def capture(step: Callable[[], Any]) -> Callable[[], None]:
+    """The step as one CUDA graph, as torch's documentation captures it."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+class PlainBlock(nn.Module):
+    """A pre-norm Transformer block in plain torch."""
+
+    def __init__(self, width: int, n_heads: int, p_dropout: float) -> None:
+        super().__init__()
+        self.n_heads, self.p_dropout = n_heads, p_dropout
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(p_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, D = x.shape
+        q, k, v = (
+            part.view(B, T, self.n_heads, -1).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, dim=-1)
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.p_dropout)
+        x = x + self.dropout(self.out(y.transpose(1, 2).reshape(B, T, D)))
+        hidden = nn.functional.gelu(self.up(self.norms[1](x)), approximate="tanh")
+        return x + self.dropout(self.down(hidden))  # type: ignore[no-any-return]
+
+
+class PlainTransformer(nn.Module):
+    """A language model as a textbook writes it: learned positions, tied embeddings."""
+
+    def __init__(self, shape: Any, vocab_size: int, p_dropout: float) -> None:
+        super().__init__()
+        width = shape.d_model
+        self.embedding, self.positions = nn.Embedding(vocab_size, width), nn.Embedding(shape.max_context, width)
+        self.dropout = nn.Dropout(p_dropout)
+        self.blocks = nn.Sequential(*(PlainBlock(width, shape.n_heads, p_dropout) for _ in range(shape.n_layers)))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids) + self.positions.weight[: ids.shape[1]]
+        return nn.functional.linear(self.norm(self.blocks(self.dropout(x))), self.embedding.weight)
+
+
+def plain_transformer_update(
+    shape: Any, vocab_size: int, rows: int, context: int, device: torch.device, p_dropout: float, *, is_captured: bool
+) -> Callable[[], Any]:
+    """An update of a PlainTransformer on random tokens, in bf16 on a GPU."""
+    model = PlainTransformer(shape, vocab_size, p_dropout).to(device)
+    text = torch.randint(vocab_size, (rows, context + 1), device=device)
+
+    def loss() -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits = model(text[:, :-1])
+            return nn.functional.cross_entropy(logits.view(-1, vocab_size), text[:, 1:].reshape(-1))
+
+    step = update(model, loss, is_fused=True, is_captured=is_captured)
+    return capture(step) if is_captured else step
 
 
 class TextbookLSTM(nn.Module):
@@ -103,19 +173,28 @@ class TextbookLSTM(nn.Module):
 
 
 def textbook_update(
-    vocab_size: int, width: int, rows: int, context: int, device: torch.device, *, is_fused: bool, is_low: bool = False
-) -> Callable[[], float | None]:
+    vocab_size: int,
+    width: int,
+    rows: int,
+    context: int,
+    device: torch.device,
+    *,
+    is_fused: bool,
+    is_low: bool = False,
+    is_captured: bool = False,
+) -> Callable[[], Any]:
     """An update of a TextbookLSTM on random tokens, its state carried over; under autocast where `is_low`."""
     model = TextbookLSTM(vocab_size, width).to(device)
     text = torch.randint(vocab_size, (context + 1, rows), device=device)  # (T, B), as nn.LSTM likes it best
     hidden = torch.zeros(2, rows, width, device=device), torch.zeros(2, rows, width, device=device)
 
     def loss() -> Tensor:
-        nonlocal hidden
         with torch.autocast(device.type, torch.bfloat16, enabled=is_low):
-            logits, after = model(text[:-1], hidden)
+            logits, after = model(text[:-1], (hidden[0].clone(), hidden[1].clone()))
             found = nn.functional.cross_entropy(logits.view(-1, vocab_size), text[1:].reshape(-1))
-        hidden = after[0].detach(), after[1].detach()
+        for old, new in zip(hidden, after, strict=True):
+            old.copy_(new.detach())
         return found
 
-    return update(model, loss, is_fused=is_fused)
+    step = update(model, loss, is_fused=is_fused, is_captured=is_captured)
+    return capture(step) if is_captured else step

@@ -20,8 +20,8 @@ from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.seq2seq import roll_out
 from regard.score.translation import BleuScore, bleu
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, Objective, PartLoss, Score
-from regard.training.scheduled_sampling import own_words, share_of_true_words
+from regard.training.objective import HostBatch, Objective, PartLoss, Score, pad_rows
+from regard.training.scheduled_sampling import own_words, tell_share
 from regard.training.teaching_config import TeachingConfig
 
 N_PICTURES = 32
@@ -39,6 +39,7 @@ class CaptionObjective(Objective):
     memory_settings = "train.n_batch or data.size"
     carries_state = False
     has_one_shape = False
+    can_replay = True
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class CaptionObjective(Objective):
         self.per_epoch = self.batches.per_epoch
         lengths = [len(ids) for ids in self.batches.ids]
         self.n_rows, self.n_target = train.n_batch, max(1, round(sum(lengths) / len(lengths)))
-        self.n_classes = model.vocab_size
+        self.n_classes, self.max_words = model.vocab_size, model.max_context
         # A picture costs too, but the loss is a mean over words: each pays for its share of the picture.
         self.flops_per_token = model.flops_per_caption(self.n_target) // self.n_target
         self.bytes_per_token: float | None = prepared.data.train.n_bytes / sum(lengths)
@@ -95,7 +96,14 @@ class CaptionObjective(Objective):
         else:
             _, rows = self.batches.rows(index)
             seen, arrays = self.features[self.batches.numbers[rows]], self.batches.captions(rows)
-        return HostBatch((seen, *map(torch.from_numpy, arrays)), int(arrays[2].sum()), is_fresh=True)
+        share = tell_share(self.teaching, index, len(seen))
+        return HostBatch((seen, *map(torch.from_numpy, arrays), *share), int(arrays[2].sum()), is_fresh=True)
+
+    def round_shape(self, batch: HostBatch) -> HostBatch:
+        """Captions up to a multiple of 4 words; batches have as many rows as the others already."""
+        seen, inputs, targets, mask, *share = batch.tensors
+        captions = (pad_rows(tensor, 1, 4, self.max_words) for tensor in (inputs, targets, mask))
+        return batch._replace(tensors=(seen, *captions, *share))
 
     def body(self, model: Captioner) -> Callable[..., Any]:
         def read(seen: Tensor, inputs: Tensor) -> Any:
@@ -103,15 +111,12 @@ class CaptionObjective(Objective):
 
         return read
 
-    def loss(
-        self, model: Captioner, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
-    ) -> PartLoss:
-        seen, inputs, targets, mask = tensors
-        share_true = share_of_true_words(self.teaching, index)
-        if share_true == 1:
+    def loss(self, model: Captioner, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
+        seen, inputs, targets, mask, *share = tensors
+        if not share:
             h = body(seen, inputs)
         else:
-            is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
+            is_own = own_words(share[0], inputs.shape[1])
             h = roll_out(model.target, model.encode(seen), inputs, is_own)
         return PartLoss(*model.target.goal_of(h, targets, mask, self.teaching.smoothing), None)
 

@@ -15,8 +15,8 @@ from regard.data.prepared_pairs import PreparedPairs
 from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.models.seq2seq import Seq2Seq, roll_out
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, Objective, PartLoss, Score
-from regard.training.scheduled_sampling import own_words, share_of_true_words
+from regard.training.objective import HostBatch, Objective, PartLoss, Score, pad_rows
+from regard.training.scheduled_sampling import own_words, tell_share
 from regard.training.teaching_config import TeachingConfig
 
 GreedyScore = Callable[[Seq2Seq, Pairs, int], float]
@@ -64,6 +64,8 @@ class PairObjective(Objective):
         self.n_target = max(1, round(float(pairs.target_lengths.mean()) + 1))
         self.n_rows = max(1, teaching.max_tokens // (self.n_source + self.n_target))
         self.n_classes = model.vocab_size
+        self.max_source, self.max_target = model.encoder.max_context, model.target.max_context
+        self.copies, self.can_replay = model.copies, not model.copies  # how many words can be copied is asked for
         # Sources cost too, but the loss is a mean over target tokens: each pays for its share of the source.
         self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
         n_tokens = int(pairs.target_lengths.sum()) + len(pairs)
@@ -92,7 +94,16 @@ class PairObjective(Objective):
         arrays = [batch.source, batch.source_mask, batch.inputs, batch.targets, batch.mask]
         if batch.words is not None:
             arrays.append(batch.words)
-        return HostBatch(tuple(torch.from_numpy(array) for array in arrays), int(batch.mask.sum()), is_fresh=True)
+        share = tell_share(self.teaching, index, len(batch.source))
+        return HostBatch((*map(torch.from_numpy, arrays), *share), int(batch.mask.sum()), is_fresh=True)
+
+    def round_shape(self, batch: HostBatch) -> HostBatch:
+        """Rows up to a multiple of 8, places up to one of 4: 7 to 9% more on Multi30k, and a third of the shapes."""
+        source, source_mask, inputs, targets, mask, *share = batch.tensors
+        tensors = [pad_rows(tensor, 8, 4, self.max_source) for tensor in (source, source_mask)]
+        tensors[1][len(source_mask) :, 0] = True  # attention over nothing would be no number
+        tensors += [pad_rows(tensor, 8, 4, self.max_target) for tensor in (inputs, targets, mask)]
+        return batch._replace(tensors=(*tensors, *(pad_rows(tensor, 8) for tensor in share)))
 
     def body(self, model: Seq2Seq) -> Callable[..., Any]:
         def read(source: Tensor, source_mask: Tensor, inputs: Tensor, words: Tensor | None) -> Any:
@@ -100,16 +111,13 @@ class PairObjective(Objective):
 
         return read
 
-    def loss(
-        self, model: Seq2Seq, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
-    ) -> PartLoss:
+    def loss(self, model: Seq2Seq, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         source, source_mask, inputs, targets, mask, *rest = tensors
-        words = rest[0] if rest else None
-        share_true = share_of_true_words(self.teaching, index)
-        if share_true == 1:
+        words = rest.pop(0) if self.copies else None
+        if not rest:
             h = body(source, source_mask, inputs, words)
         else:
-            is_own = own_words((inputs.shape[0], inputs.shape[1]), share_true, inputs.device)
+            is_own = own_words(rest[0], inputs.shape[1])
             h = roll_out(model.target, model.encode(source, source_mask, words), inputs, is_own)
         return PartLoss(*model.target.goal_of(h, targets, mask, self.teaching.smoothing), None)
 

@@ -16,14 +16,14 @@ from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import GradientNextToken
 from regard.score.evaluate import Evaluation, evaluate
 from regard.training.config import DEFAULT_CONTEXT, TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 
 # Recurrent models read the validation text in so many pieces side by side, each with its state carried: 16 times fewer
 # steps, and only the first tokens of each piece lack a past.
 N_LANES = 16
 
 
-class TextObjective:
+class TextObjective(Objective):
     """loss = Σ -log P(target | the inputs up to it), and the model's own penalty, over windows of `prepared.train`.
 
     Weights are selected by the nats a token of `prepared.valid`.
@@ -32,6 +32,7 @@ class TextObjective:
     select_by = "loss"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
+    can_replay = True
 
     def __init__(self, model: GradientModel, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
@@ -79,7 +80,7 @@ class TextObjective:
         return model.start(*tensors[0].shape) if model.mixer.carries_state else None
 
     def loss(
-        self, model: GradientModel, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
+        self, model: GradientModel, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any
     ) -> PartLoss:
         inputs, targets, mask = tensors
         h, after = body(inputs, before)

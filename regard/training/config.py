@@ -166,6 +166,7 @@ class RuntimeConfig(Settings):
         choices=("float32", "tf32", "bf16"),
     )
     is_compiled: bool = setting(False, "torch.compile the model; pays off in long runs")
+    is_replayed: bool = setting(True, "on a GPU: capture an update once and replay it; the same bits, less waiting")
     is_deterministic: bool = setting(False, "only operations that give the same bits each time; on a CPU they all do")
     n_threads: int | None = setting(None, "CPU threads; null: one for each CPU that is idle when the run begins", low=1)
     max_memory_gb: float | None = setting(

@@ -24,6 +24,7 @@ from regard.training.device import autocast
 from regard.training.objective import Objective
 from regard.training.optimizer import build_optimizer, clip_gradients, optimizer_tensors, restore_optimizer, set_rate
 from regard.training.randomness import random_tensors, restore_random
+from regard.training.replay import Replay
 from regard.training.weights import load_weights, named_weights
 
 
@@ -41,8 +42,8 @@ class Update:
         return self.nats / self.n_tokens
 
 
-class Uploaded(NamedTuple):
-    """A batch on the device."""
+class ReadyBatch(NamedTuple):
+    """A batch that waits for its update: for a GPU in pinned memory, from which a copy need not be waited for."""
 
     number: int
     tensors: tuple[Tensor, ...]  # rows first
@@ -94,8 +95,9 @@ class Learner:
         train: TrainConfig,
         optimizer: OptimizerConfig,
         runtime: RuntimeConfig,
+        tell: Callable[[str], None] = lambda note: None,
     ) -> None:
-        """`model` is on its device already."""
+        """`model` is on its device already. `tell` is called with what a person should know of how it is trained."""
         self.model, self.objective = model, objective
         self.device, self.precision = next(model.parameters()).device, runtime.precision
         self.max_grad_norm = optimizer.max_grad_norm
@@ -104,12 +106,25 @@ class Learner:
         self.average = build_average(model, train)
         self.carried: list[Any] = [None] * train.n_accumulate
         self.is_guarded = self.device.type == "cuda" and optimizer.is_fused
-        self.next_batch: Uploaded | None = None
+        self.next_batch: ReadyBatch | None = None
         self.finished_at = 0.0
         self.has_failed = torch.zeros((), device=self.device)
         self.is_compiling = runtime.is_compiled
         body = objective.body(model)
         self.body: Callable[..., Any] = torch.compile(body) if runtime.is_compiled else body
+        self.n_tokens: int | Tensor = 0  # of the batch that is learned from
+        self.given: Tensor | None = None
+        if self.is_guarded:
+            # That number, and the rate of each group of weights, where a graph can read them.
+            self.given = torch.zeros(1 + len(self.optimizer.param_groups), device=self.device)
+            self._place_rates(self.given)
+        can_replay = self.is_guarded and runtime.is_replayed and objective.can_replay
+        self.replay = Replay(self._learn, self.device, tell) if can_replay else None
+
+    def _place_rates(self, given: Tensor) -> None:
+        self.n_tokens = given[0]
+        for number, group in enumerate(self.optimizer.param_groups):
+            group["lr"] = given[1 + number]
 
     def updates(
         self, step: int, tokens: int, rate: Callable[[int, int], float], is_awaited: Callable[[int, int], bool]
@@ -149,52 +164,81 @@ class Learner:
         launched before anybody has looked does no harm.
         """
         began = time.perf_counter()
-        self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
-        nats, n_tokens = self._accumulate_gradient(index)
-        norm = clip_gradients(self.model.parameters(), self.max_grad_norm)
-        numbers = torch.stack([nats.double(), norm.double()])
-        set_rate(self.optimizer, lr)
-        if self.is_guarded:
-            self.has_failed = torch.maximum(self.has_failed, (~numbers.isfinite()).any().float())
-            self.optimizer.found_inf = self.has_failed  # type: ignore[attr-defined]
-        launched = Launched(numbers, n_tokens, began, is_timed=not self.is_compiling)
+        if not self.model.training:
+            self.model.train()
+        batch, self.next_batch = self.next_batch, None
+        if batch is None or batch.number != index:
+            batch = self._make_ready(index)
+        is_timed = not self.is_compiling
         self.is_compiling = False  # the first call compiles, which is no training time
-        if not self.is_guarded:
+        self._give(batch.n_tokens, lr)
+        if self.replay is not None:
+            numbers, self.carried, is_captured = self.replay(batch.tensors, self.carried, batch.is_fresh)
+            launched = Launched(numbers, batch.n_tokens, began, is_timed and not is_captured)
+        elif self.is_guarded:
+            tensors = tuple(tensor.to(self.device, non_blocking=True) for tensor in batch.tensors)
+            numbers, self.carried = self._learn(tensors, self.carried, batch.is_fresh)
+            launched = Launched(numbers, batch.n_tokens, began, is_timed)
+        else:
+            tensors = tuple(tensor.to(self.device) for tensor in batch.tensors)
+            numbers, self.carried = self._differentiate(tensors, self.carried, batch.is_fresh)
+            launched = Launched(numbers, batch.n_tokens, began, is_timed)
             launched.check()
-        self.optimizer.step()
+            self.optimizer.step()
         if self.average is not None:
             self.average.update(index + 1)
         if self.is_guarded:
-            self.next_batch = self._upload(index + 1)
+            self.next_batch = self._make_ready(index + 1)
         return launched
 
-    def _accumulate_gradient(self, index: int) -> tuple[Tensor, int]:
-        batch, self.next_batch = self.next_batch, None
-        if batch is None or batch.number != index:
-            batch = self._upload(index)
-        n_tokens, n_rows, n_parts = batch.n_tokens, len(batch.tensors[0]), len(self.carried)
-        nats = torch.zeros((), device=self.device)
+    def _give(self, n_tokens: int, lr: float) -> None:
+        """Put the numbers of the next update where it reads them."""
+        if self.given is None:
+            self.n_tokens = n_tokens
+            set_rate(self.optimizer, lr)
+        else:
+            rates = [lr * group["rate_factor"] for group in self.optimizer.param_groups]
+            self.given.copy_(self._pin(torch.tensor([n_tokens, *rates], dtype=torch.float32)), non_blocking=True)
+
+    def _learn(self, tensors: tuple[Tensor, ...], before: list[Any], is_fresh: bool) -> tuple[Tensor, list[Any]]:
+        """One update without a look at its numbers: all that changes from one to the next is in tensors."""
+        numbers, after = self._differentiate(tensors, before, is_fresh)
+        self.has_failed.copy_(torch.maximum(self.has_failed, (~numbers.isfinite()).any().float()))
+        self.optimizer.found_inf = self.has_failed  # type: ignore[attr-defined]
+        self.optimizer.step()
+        return numbers, after
+
+    def _differentiate(
+        self, tensors: tuple[Tensor, ...], before: list[Any], is_fresh: bool
+    ) -> tuple[Tensor, list[Any]]:
+        """Put the gradient of a batch into the weights, clipped; the nats and its norm, and the states after."""
+        self.optimizer.zero_grad(set_to_none=True)
+        n_rows, n_parts = len(tensors[0]), len(self.carried)
+        nats, after = torch.zeros((), device=self.device), [None] * n_parts
         for part in range(n_parts):
             rows = slice(part * n_rows // n_parts, (part + 1) * n_rows // n_parts)
             if rows.start == rows.stop:  # fewer rows than parts
                 continue
-            tensors = tuple(tensor[rows] for tensor in batch.tensors)
-            before = self.objective.start(self.model, tensors) if batch.is_fresh else self.carried[part]
+            some = tuple(tensor[rows] for tensor in tensors)
+            state = self.objective.start(self.model, some) if is_fresh else before[part]
             with autocast(self.precision, self.device):
-                loss = self.objective.loss(self.model, self.body, tensors, before, index)
-            (loss.goal / n_tokens).backward()  # type: ignore[no-untyped-call]
+                loss = self.objective.loss(self.model, self.body, some, state)
+            (loss.goal / self.n_tokens).backward()  # type: ignore[no-untyped-call]
             nats = nats + loss.nats.detach()
             # Truncated back-propagation through time: the values go on, the gradient stops here.
-            self.carried[part] = detach(loss.after) if self.objective.carries_state else None
-        return nats, n_tokens
+            after[part] = detach(loss.after) if self.objective.carries_state else None
+        norm = clip_gradients(self.model.parameters(), self.max_grad_norm)
+        return torch.stack([nats.double(), norm.double()]), after
 
-    def _upload(self, index: int) -> Uploaded:
-        """Send batch `index` on its way to the device. Asked for while the device works, it costs no time."""
-        tensors, n_tokens, is_fresh = self.objective.at(index)
-        if self.device.type == "cuda":  # from pinned memory a copy runs beside the device's work
-            tensors = tuple(tensor.pin_memory().to(self.device, non_blocking=True) for tensor in tensors)
-        return Uploaded(index, tensors, n_tokens, is_fresh)
+    def _make_ready(self, index: int) -> ReadyBatch:
+        """Read batch `index`. Asked for while a GPU works, it costs no time."""
+        batch = self.objective.at(index)
+        if self.device.type == "cuda" and self.objective.can_replay and not self.objective.has_one_shape:
+            batch = self.objective.round_shape(batch)
+        return ReadyBatch(index, tuple(map(self._pin, batch.tensors)), batch.n_tokens, batch.is_fresh)
+
+    def _pin(self, tensor: Tensor) -> Tensor:
+        return tensor.pin_memory() if self.device.type == "cuda" else tensor
 
     def kept_weights(self) -> dict[str, Tensor]:
         """The weights to keep for use: the averaged ones where there is an average."""
@@ -217,6 +261,8 @@ class Learner:
         if self.average is not None:
             self.average.restore(tensors["average"])
         restore_optimizer(self.optimizer, self.parameters, tensors["optimizer"])
+        if self.given is not None:
+            self._place_rates(self.given)
         on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
         self.carried = list(unflatten(on_device, carried_shape))
         restore_random(tensors["random"])

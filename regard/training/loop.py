@@ -82,7 +82,9 @@ def train_by_gradient(
         needed = estimate_memory(model, objective, train, optimizer, runtime)
         check_memory(needed, runtime, device, objective.memory_settings)
         checkpoints.clean_run_folder(folder)
-        learner = Learner(model.to(device), objective, train=train, optimizer=optimizer, runtime=runtime)
+        learner = Learner(
+            model.to(device), objective, train=train, optimizer=optimizer, runtime=runtime, tell=reporter.note
+        )
         assert optimizer.lr is not None, "the task fills it in"
         run = _Run(learner, objective, folder, train, schedule, checkpoint, optimizer.lr, state, latest)
         n_parameters = sum(p.numel() for p in model.parameters())

@@ -20,6 +20,20 @@ class HostBatch(NamedTuple):
     """The rows begin something new: no state is carried over from the batch before."""
 
 
+def pad_rows(tensor: Tensor, n_rows: int, n_columns: int = 1, limit: int | None = None) -> Tensor:
+    """Put zeros behind rows and columns, up to a multiple of each number; columns no further than to the `limit`.
+
+    >>> pad_rows(torch.ones(1, 3), 2, 4).tolist()
+    [[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    shape = [-(-n // multiple) * multiple for n, multiple in zip(tensor.shape, (n_rows, n_columns), strict=False)]
+    if limit is not None:
+        shape[1:] = [min(shape[1], limit)]
+    padded = tensor.new_zeros(shape)
+    padded[tuple(slice(n) for n in tensor.shape)] = tensor
+    return padded
+
+
 class PartLoss(NamedTuple):
     """The loss of some rows."""
 
@@ -55,6 +69,8 @@ class Objective(Protocol):
     bytes_per_token: float | None
     has_one_shape: bool
     """Whether one batch is as large as the next."""
+    can_replay: bool
+    """Whether an update does the same whatever the batch holds, and never asks the device for a number on the way."""
     select_by: str
     """Which weights are kept: those with the lowest "loss", or the highest "bleu" or "f1"."""
     memory_settings: str
@@ -75,7 +91,12 @@ class Objective(Protocol):
     def output_weight(self, model: Any) -> nn.Parameter | Tensor:
         """The matrix of the softmax layer."""
 
-    def at(self, index: int) -> HostBatch: ...
+    def at(self, index: int) -> HostBatch:
+        """Batch `index`: all that its loss depends on beside the weights and the state before."""
+
+    def round_shape(self, batch: HostBatch) -> HostBatch:
+        """The batch with more padding, so that few shapes serve all batches; for a GPU, where a shape costs time."""
+        return batch
 
     def rate_factor(self, index: int) -> float:
         """What the learning rate of batch `index` is multiplied by."""
@@ -88,10 +109,8 @@ class Objective(Protocol):
         """The state before a fresh batch."""
         return None
 
-    def loss(
-        self, model: Any, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
-    ) -> PartLoss:
-        """The loss of some rows of batch `index`; `body` is what `body(model)` gave, compiled or not."""
+    def loss(self, model: Any, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
+        """The loss of some rows of a batch; `body` is what `body(model)` gave, compiled or not."""
 
     def evaluate(self, model: Any) -> Score | None:
         """The score on the validation data; None where there is none. The model is left in evaluation mode."""

@@ -49,7 +49,8 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
     is_fused = config.is_fused and all(p.device.type in ("cpu", "cuda") for group in groups.values() for p in group)
     if config.name == "sgd":
         return torch.optim.SGD(made, lr=0.0, momentum=config.momentum, fused=is_fused)
-    return torch.optim.AdamW(made, lr=0.0, betas=config.betas, fused=is_fused)
+    on_gpu = all(p.is_cuda for group in groups.values() for p in group)
+    return torch.optim.AdamW(made, lr=0.0, betas=config.betas, fused=is_fused, capturable=is_fused and on_gpu)
 
 
 def rate_factor(name: str, parameter: Tensor, config: OptimizerConfig) -> float:

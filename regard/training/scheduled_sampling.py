@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.training.teaching_config import TeachingConfig
@@ -53,8 +53,14 @@ def steepness(n: float) -> float:
     return k
 
 
-def own_words(shape: tuple[int, int], share_true: float, device: torch.device) -> Bool[Tensor, "B T"]:
+def tell_share(config: TeachingConfig, index: int, n_rows: int) -> tuple[Float[Tensor, " B"], ...]:
+    """ε at update `index` for each row of a batch, to go with it; nothing where all words are true ones."""
+    share = share_of_true_words(config, index)
+    return () if share == 1 else (torch.full((n_rows,), share),)
+
+
+def own_words(share_true: Float[Tensor, " B"], n_words: int) -> Bool[Tensor, "B T"]:
     """True where the decoder reads its own last word; decided for each token by itself. The first input is a mark."""
-    is_own = torch.rand(shape, device=device) >= share_true
+    is_own = torch.rand(len(share_true), n_words, device=share_true.device) >= share_true[:, None]
     is_own[:, 0] = False
     return is_own

@@ -289,7 +289,7 @@ def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(files: Files, c
         data = task.prepare(config)
         model = build(config, data)
         objective = task.objective(config, model, data)
-        objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
+        objective.loss(model, objective.body(model), objective.at(0).tensors, None).goal.backward()
         for name, parameter in model.named_parameters():
             if not parameter.requires_grad:
                 assert parameter.grad is None, (mode, name)
@@ -310,7 +310,7 @@ def test_eight_items_can_be_memorised_and_are_given_back(files: Files, case: Cas
     optimizer = torch.optim.Adam(model.parameters(), lr=bench.lr)
     for index in range(bench.n_steps):
         tensors, n_tokens, _ = objective.at(index) if bench.rows is None else bench.rows(data)
-        loss = objective.loss(model, objective.body(model), tensors, None, 0)
+        loss = objective.loss(model, objective.body(model), tensors, None)
         optimizer.zero_grad()
         (loss.goal / n_tokens).backward()
         optimizer.step()

@@ -36,7 +36,7 @@ def test_an_efficientnet_that_is_not_frozen_learns_too() -> None:
     prepared = tiny_captions()
     model = tiny_captioner(prepared, FROZEN, is_frozen=False)
     objective = tiny_caption_task(model, prepared, {"n_batch": 4})
-    objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0).goal.backward()
+    objective.loss(model, objective.body(model), objective.at(0).tensors, None).goal.backward()
     assert all(p.grad is not None for p in model.encoder.network.parameters())  # type: ignore[union-attr]
 
 
@@ -63,7 +63,7 @@ def test_frozen_features_are_computed_once_and_teach_what_the_pictures_teach(tmp
         objective = tiny_caption_task(model, prepared, features=given)
         tensors, n_tokens, _ = objective.at(5)
         assert tensors[0].shape[1] == (3 if given is None else 320)
-        losses.append((objective.loss(model, objective.body(model), tensors, None, 5).goal.item(), n_tokens))
+        losses.append((objective.loss(model, objective.body(model), tensors, None).goal.item(), n_tokens))
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
     for split in (prepared.data.train, prepared.data.valid):
         plain, quick = (sum_caption_nats(model, prepared, split, given) for given in (None, features))

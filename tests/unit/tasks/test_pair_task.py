@@ -67,7 +67,7 @@ def test_smoothed_labels_by_hand(variant: str) -> None:
     log_P = model(source, source_mask, inputs, rest[0] if rest else None)
     true = -log_P.gather(2, targets[..., None])[..., 0]
     expected = (0.7 * true + 0.3 * -log_p.mean(dim=-1))[mask].sum()
-    found = objective.loss(model, objective.body(model), objective.at(0).tensors, None, 0)
+    found = objective.loss(model, objective.body(model), objective.at(0).tensors, None)
     assert abs(found.goal - expected) < 1e-10 * expected
     assert abs(found.nats - true[mask].sum()) < 1e-10 * expected
 
@@ -78,7 +78,7 @@ def test_the_nats_of_lessons_are_the_sum_that_is_evaluated(smoothing: float) -> 
     task = tiny_task(model.double().eval(), prepared, smoothing=smoothing)
     objective = task
     total = sum(
-        objective.loss(model, objective.body(model), objective.at(i).tensors, None, i).nats.item()
+        objective.loss(model, objective.body(model), objective.at(i).tensors, None).nats.item()
         for i in range(objective.per_epoch)
     )
     nats, n_tokens = sum_nats(model, prepared.train, max_tokens=1000)

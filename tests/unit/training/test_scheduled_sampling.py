@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.mixers.mixer import select_positions
 from regard.models.seq2seq import Seq2Seq
-from regard.training.scheduled_sampling import own_words, share_of_true_words, steepness
+from regard.training.scheduled_sampling import own_words, share_of_true_words, steepness, tell_share
 from regard.training.teaching_config import DECAYS, TeachingConfig
 
 CPU = torch.device("cpu")
@@ -62,7 +62,7 @@ def test_the_other_modes_do_not_change() -> None:
 
 def test_words_are_decided_one_by_one_and_never_the_first() -> None:
     torch.manual_seed(0)
-    is_own = own_words((200, 101), 0.25, CPU)
+    is_own = own_words(torch.full((200,), 0.25), 101)
     assert not is_own[:, 0].any()
     rest = is_own[:, 1:].float()
     # 20,000 draws of 3/4: ±0.012 is four standard deviations; rows and columns have both kinds in them.
@@ -74,8 +74,8 @@ def test_words_are_decided_one_by_one_and_never_the_first() -> None:
 
 
 def test_at_the_ends_all_or_none_are_own() -> None:
-    assert not own_words((50, 20), 1.0, CPU).any()
-    assert own_words((50, 20), 0.0, CPU)[:, 1:].all()
+    assert not own_words(torch.ones(50), 20).any()
+    assert own_words(torch.zeros(50), 20)[:, 1:].all()
 
 
 def gradients(model: Seq2Seq, loss: Tensor) -> dict[str, Tensor]:
@@ -86,7 +86,9 @@ def gradients(model: Seq2Seq, loss: Tensor) -> dict[str, Tensor]:
 
 def taught(model: Seq2Seq, prepared: Any, index: int = 0, **teaching: Any) -> tuple[Tensor, dict[str, Tensor]]:
     objective = tiny_task(model, prepared, max_tokens=1000, **teaching)
-    loss = objective.loss(model, objective.body(model), objective.at(0).tensors, None, index).goal
+    tensors = objective.at(0).tensors[: 6 if model.copies else 5]
+    share = tell_share(objective.teaching, index, len(tensors[0]))
+    loss = objective.loss(model, objective.body(model), (*tensors, *share), None).goal
     return loss.detach(), gradients(model, loss)
 
 
