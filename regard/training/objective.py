@@ -23,7 +23,7 @@ class HostBatch(NamedTuple):
 def pad_rows(tensor: Tensor, n_rows: int, n_columns: int = 1, limit: int | None = None) -> Tensor:
     """Put zeros behind rows and columns, up to a multiple of each number; columns no further than to the `limit`.
 
-    >>> pad_rows(torch.ones(1, 3), 2, 4).tolist()
+    >>> pad_rows(Tensor([[1, 1, 1]]), 2, 4).tolist()
     [[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
     shape = [-(-n // multiple) * multiple for n, multiple in zip(tensor.shape, (n_rows, n_columns), strict=False)]
