@@ -32,16 +32,21 @@ class Speed:
 
     def __init__(self, window: int = 20) -> None:
         self._updates: deque[tuple[int, float]] = deque(maxlen=window)
+        self._is_after_break = False
 
     def count(self, n_tokens: int, seconds: float) -> None:
-        """Count an update; one of no seconds, in which something was compiled, is left out."""
-        if seconds:
+        """Count an update. One of no seconds, in which something was compiled, is left out, and so is the one after it.
+
+        A GPU has worked on that one meanwhile, and it seems to take no time.
+        """
+        if seconds and not self._is_after_break:
             self._updates.append((n_tokens, seconds))
+        self._is_after_break = not seconds
 
     @property
     def tokens_per_second(self) -> float | None:
-        """None before the first update."""
-        if not self._updates:
+        """None before the second update."""
+        if len(self._updates) < 2:
             return None
         return sum(n for n, _ in self._updates) / sum(seconds for _, seconds in self._updates)
 

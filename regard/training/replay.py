@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 N_WARM = 2
-"""Updates of one shape before it is captured: kernels are compiled and tuned, buffers of the optimiser made."""
+"""Updates before the first is captured: kernels are compiled and tuned, buffers of the optimiser made. Of every other
+shape one is launched: its own kernels are loaded."""
 MAX_GRAPHS = 256
 """Shapes beyond these stay as they are: a graph of a thousand kernels takes some megabytes."""
 
@@ -45,7 +46,8 @@ class Replay:
         graph, is_new = self._graphs.get(key), False
         if graph is None and self._is_on:
             self._n_seen[key] += 1
-            if self._n_seen[key] > N_WARM and len(self._graphs) < MAX_GRAPHS:
+            n_warm = 1 if self._graphs else N_WARM
+            if self._n_seen[key] > n_warm and len(self._graphs) < MAX_GRAPHS:
                 graph = self._capture(key, batch, before, is_fresh)
                 is_new = graph is not None
         if graph is not None:
