@@ -8,6 +8,7 @@ A text of the asked size is made from a source text by shuffling its paragraphs 
 the tokenizer is learned once, on a few megabytes, and then timed are
   regard     `prepare_text` with that tokenizer: read, hash, split, encode on all cores, write shards;
   gigatoken  the same with the optional package, for BPE, where it is installed;
+  in memory  that package's encoder alone, text in memory to ids in memory;
   alone      `tokenizers.encode_batch` over the same text, read in blocks of 4 MB cut at line ends, ids thrown away.
 Each runs in a process of its own. Memory is the resident size of that process and its children, sampled.
 """
@@ -28,6 +29,7 @@ from timing import Figures, options
 
 from regard.data.config import DataConfig
 from regard.data.documents import read_documents
+from regard.data.pieces import cut_file
 from regard.data.prepared_text import prepare_text
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
@@ -64,7 +66,8 @@ def compare(
     for kind in kinds:
         train_tokenizer(TokenizerConfig(kind=kind, vocab_size=vocab_size), [sample]).save(folder / f"{kind}.json")
         alone = measured(folder, kind, "alone", "short.txt")
-        for how in ("alone", "regard", *(("gigatoken",) if kind == "bpe" and has_gigatoken() else ())):
+        fast = ("gigatoken", "in memory") if kind == "bpe" and has_gigatoken() else ()
+        for how in ("alone", "regard", *fast):
             speed, peak = alone if how == "alone" else measured(folder, kind, how, "text.txt")
             rows.append({"kind": kind, "how": how, "mb_per_s": speed, "peak_mb": peak, "ratio": speed / alone[0]})
     return rows
@@ -106,8 +109,13 @@ def measured(folder: Path, kind: str, how: str, text: str) -> tuple[float, float
 
 def job(folder: Path, kind: str, how: str, text: str) -> None:
     path = folder / f"{kind}.json"
+    if how == "in memory":
+        tokenizer = Tokenizer.load(path)
+        pieces = list(cut_file([(folder / text).read_text(encoding="utf-8")]))
     start = time.perf_counter()
-    if how == "alone":
+    if how == "in memory":
+        tokenizer.encode_documents(pieces)
+    elif how == "alone":
         encode_batch_alone(path, folder / text)
     else:
         if how == "regard":

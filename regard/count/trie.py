@@ -1,7 +1,9 @@
 """The n-grams of a model as a prefix trie in flat arrays.
 
 The children of a node, the n-grams that continue one context, lie side by side, sorted by their last word. Finding
-one is a binary search, and numpy does it for a whole text at once.
+one is a binary search, and numpy does it for a whole text at once. A model that is asked often gets hash tables
+(`regard/text/key_table.py`): on the Penn Treebank they are four times as fast, and making them takes as long as
+searching for half as many n-grams as are stored.
 """
 
 from __future__ import annotations
@@ -11,6 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.count.counts import NONE, Ids, Index
+from regard.text.key_table import ABSENT, MAX_ROWS, KeyTable
+
+# Hash tables are made when so many n-grams a stored one were searched for: what was spent on searching by then is about
+# what making them costs, so that in all a text never takes twice the time of the better choice.
+SEARCHES_BEFORE_TABLES = 0.5
+assert ABSENT == NONE
 
 
 class Trie:
@@ -19,6 +27,8 @@ class Trie:
     def __init__(self, vocab_size: int, keys: Sequence[Index]) -> None:
         self.base = vocab_size + 1
         self.keys = list(keys)  # keys[0] belongs to level 2
+        self._n_searched = 0
+        self._tables: list[KeyTable] | None = None
 
     @property
     def order(self) -> int:
@@ -44,6 +54,30 @@ class Trie:
         at[at == len(keys)] = 0
         at[keys[at] != wanted] = NONE
         return at
+
+    @property
+    def searches(self) -> bool:
+        """Whether `find_many` still searches, for lack of hash tables."""
+        return self._tables is None
+
+    def find_many(self, n: int, prefix: Index, word: Ids) -> Index:
+        """What `find` gives, for the n-grams of a text: by a hash table, or in the order of the trie until it pays.
+
+        Neighbours in the trie are found with fewer cache misses: a search in the order of the text takes twice as long.
+        """
+        if self._tables is not None:
+            return self._tables[n - 2].find([self.key(prefix, word).view(np.uint64)]).astype(np.int64)
+        self._count_searches(len(prefix))
+        order = np.argsort(self.key(prefix, word))
+        at = np.empty(len(prefix), np.int64)
+        at[order] = self.find(n, prefix[order], word[order])
+        return at
+
+    def _count_searches(self, n: int) -> None:
+        self._n_searched += n
+        n_stored, largest = sum(self.sizes), max(self.sizes)
+        if self._n_searched > SEARCHES_BEFORE_TABLES * n_stored and largest <= MAX_ROWS:
+            self._tables = [KeyTable([keys.view(np.uint64)]) for keys in self.keys]
 
     def locate(self, ngram: Sequence[int]) -> int:
         """Index of one n-gram, NONE where there is none."""

@@ -25,13 +25,18 @@ class Piece(NamedTuple):
 
 def cut_file(blocks: Iterable[str]) -> Iterator[Piece]:
     """The whole text as one document, cut where that changes no token."""
-    rest = ""
+    parts: list[str] = []  # joined when there is enough to cut: blocks may be lines, and a piece has thousands
+    n_characters = 0
     for block in blocks:
-        rest += block
-        while len(rest) > PIECE and (at := _place_to_cut(rest)):
-            yield Piece(rest[:at], False)
-            rest = rest[at:]
-    if rest:
+        parts.append(block)
+        n_characters += len(block)
+        if n_characters > PIECE:
+            rest = "".join(parts)
+            while len(rest) > PIECE and (at := _place_to_cut(rest)):
+                yield Piece(rest[:at], False)
+                rest = rest[at:]
+            parts, n_characters = [rest], len(rest)
+    if rest := "".join(parts):
         yield Piece(rest, True)
 
 

@@ -1,9 +1,9 @@
 """Text to ids, fast. Every path here gives what `tokenizers` gives for the same tokenizer.json; tests hold them equal.
 
 Hugging Face's `encode` spends its time on offsets and copies that a token stream has no use for. Bytes and characters
-are table look-ups. Words, BPE and WordPiece are encoded a unit at a time (see `units`), and language repeats itself, so
-the ids of a unit are computed once, by the library, and remembered. Byte-level BPE goes through `gigatoken` where that
-is installed (extra `fast`).
+are table look-ups, and so are words (see `words`). BPE and WordPiece are encoded a unit at a time (see `units`), and
+language repeats itself, so the ids of a unit are computed once, by the library, and remembered. Byte-level BPE goes
+through `gigatoken` where that is installed (extra `fast`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.text.units import split_bert_words, split_units, split_words
+from regard.text.units import split_bert_words, split_units
+from regard.text.words import WordEncoder
 
 if TYPE_CHECKING:
     import tokenizers
@@ -41,7 +42,7 @@ def choose_encoder(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
     if kind == "char":
         return EachPiece(CharacterTable(hf), eos)
     if kind == "word":
-        return _words(hf)
+        return WordEncoder(hf.get_vocab(), _lowercase(hf))
     if kind == "wordpiece":
         return UnitEncoder(hf, split_bert_words, eos, glue=" ")
     fast = gigatoken_encode(hf)
@@ -89,34 +90,14 @@ class CharacterTable:
         return np.concatenate([*parts, ids[begin:]])
 
 
-def _words(hf: tokenizers.Tokenizer) -> Encoder:
-    """A newline is <eos>, so a document that ends with one has its <eos> already."""
-    table = _WithDefault(hf.get_vocab())
-    fold = _lowercase(hf)
-
-    def pieces_to_ids(pieces: Pieces) -> Ids:
-        words: list[str] = []
-        for text, ends in pieces:
-            words += split_words(fold(text).replace("\n", " <eos> "))
-            if ends and not text.endswith("\n"):
-                words.append("<eos>")
-        return np.fromiter(map(table.__getitem__, words), dtype=np.int32, count=len(words))
-
-    return pieces_to_ids
-
-
-class _WithDefault(dict[str, int]):
-    def __missing__(self, word: str) -> int:
-        return 1  # <unk>
-
-
 def _lowercase(hf: tokenizers.Tokenizer) -> Callable[[str], str]:
     """The tokenizer's own folding: Python's str.lower differs from it, in the Greek final sigma for one."""
     from tokenizers import normalizers
 
     if "Lowercase" not in str(hf.normalizer):
         return str
-    return normalizers.Lowercase().normalize_str
+    fold = normalizers.Lowercase().normalize_str
+    return lambda text: text.lower() if text.isascii() else fold(text)  # ASCII has one lower case, in 1/100 of the time
 
 
 class UnitEncoder:

@@ -24,6 +24,7 @@ from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
+from regard.text.words import WordEncoder
 
 if TYPE_CHECKING:
     import tokenizers
@@ -163,7 +164,7 @@ class Tokenizer:
     @property
     def is_quick(self) -> bool:
         """Whether it encodes so fast that more processes would not help: look-up tables, or gigatoken for bpe."""
-        return isinstance(self._encoder, EachPiece)
+        return isinstance(self._encoder, EachPiece | WordEncoder)
 
     @cached_property
     def _texts(self) -> list[str]:

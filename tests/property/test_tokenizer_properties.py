@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from regard.data.pieces import cut_file
 from regard.text.config import KINDS, TokenizerConfig
+from regard.text.encoding import Ids, UnitEncoder, gigatoken_encode
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 from regard.text.units import count_words, last_cut, split_units, split_words
@@ -53,6 +55,35 @@ def test_lossless_tokenizers_give_any_text_back(kind: str, text: str) -> None:
 def test_ids_are_those_of_huggingface(kind: str, lowercase: bool, text: str) -> None:
     tokenizer = made(kind, lowercase)
     assert tokenizer.encode(text).tolist() == tokenizer.hf.encode(text).ids
+
+
+def by_units(tokenizer: Tokenizer) -> Callable[[str], Ids]:
+    encoder = UnitEncoder(tokenizer.hf, split_units, tokenizer.eos, glue="")
+    return lambda text: encoder([(text, False)])
+
+
+def by_gigatoken(tokenizer: Tokenizer) -> Callable[[str], Ids]:
+    pytest.importorskip("gigatoken")
+    encode = gigatoken_encode(tokenizer.hf)
+    assert encode is not None
+    return encode
+
+
+@pytest.mark.parametrize("encode_with", [by_units, by_gigatoken])
+@given(text=texts, n_merges=st.sampled_from([0, 3, 63, 400]))
+@example(text="x" * 5000 + " " * 300 + "\n" * 300, n_merges=400)
+@example(text="don't DON'T 'S 'll'LL 're'vE ſ's", n_merges=63)
+@settings(max_examples=300)
+def test_both_encoders_of_bpe_give_the_ids_of_huggingface(encode_with, text: str, n_merges: int) -> None:
+    tokenizer, encode = made_bpe(n_merges, encode_with)
+    assert encode(text).tolist() == tokenizer.hf.encode(text, add_special_tokens=False).ids
+
+
+@cache
+def made_bpe(n_merges: int, encode_with) -> tuple[Tokenizer, Callable[[str], Ids]]:
+    config = TokenizerConfig(kind="bpe", vocab_size=257 + n_merges)
+    tokenizer = train_tokenizer(config, [LEARNED_FROM, *map(chr, range(0x370, 0x400))])
+    return tokenizer, encode_with(tokenizer)
 
 
 @pytest.mark.parametrize(("kind", "lowercase"), VARIANTS)

@@ -6,6 +6,7 @@ from safetensors.numpy import load, save
 from sentences import find_words, number_words
 
 import regard.count.ngram
+import regard.count.trie
 from regard.count.config import NgramConfig
 from regard.count.counts import count_ngrams, sentence_starts
 from regard.count.ngram import NgramModel
@@ -186,6 +187,27 @@ def test_the_trie_spells_its_ngrams_and_finds_them_again():
     rows, words = trie.children(1, A)
     assert words.tolist() == [B, C]
     assert trie.ngrams(2, rows).tolist() == [[A, B], [A, C]]
+
+
+def test_hash_tables_never_change_a_score(monkeypatch):
+    rng = np.random.default_rng(0)
+    model = fit(order=4, ids=rng.integers(0, 4, 300))
+    ids = rng.integers(0, 4, 120)
+    assert model.trie.searches
+    searched, matched = model.nats(ids), model.matched_orders(ids)
+    monkeypatch.setattr(regard.count.trie, "SEARCHES_BEFORE_TABLES", 0)
+    model.nats(ids)  # pays for the tables
+    assert not model.trie.searches
+    assert np.array_equal(model.nats(ids), searched)
+    assert np.array_equal(model.matched_orders(ids), matched)
+
+
+def test_levels_without_ngrams_have_hash_tables_too(monkeypatch):
+    monkeypatch.setattr(regard.count.trie, "SEARCHES_BEFORE_TABLES", 0)
+    model = fit(order=7)  # longer than every sentence
+    first = model.nats(TEXT)
+    assert not model.trie.searches
+    assert np.array_equal(model.nats(TEXT), first)
 
 
 def test_words_are_numbered_as_they_come_and_found_again():
