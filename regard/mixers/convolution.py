@@ -94,6 +94,16 @@ class Convolution(nn.Module):
             after.append(past)
         return self.norm(x), tuple(after)
 
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+        outputs = [x]
+        for block, past in zip(self.layers, self.start(x.shape[0], x.shape[1], x), strict=True):
+            outputs.append(block(outputs[-1], past)[0])
+        return *outputs[:-1], self.norm(outputs[-1])
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
     def start(self, B: int, capacity: int, like: Tensor) -> Pasts:
         return tuple(block.convolution.start(B, like) for block in self.layers)
 
