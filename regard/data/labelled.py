@@ -91,7 +91,9 @@ def _make_examples(found: Iterator[tuple[str, Cells | BadLine]], kind: str) -> F
 def _make_example(cells: Cells, kind: str, place: str) -> Example | BadLine:
     text, second, label = cells
     if kind == TAGS:
-        words, tags = (part.split() if isinstance(part, str) else [str(each) for each in part] for part in (text, label))
+        words, tags = (
+            part.split() if isinstance(part, str) else [str(each) for each in part] for part in (text, label)
+        )
         return _tag_words(words, tags, place)
     texts = [text] if second is None else [text, second]
     for each in texts:
@@ -226,7 +228,9 @@ def _open_table(file: TextFile, form: str, columns: Columns) -> tuple[str, tuple
     return separator, (text, second, label), has_header
 
 
-def _find_column(name: str, cells: Sequence[str], option: str, asked: str | None, usual: Sequence[str], last: int) -> int:
+def _find_column(
+    name: str, cells: Sequence[str], option: str, asked: str | None, usual: Sequence[str], last: int
+) -> int:
     if asked is None:
         return next((cells.index(cell) for cell in usual if cell in cells), last)
     number = cells.index(asked) if asked in cells else int(asked) - 1 if asked.isdecimal() else -1

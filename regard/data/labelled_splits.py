@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from regard.data.config import DataConfig
 from regard.data.labelled import ANSWERS, CLASSES, TAGS, Columns, Example, read_file
 from regard.data.labelled_config import LabelledConfig
 from regard.data.labelled_grammar import draw_examples, kind_of
+from regard.data.labelled_windows import Windows
 from regard.data.pair_grammar import is_grammar
 from regard.data.reading import BadLine
 from regard.data.source import HUB, TextFile, resolve
@@ -41,6 +43,14 @@ class PreparedLabelled:
     fingerprint: str
     skipped: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    _windows: dict[Any, Windows] = field(default_factory=dict, compare=False, repr=False)
+
+    def keep_windows(self, reading: Any, example: Example, make: Callable[[], Windows]) -> Windows:
+        """The windows of an example, made once for each way of reading."""
+        key = (reading, id(example))
+        if key not in self._windows:
+            self._windows[key] = make()
+        return self._windows[key]
 
     @property
     def counts(self) -> Counts:

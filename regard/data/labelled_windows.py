@@ -96,11 +96,16 @@ class TextFramer:
         if limit is not None and len(prefix) + len(long) + 1 > limit and len(prefix) > limit // 2:
             # The first text leaves no room for the second: both are cut as one.
             n_before_text = len(prefix) - len(before)
-            long, in_last = np.concatenate([prefix[len(before) :], long]), np.concatenate([in_first[len(before) :], in_last])
+            long, in_last = (
+                np.concatenate([prefix[len(before) :], long]),
+                np.concatenate([in_first[len(before) :], in_last]),
+            )
             prefix, in_first = before, in_first[: len(before)]
         room = None if limit is None else limit - len(prefix) - 1
         if room is not None and room < 1:
-            raise RegardError(f"The encoder reads {limit} tokens at once, too few for a text and its end. Take another.")
+            raise RegardError(
+                f"The encoder reads {limit} tokens at once, too few for a text and its end. Take another."
+            )
         rows, segments, keeps, origin = [], [], [], []
         for start, first, last, end in cut_windows(len(long), room, self.stride):
             tokens = np.concatenate([prefix, long[start:end], self._after])

@@ -82,5 +82,8 @@ class BagEncoder(nn.Module):
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         return self.dropout(x), ()
 
+    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+        return x, self.dropout(x)
+
     def flops(self, n_source: int) -> int:
         return 0

@@ -138,5 +138,12 @@ class ConvolutionEncoder(nn.Module):
             keep(inner, "hidden", x)
         return self.norm(x), ()
 
+    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+        """x^0 up to x^{L-1}, then s."""
+        outputs = [self.dropout(x)]
+        for block in self.layers:
+            outputs.append(block.see_both_sides(outputs[-1], mask))
+        return *outputs[:-1], self.norm(outputs[-1])
+
     def flops(self, n_source: int) -> int:
         return n_source * sum(block.convolution.flops_per_token() for block in self.layers)

@@ -163,6 +163,10 @@ class LanguageModel(nn.Module):
     def n_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
 
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of `encode` for a text of so many tokens; nothing is predicted."""
+        return n_tokens * self.mixer.flops_per_token(n_tokens)
+
     def flops_per_token(self, n_context: int) -> int:
         """Forward cost of a token, twice the multiply-adds; backward costs about twice as much again."""
         return self.mixer.flops_per_token(n_context) + 2 * self.d_model * self.vocab_size

@@ -74,6 +74,10 @@ class PointerModel(nn.Module):
         """The longest text that is read at once; None: any."""
         return self.language_model.max_positions
 
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of `encode` for a text of so many tokens."""
+        return self.language_model.flops(n_tokens)
+
     def forward(
         self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T W"], LanguageModelAndMemory]:
