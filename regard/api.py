@@ -213,6 +213,7 @@ def plan(
 def compare(
     contenders: Sequence[str | Path] | str | Path | Mapping[str, Any],
     *,
+    task: str | None = None,
     data: str | Sequence[str] | None = None,
     budget: str | None = None,
     seconds: float | None = None,
@@ -253,7 +254,7 @@ def compare(
 
     reporter = reporter or python_reporter()
     options = Options(
-        data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
+        task=task, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
         tokenizer=tokenizer,
         prompt=prompt, split=split, beam=beam, context=None if context is None else str(context),
         max_tokens=max_tokens, device=device, levels=levels, each=is_each or None, skip_bad=skips_bad or None, out=out,

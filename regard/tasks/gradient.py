@@ -48,6 +48,10 @@ class GradientTask:
         model: nn.Module = build_model(config.model_name, config.model, *self.sizes(config, tokenizers))
         return model
 
+    def fill_in(self, config: RunConfig, data: Any) -> RunConfig:
+        """The config with what the data decide about the model."""
+        return config
+
     def objective(self, config: RunConfig, model: Any, data: Any, fitting: Fitting | None = None) -> Objective:
         """The loss to minimise; `fitting` is None in a rehearsal, whose model has no weights."""
         raise NotImplementedError
@@ -97,7 +101,7 @@ def check_parts(train: TrainConfig) -> None:
 
 def outline(task: GradientTask, config: RunConfig, data: Any) -> Any:
     """The model with shapes and no memory."""
-    return outline_of(lambda: task.build(config, task.tokenizers(data)))
+    return outline_of(lambda: task.build(task.fill_in(config, data), task.tokenizers(data)))
 
 
 def rehearse(

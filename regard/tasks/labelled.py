@@ -70,10 +70,6 @@ class LabelledTask(gradient.GradientTask):
         """How many texts an example has."""
         return config.section("data", LabelledConfig).n_texts
 
-    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
-        """The config with what the training labels decide."""
-        raise NotImplementedError
-
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> nn.Module:
         raise NotImplementedError
 
@@ -202,7 +198,7 @@ class LabelledTask(gradient.GradientTask):
         )
 
     def rehearse(self, config: RunConfig, data: PreparedLabelled, start: InitialWeights | None) -> Rehearsal:
-        config = self.fill_head(config, data)
+        config = self.fill_in(config, data)
 
         def check(model: Reader, objective: LabelledObjective) -> tuple[str, ...]:
             n_cut = sum(len(each.tokens) > 1 for each in objective.windows)

@@ -63,7 +63,7 @@ class TaggingTask(LabelledTask):
     def n_texts(self, config: RunConfig) -> int:
         return 1
 
-    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head, seen = config.section("head", TagConfig), {tag for e in data.train for tag in _tags(e)}
         labels = tuple(sorted(seen)) if head.labels is None else head.labels
         select_by = head.select_by or ("f1" if has_phrases(labels) else "accuracy")
