@@ -120,8 +120,8 @@ def compare(
       regard compare runs/lstm runs/gru --data test.en --data test.de --beam 5
     """
     comparison = regard.compare(
-        contenders, task=task, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
-        tokenizer=tokenizer, prompt=prompt, out=out, split=split, beam=beam, context=context,
+        contenders, task=task, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds,
+        jobs=jobs, tokenizer=tokenizer, prompt=prompt, out=out, split=split, beam=beam, context=context,
         max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
         is_each=each, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip

@@ -79,8 +79,8 @@ def train(
         )
         return
     run = regard.train(
-        recipe, model=model, task=task, data=data, start_from=start_from, settings=settings, out=out, resume=resume, force=force,
-        progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
+        recipe, model=model, task=task, data=data, start_from=start_from, settings=settings, out=out,
+        resume=resume, force=force, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip
     if not quiet:
         terminal.print_trained(run)

@@ -243,7 +243,7 @@ def _find_column(
 
 
 def _read_columns(file: TextFile, label: str | None) -> Found:
-    """Sentences of a word a line, a blank line between two; the tag is the last column, or the one that is asked for."""
+    """Sentences of a word a line, a blank line between two; the tag is the last column, or the one asked for."""
     words: list[str] = []
     tags: list[str] = []
     first = 1
@@ -310,8 +310,8 @@ def _read_squad(file: TextFile) -> Found:
         ]
     except (json.JSONDecodeError, KeyError, TypeError, RecursionError) as error:
         raise RegardError(
-            f"{file.name} is not SQuAD's JSON ({type(error).__name__}: {error}). It is an object with data, paragraphs, "
-            "context, qas, question, answers and answer_start."
+            f"{file.name} is not SQuAD's JSON ({type(error).__name__}: {error}). It is an object with data, "
+            "paragraphs, context, qas, question, answers and answer_start."
         ) from None
     for number, (passage, question) in enumerate(asked, start=1):
         place = f"{file.name}, question {question.get('id', number) if isinstance(question, dict) else number}"

@@ -166,7 +166,7 @@ class NumberHead(nn.Module):
 
 
 class TagHead(nn.Module):
-    """P(tag of word t | x) = softmax(W h_t + b), h_t that of its first piece; or a conditional random field of W h + b."""
+    """P(tag of word t | x) = softmax(W h_t + b), h_t that of its first piece; or a random field (CRF) of W h + b."""
 
     def __init__(
         self, d_model: int, n_tags: int, has_crf: bool, p_dropout: float, layers: nn.Sequential | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -58,7 +58,7 @@ class Reader(nn.Module):
         if is_frozen:
             encoder.requires_grad_(False)  # type: ignore[attr-defined]
 
-    def train(self, mode: bool = True) -> Self:
+    def train(self, mode: bool = True) -> Reader:
         super().train(mode)
         if self.is_frozen:
             self.encoder.eval()  # type: ignore[attr-defined]

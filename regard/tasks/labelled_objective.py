@@ -97,6 +97,7 @@ class LabelledObjective(Objective):
         outputs = body(tokens, mask, keep, places, segments if self.has_segments else None)
         return PartLoss(*model.head.goal_of(outputs, targets, self.goal), None)
 
+    @torch.no_grad()
     def evaluate(self, model: Reader) -> Score | None:
         if not self.valid:
             return None

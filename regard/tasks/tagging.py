@@ -118,8 +118,10 @@ class TaggingTask(LabelledTask):
         worst = [i for i in sorted(range(len(wrong)), key=lambda i: -wrong[i])[:N_WORST] if wrong[i]]
         errors = [{"words": found[i].words, "true": gold[i], "given": answers[i]} for i in worst]
         by_kind = score_by_kind(gold, answers) if is_phrases else {}
-        lines = [f"  {kind}: F1 {s['f1']:.2f}, precision {s['precision']:.2f}, recall {s['recall']:.2f}, {s['n']:,} true"
-                 for kind, s in by_kind.items()]  # fmt: skip
+        lines = [
+            f"  {kind}: F1 {s['f1']:.2f}, precision {s['precision']:.2f}, recall {s['recall']:.2f}, {s['n']:,} true"
+            for kind, s in by_kind.items()
+        ]
         listed = [f"  {wrong[i]} wrong: {_mark_errors(found[i], gold[i])[:200]}" for i in worst]
         chosen = config.section("head", TagConfig).select_by
         return LabelledEvaluation(
