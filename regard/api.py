@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from regard.config import RunConfig, mapping, read_yaml, with_settings
-from regard.errors import RegardError, naming_recipe
+from regard.errors import RegardError, naming_recipe, nearest
 from regard.files import check_not_there
 from regard.lens.trace import trace
+from regard.models.table import MODELS
 from regard.run import engine
 from regard.run import folder as run_folder
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
-from regard.tasks.table import AnyRun, build_config, name_sources, task_of
+from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.text.learning import Progress
 from regard.training.device import take_free_threads
@@ -37,12 +38,13 @@ def resolve(
     recipe: Recipe,
     *,
     model: str | None = None,
+    task: str | None = None,
     data: str | Sequence[str] | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
     begun: Path | None = None,
 ) -> RunConfig:
-    """The config of a run: the recipe, then `model`, `data` and `start_from`, then every `a.b=c` of `settings`.
+    """The config of a run: the recipe, then `model`, `task`, `data` and `start_from`, then every `a.b=c` of `settings`.
 
     A run that is in `begun` already has all that it took from where it started: that folder need not be there any more.
     """
@@ -50,6 +52,8 @@ def resolve(
         given = recipe.to_dict()
     elif isinstance(recipe, Mapping):
         given = dict(recipe)
+    elif task is not None and recipe is not None and not str(recipe).endswith((".yaml", ".yml")):
+        given = name_encoder(str(recipe))
     else:
         given = read_yaml(Path(recipe)) if recipe is not None else {}
     if model is not None:
@@ -57,6 +61,8 @@ def resolve(
         # Another model's settings mean nothing to this one.
         given["model"] = current if current.get("name") == model else {"name": model}
         given.pop("task", None)
+    if task is not None:
+        given["task"] = task_name(task)
     if data is not None:
         given = name_sources(given, [data] if isinstance(data, str) else list(data))
     given = with_settings(given, settings)
@@ -65,10 +71,24 @@ def resolve(
     return build_config(apply_start(given, begun), is_new=begun is None)
 
 
+def name_encoder(given: str) -> dict[str, Any]:
+    """The plain config of what reads texts for a task: a model by name, or the folder of one that was pre-trained."""
+    if given in MODELS:
+        return {"model": {"name": given}}
+    if not Path(given).is_dir():
+        known = [name for name, entry in MODELS.items() if entry.encodes]
+        raise RegardError(
+            f"'{given}' is no recipe, no model and no folder of one.{nearest(given, known)} Models that read texts: "
+            f"{', '.join(known)}."
+        )
+    return {"encoder_from": given}
+
+
 def train(
     recipe: Recipe = None,
     *,
     model: str | None = None,
+    task: str | None = None,
     data: str | Sequence[str] | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
@@ -90,7 +110,7 @@ def train(
         run = regard.train({"model": {"name": "lstm"}}, data="my.txt", out="runs/mine")
         run = regard.train(start_from="gpt2", data="my.txt", out="runs/mine")
     """
-    asked = {"model": model, "data": data, "start_from": start_from, "settings": settings}
+    asked = {"model": model, "task": task, "data": data, "start_from": start_from, "settings": settings}
     if resume and out is not None:
         run_folder.check_resumable(Path(out))
     folder, config = _place(recipe, asked, out=out, resume=resume, force=force)
@@ -178,13 +198,14 @@ def plan(
     recipe: Recipe = None,
     *,
     model: str | None = None,
+    task: str | None = None,
     data: str | Sequence[str] | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
     progress: ProgressBar | None = None,
 ) -> Rehearsal:
     """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
-    config = resolve(recipe, model=model, data=data, start_from=start_from, settings=settings)
+    config = resolve(recipe, model=model, task=task, data=data, start_from=start_from, settings=settings)
     with naming_recipe(recipe if data is None else None):
         return engine.rehearse(config, progress or nullcontext)
 
@@ -192,6 +213,7 @@ def plan(
 def compare(
     contenders: Sequence[str | Path] | str | Path | Mapping[str, Any],
     *,
+    task: str | None = None,
     data: str | Sequence[str] | None = None,
     budget: str | None = None,
     seconds: float | None = None,
@@ -232,7 +254,7 @@ def compare(
 
     reporter = reporter or python_reporter()
     options = Options(
-        data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
+        task=task, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
         tokenizer=tokenizer,
         prompt=prompt, split=split, beam=beam, context=None if context is None else str(context),
         max_tokens=max_tokens, device=device, levels=levels, each=is_each or None, skip_bad=skips_bad or None, out=out,

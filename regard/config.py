@@ -53,7 +53,7 @@ class RunConfig:
     model: Settings
     sections: Mapping[str, Settings | None]
     folders: Mapping[str, str | None] = field(default_factory=dict)
-    """What the run starts from: `start_from`, or `decoder_from`, whichever its task has."""
+    """What the run starts from: `start_from`, `decoder_from` or `encoder_from`, whichever its task has."""
     unused: Mapping[str, str] = field(default_factory=dict)
     """Settings that other tasks have and that do nothing here, as `section` or `section.key`, and why."""
 
@@ -98,9 +98,13 @@ class RunConfig:
         return replace(self, sections={**self.sections, name: section})
 
     def take_open(self, begun: RunConfig) -> Self:
-        """The config with what its data and its optimizer leave open as the run that was begun has it."""
-        config = self.with_section("data", self.data.take_open(begun.data))
-        return config.with_section("optimizer", self.optimizer.take_open(begun.optimizer))
+        """The config with what its data, its head and its optimizer leave open as the run that was begun has it."""
+        config = self
+        for name in ("data", "head", "optimizer"):
+            own, theirs = self.sections.get(name), begun.sections.get(name)
+            if own is not None and theirs is not None:
+                config = config.with_section(name, own.take_open(theirs))
+        return config
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the order a reader would want them, every default written out, without what is unused."""

@@ -32,6 +32,10 @@ Budget = Annotated[
 Seconds = Annotated[
     float | None, typer.Option("--seconds", min=0, help="Stop by the clock instead, however fast the machine is.")
 ]
+Task = Annotated[
+    str | None,
+    typer.Option("--task", "-t", help="classify, rate, tag or answer; a run folder then reads the texts of its task."),
+]
 Match = Annotated[
     str | None, typer.Option("--match", help="Parameters that are equal: total (default), non-embedding, none.")
 ]
@@ -71,6 +75,7 @@ Each = Annotated[bool | None, typer.Option("--each", help="Runs: compare seeds o
 
 def compare(
     contenders: Contenders,
+    task: Task = None,
     data: Data = None,
     budget: Budget = None,
     seconds: Seconds = None,
@@ -105,6 +110,8 @@ def compare(
     Examples:
       regard compare ngram window rnn lstm --data my.txt --budget 2min
       regard compare lstm transformer --data my.txt --budget 5Mtokens --seeds 3
+      # classifiers from scratch, and one on top of a language model of yours
+      regard compare bag lstm runs/lm --task classify --data reviews.tsv
       # contenders, data and budget from a file
       regard compare recipes/demo.yaml
       # finished runs; answers are kept in --out, so that a second call is quick
@@ -113,8 +120,8 @@ def compare(
       regard compare runs/lstm runs/gru --data test.en --data test.de --beam 5
     """
     comparison = regard.compare(
-        contenders, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds, jobs=jobs,
-        tokenizer=tokenizer, prompt=prompt, out=out, split=split, beam=beam, context=context,
+        contenders, task=task, data=data, budget=budget, seconds=seconds, params=params, match=match, seeds=seeds,
+        jobs=jobs, tokenizer=tokenizer, prompt=prompt, out=out, split=split, beam=beam, context=context,
         max_tokens=max_tokens, device=device, levels=reach or (), skips_bad=skip_bad,
         is_each=each, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip

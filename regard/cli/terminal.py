@@ -66,7 +66,7 @@ def print_trained(run: AnyRun) -> None:
         console.print(Text(f"  {line}"), soft_wrap=True)
 
 
-def print_evaluation(result: Evaluation, as_json: bool, title: str = "measure") -> None:
+def print_evaluation(result: Evaluation, as_json: bool, title: str = "measure", has_details: bool = False) -> None:
     """Named figures, the headline in bold, how much was scored, and what has to be known to read them."""
     if as_json:
         print(json.dumps(result.to_dict()))
@@ -78,6 +78,8 @@ def print_evaluation(result: Evaluation, as_json: bool, title: str = "measure") 
         table.add_row(Text(figure.name, style), Text(figure.text, style))
     table.add_row(", ".join(found.counts), ", ".join(f"{n:,}" for n in found.counts.values()))
     console.print(table)
+    for line in found.details if has_details else ():
+        console.print(Text(line), soft_wrap=True)
     for note in found.notes:
         console.print(Text(note), soft_wrap=True)
     if found.signature:

@@ -11,8 +11,14 @@ import regard
 from regard.cli import terminal
 from regard.cli.options import Force, Quiet, Set, SkipBad
 
-Recipe = Annotated[Path | None, typer.Argument(help="A YAML recipe; see `regard recipes`.", show_default=False)]
+Recipe = Annotated[
+    Path | None,
+    typer.Argument(help="A YAML recipe (`regard recipes`); with --task also a model or a run to read texts with."),
+]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="Which model: a name of `regard models`.")]
+Task = Annotated[
+    str | None, typer.Option("--task", "-t", help="What it is for: classify, rate, tag, answer (default: by the data).")
+]
 Data = Annotated[
     list[str] | None,
     typer.Option("--data", "-d", help="Text: file, folder, glob, built-in name, hub:NAME or - (repeatable)."),
@@ -28,6 +34,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="The run folder to
 def train(
     recipe: Recipe = None,
     model: Model = None,
+    task: Task = None,
     data: Data = None,
     start_from: StartFrom = None,
     out: Out = None,
@@ -54,6 +61,9 @@ def train(
       regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
       # fine-tune GPT-2, from a Hugging Face folder, or any run
       regard train --from gpt2 --data my.txt --out runs/mine
+      # a classifier of your own reviews: an LSTM from scratch, or on top of a language model of yours
+      regard train lstm --task classify --data reviews.tsv
+      regard train runs/lm --task classify --data reviews.tsv --out runs/reviews
       # a translator whose decoder begins as a language model of yours
       regard train recipes/multi30k-lstm.yaml --set decoder_from=runs/lm
       # go on where it stopped, by Ctrl-C or kill -9
@@ -64,11 +74,13 @@ def train(
     settings = [*(settings or ()), *(["data.skips_bad=true"] if skip_bad else [])]
     settings += [] if device is None else [f"runtime.device={device}"]
     if dry_run:
-        terminal.print_plan(regard.plan(recipe, model=model, data=data, start_from=start_from, settings=settings))
+        terminal.print_plan(
+            regard.plan(recipe, model=model, task=task, data=data, start_from=start_from, settings=settings)
+        )
         return
     run = regard.train(
-        recipe, model=model, data=data, start_from=start_from, settings=settings, out=out, resume=resume, force=force,
-        progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
+        recipe, model=model, task=task, data=data, start_from=start_from, settings=settings, out=out,
+        resume=resume, force=force, progress=terminal.progress_bar(quiet), reporter=terminal.reporter(quiet),
     )  # fmt: skip
     if not quiet:
         terminal.print_trained(run)

@@ -144,4 +144,4 @@ def evaluate(
     found = regard.api.evaluate(
         regard.load(run, device), data, split=split, stride=stride, beam=beam, tag=to, skips_bad=skip_bad or None
     )
-    terminal.print_evaluation(found, as_json)
+    terminal.print_evaluation(found, as_json, has_details=True)

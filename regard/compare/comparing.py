@@ -43,6 +43,7 @@ class Options:
     context: str | None = None
     max_tokens: int | None = None
     # only for models that are trained to be compared
+    task: str | None = None
     budget: str | None = None
     seconds: float | None = None
     params: str | int | None = None
@@ -78,7 +79,8 @@ class Options:
 
 def run_comparison(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     """Compare finished runs, or train models under one budget and compare these; writes compare.json."""
-    compare = _compare_runs if names_runs(contenders) else _compare_trained
+    is_finished = options.task is None and names_runs(contenders)
+    compare = _compare_runs if is_finished else _compare_trained
     return compare(contenders, options, progress, reporter)
 
 
@@ -102,7 +104,7 @@ def names_runs(contenders: Contenders) -> bool:
 
 def _compare_trained(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
     options.refuse(("split", "device", "each", "skip_bad"), "is for finished runs, and these are to be trained")
-    names = ("data", "budget", "seconds", "params", "match", "seeds", "tokenizer", "prompt", "out")
+    names = ("task", "data", "budget", "seconds", "params", "match", "seeds", "tokenizer", "prompt", "out")
     plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
     decoding = options.decoding(plan.task, plan.runtime.device)
     began = time.monotonic()

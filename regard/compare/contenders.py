@@ -32,7 +32,14 @@ SEED_PART = re.compile(r"(?:[-_. ]+(?:seed|s)?[-_. ]*\d*|\d+)$")
 WATCHED = {
     Measure(name="BLEU", is_higher_better=True): "bleu",
     Measure(name="F1", is_higher_better=True): "f1",
+    Measure(name="accuracy", is_higher_better=True): "accuracy",
+    Measure(name="macro F1", is_higher_better=True): "macro-f1",
+    Measure(name="Matthews", is_higher_better=True): "matthews",
+    Measure(name="Pearson", is_higher_better=True): "pearson",
+    Measure(name="Spearman", is_higher_better=True): "spearman",
+    Measure(name="exact match", is_higher_better=True): "exact",
     Measure(name="bits per byte", is_higher_better=False): "bits_per_byte",
+    Measure(name="loss", is_higher_better=False): "nats_per_token",
 }
 """Validation measures, and their names in metrics.jsonl; the loss, which every run has, comes last."""
 

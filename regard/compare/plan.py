@@ -17,7 +17,7 @@ from regard.tasks.table import task_of
 from regard.tasks.task import Task
 from regard.training.config import RuntimeConfig
 
-SHARED = ("data", "teaching", "runtime")
+SHARED = ("data", "teaching", "encoder", "head", "runtime")
 """Sections of a config that are the same for every contender."""
 OWN = ("tokenizer", "target_tokenizer", "optimizer", "schedule")
 """Sections that each may have of its own, beside its model."""
@@ -44,6 +44,8 @@ class Planned:
     def sections(self) -> dict[str, Any]:
         """What it has of its own, as plain values."""
         own = _plain_sections(self.config, OWN)
+        start = self.config.folders.get("encoder_from")
+        own |= {} if start is None else {"encoder_from": start}
         return {"model": {"name": self.config.model_name, **self.model}, **own}
 
 
@@ -62,6 +64,8 @@ class Plan:
     train: dict[str, Any]
     asked: Any
     """The contenders as they were given: names, or a mapping."""
+    has_task: bool = False
+    """Whether the task was named; else it follows from the models."""
     options: tuple[str, ...]
     """What else the command line said, but for the budget."""
     is_of_old_version: bool = False
@@ -117,6 +121,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Everything that decides what is measured: what resuming checks. `out` and the command are not in it."""
         return {
+            **({"task": self.task.name} if self.has_task else {}),
             "contenders": {contender.name: contender.sections() for contender in self.contenders},
             "budget": self.budget.to_dict(),
             "params": self.n_parameters,

@@ -26,15 +26,16 @@ from regard.compare.plan import MATCHES, OWN, SHARED, Plan, Planned
 from regard.config import read_yaml
 from regard.data.config import OF_ONE_SOURCE
 from regard.errors import RegardError, nearest
-from regard.models.table import model_config
-from regard.tasks.table import build_config, choose_task, task_of
+from regard.models.table import MODELS, model_config
+from regard.run.initial_weights import apply_start
+from regard.tasks.table import TASKS, build_config, choose_task, task_name, task_of
 from regard.tasks.task import Task
 from regard.text.config import KINDS
 from regard.training.config import RuntimeConfig, TrainConfig
 from regard.training.device import pick_device
 
-KEYS = ("contenders", "budget", "seconds", "params", "match", "seeds", "prompt", "out", "train", *SHARED, *OWN)
-CONTENDER_KEYS = ("model", *OWN)
+KEYS = ("task", "contenders", "budget", "seconds", "params", "match", "seeds", "prompt", "out", "train", *SHARED, *OWN)
+CONTENDER_KEYS = ("model", "encoder_from", *OWN)
 TRAIN_KEYS = ("n_batch", "n_context", "n_accumulate")
 DEFAULT_BUDGET = "1min"
 DEFAULT_SEEDS = 3
@@ -51,11 +52,12 @@ def read_plan(
     seeds: int | Sequence[int] | None = None,
     tokenizer: str | None = None,
     prompt: str | None = None,
+    task: str | None = None,
     out: str | Path | None = None,
 ) -> Plan:
     """Read and check a whole comparison. What is given by argument lies on top of what the YAML says."""
     given = _read_given(contenders)
-    options = {"params": params, "match": match, "seeds": seeds, "prompt": prompt, "out": out}
+    options = {"task": task, "params": params, "match": match, "seeds": seeds, "prompt": prompt, "out": out}
     given.update({k: v for k, v in options.items() if v is not None})
     if budget is not None or seconds is not None:  # either lies on top of both
         given.update(budget=budget, seconds=seconds)
@@ -70,17 +72,19 @@ def read_plan(
         if key not in KEYS:
             raise RegardError(f"Unknown key '{key}'.{nearest(str(key), KEYS)} Allowed here: {', '.join(KEYS)}.")
     sections = _read_contenders(given)
-    task = _check_one_task(sections)
-    given["data"] = _read_data(given.get("data"), data, task)
+    chosen_task = _check_one_task(sections) if given.get("task") is None else TASKS[task_name(given["task"])]
+    given["data"] = _read_data(given.get("data"), data, chosen_task)
     limits = _read_budget(given.get("budget"), given.get("seconds"))
     runtime = RuntimeConfig.from_dict(_mapping(given.get("runtime"), "runtime"), "runtime")
     given["runtime"] = runtime.to_dict()
     chosen = tuple(_configure(name, section, given) for name, section in sections.items())
-    task = task_of(chosen[0].config)
+    made_task = task_of(chosen[0].config)
     matched = given.get("match") or "total"
-    n_parameters = _read_size(given.get("params"), limits, matched, task.comparing.n_parameters)
-    if given.get("prompt") is not None and task.comparing.searches:
-        raise RegardError(f"'prompt' is what language models go on with, and the task is {task.name}: leave it out.")
+    n_parameters = _read_size(given.get("params"), limits, matched, made_task.comparing.n_parameters)
+    if given.get("prompt") is not None and made_task.comparing.searches:
+        raise RegardError(
+            f"'prompt' is what language models go on with, and the task is {made_task.name}: leave it out."
+        )
     n_asked = params if limits.n_parameters is None else limits.n_parameters
     folder = Path(_read_text(given, "out") or Path("compare") / _short_name(given["data"]))
     return Plan(
@@ -92,7 +96,8 @@ def read_plan(
         seeds=_read_seeds(given.get("seeds")),
         prompt=_read_text(given, "prompt"),
         out=folder,
-        train=_read_train(given.get("train"), task.comparing.train.get(pick_device(runtime.device).type, {})),
+        train=_read_train(given.get("train"), made_task.comparing.train.get(pick_device(runtime.device).type, {})),
+        has_task=given.get("task") is not None,
         asked=contenders if isinstance(contenders, Mapping) else list_names(contenders),
         options=_write_options({"data": data, "tokenizer": tokenizer, **options, "params": n_asked}),
     )
@@ -122,10 +127,17 @@ def _read_contenders(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             raise RegardError(
                 f"'{repeated[0]}' is named twice. To compare two settings of one model, name them in a YAML file."
             )
-        wanted = dict.fromkeys(map(str, wanted))
+        wanted = dict(_name_contender(str(name), given) for name in wanted)
     if not isinstance(wanted, Mapping) or not wanted:
         raise RegardError("'contenders' must name at least one model, such as: ngram lstm transformer.")
     return {str(name): _read_contender(str(name), section) for name, section in wanted.items()}
+
+
+def _name_contender(name: str, given: Mapping[str, Any]) -> tuple[str, dict[str, str] | None]:
+    """A contender by its name; a folder, where a task is named, is the model that its texts are read by."""
+    if given.get("task") is None or name in MODELS or not Path(name).is_dir():
+        return name, None
+    return Path(name).resolve().name, {"encoder_from": name}
 
 
 def _read_contender(name: str, section: Any) -> dict[str, Any]:
@@ -141,6 +153,8 @@ def _read_contender(name: str, section: Any) -> dict[str, Any]:
                 f"Unknown key '{where}.{key}'.{nearest(str(key), CONTENDER_KEYS)} "
                 f"Allowed here: {', '.join(CONTENDER_KEYS)}; all else is the same for every contender."
             )
+    if section.get("encoder_from") is not None:
+        return {**apply_start({**section, "encoder_from": str(section["encoder_from"])}, None)}
     model = section.get("model")
     model = {"name": model} if isinstance(model, str) else _mapping(model, f"{where}.model")
     model = {"name": str(model.pop("name", name)), **model}
@@ -173,6 +187,11 @@ def _configure(name: str, section: Mapping[str, Any], given: Mapping[str, Any]) 
                 whole[key] = _mapping(chosen, key if own is None else f"{where}.{key}")
         elif shared is not None or own is not None:
             whole[key] = {**_mapping(shared, key), **_mapping(own, f"{where}.{key}")}
+    whole |= {
+        key: value
+        for key, value in (("task", given.get("task")), ("encoder_from", section.get("encoder_from")))
+        if value
+    }
     config = build_config({**whole, "model": section["model"]})
     settings = config.model.to_dict()
     return Planned(name=name, model={k: settings[k] for k in section["model"] if k != "name"}, config=config)
@@ -308,6 +327,6 @@ def _write_options(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The options of a command line, but for its budget and its folder."""
     sources, seeds = options["data"] or [], options["seeds"]
     words = [w for source in ([sources] if isinstance(sources, str) else sources) for w in ("--data", str(source))]
-    shown = {key: options[key] for key in ("params", "match", "prompt", "tokenizer")}
+    shown = {key: options[key] for key in ("task", "params", "match", "prompt", "tokenizer")}
     shown["seeds"] = len(seeds) if isinstance(seeds, list | tuple) else seeds
     return (*words, *(w for key, value in shown.items() if value is not None for w in (f"--{key}", str(value))))

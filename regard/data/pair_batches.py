@@ -92,11 +92,11 @@ class PairBatches:
     def indices(self, index: int) -> Ids:
         """Which of `self.pairs` are in batch `index`."""
         epoch, step = divmod(index, self.per_epoch)
-        step = int(permute(np.array([step]), self.per_epoch, seed=_key(self.seed, epoch, "batches"))[0])
+        step = int(permute(np.array([step]), self.per_epoch, seed=key_of_epoch(self.seed, epoch, "batches"))[0])
         return self._order(epoch)[self._cuts[step] : self._cuts[step + 1]]
 
     def _order_of(self, epoch: int) -> Ids:
-        shuffled = permute(np.arange(len(self.pairs)), len(self.pairs), seed=_key(self.seed, epoch, "pairs"))
+        shuffled = permute(np.arange(len(self.pairs)), len(self.pairs), seed=key_of_epoch(self.seed, epoch, "pairs"))
         return shuffled[np.argsort(self._class[shuffled], kind="stable")]
 
 
@@ -206,7 +206,7 @@ def _begin(text: str) -> str:
     return text if len(text) <= 30 else f"{text[:30]}..."
 
 
-def _key(seed: int, epoch: int, what: str) -> int:
+def key_of_epoch(seed: int, epoch: int, what: str) -> int:
     """A seed for one use in one epoch."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {epoch} {what}".encode(), digest_size=7).digest(), "little")
 

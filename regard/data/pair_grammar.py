@@ -12,7 +12,7 @@ Words have spaces between them, punctuation too. Validation and test hold combin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -119,11 +119,16 @@ def _read(name: str) -> tuple[str, int | None, str | None]:
     from regard.data.builtin.grammar.meaning import LANGUAGES  # lazy, as in `_draw_pairs`
 
     names = [*(f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b), *DIAGNOSTICS]
+    return read_name(name, names, "pairs", "en-de:5000")
+
+
+def read_name(name: str, names: Sequence[str], unit: str, example: str) -> tuple[str, int | None, str | None]:
+    """What a name of the built-in grammar asks for, how many, of which split; None where it does not say."""
     match = _NAME.fullmatch(name)
     if match is None or match["what"] not in names or match["n"] == "0":
         what = name.removeprefix(PREFIX).partition(":")[0]
         raise RegardError(
-            f"'{name}' names no pairs of the built-in grammar.{nearest(what, names)} There are {', '.join(names)}, "
-            f"each with a number of pairs if you like: {PREFIX}en-de:5000."
+            f"'{name}' names no {unit} of the built-in grammar.{nearest(what, names)} There are {', '.join(names)}, "
+            f"each with a number of {unit} if you like: {PREFIX}{example}."
         )
     return match["what"], int(match["n"]) if match["n"] else None, match["split"]

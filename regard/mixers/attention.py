@@ -83,6 +83,17 @@ class AttentionStack(nn.Module):
         n_after = n_before + (0 if state is None else x.shape[1])
         return lower_precision(self.norm(x)), None if state is None else Caches(n_after, tuple(after))
 
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+        """x^0, with its positions, up to x^{L-1}, then y."""
+        outputs = [lower_precision(self.dropout(self.positions(x, 0)))]
+        for block in self.layers:
+            outputs.append(block(outputs[-1])[0])
+        return *outputs[:-1], lower_precision(self.norm(outputs[-1]))
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
     def step(self, x: Float[Tensor, "B 1 D"], state: Caches) -> tuple[Float[Tensor, "B 1 D"], Caches]:
         x = lower_precision(self.positions(x, state.n))
         for block, cache in zip(self.layers, state.layers, strict=True):

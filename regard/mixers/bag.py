@@ -25,6 +25,7 @@ class Bag(nn.Module):
     dropout takes single numbers.
     """
 
+    n_layers = 1  # of those that are D wide
     carries_state = False
 
     def __init__(self, config: BagConfig) -> None:
@@ -55,6 +56,10 @@ class Bag(nn.Module):
             keep(taps, f"layers.{index}.hidden", z)
         return self.out(z), state
 
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+        """x and y: the layers between them are of another width."""
+        return x, self(x)[0]
+
     def start(self, B: int, capacity: int, like: Tensor) -> SumAndCount:
         return like.new_zeros(B, self.out.out_features), 0
 
@@ -76,6 +81,9 @@ class BagEncoder(nn.Module):
         self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         return self.dropout(x), ()
+
+    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+        return x, self.dropout(x)
 
     def flops(self, n_source: int) -> int:
         return 0

@@ -94,6 +94,16 @@ class Convolution(nn.Module):
             after.append(past)
         return self.norm(x), tuple(after)
 
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+        outputs = [x]
+        for block, past in zip(self.layers, self.start(x.shape[0], x.shape[1], x), strict=True):
+            outputs.append(block(outputs[-1], past)[0])
+        return *outputs[:-1], self.norm(outputs[-1])
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.layers)
+
     def start(self, B: int, capacity: int, like: Tensor) -> Pasts:
         return tuple(block.convolution.start(B, like) for block in self.layers)
 
@@ -127,6 +137,13 @@ class ConvolutionEncoder(nn.Module):
             x = block.see_both_sides(x, mask, inner)
             keep(inner, "hidden", x)
         return self.norm(x), ()
+
+    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+        """x^0 up to x^{L-1}, then s."""
+        outputs = [self.dropout(x)]
+        for block in self.layers:
+            outputs.append(block.see_both_sides(outputs[-1], mask))
+        return *outputs[:-1], self.norm(outputs[-1])
 
     def flops(self, n_source: int) -> int:
         return n_source * sum(block.convolution.flops_per_token() for block in self.layers)

@@ -34,6 +34,16 @@ class Mixer(Protocol):
         With `taps` the plain path is taken, and what it computed is kept in them.
         """
 
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+        """Mix a whole text by the fastest path: what the first layer reads, then what each layer gives.
+
+        The last is what a call returns. Layers of another width than D are left out.
+        """
+
+    @property
+    def n_layers(self) -> int:
+        """How many `read_layers` gives beyond the first."""
+
     def start(self, B: int, capacity: int, like: Tensor) -> State:
         """The state before the first vector, with room for `capacity` of them, of the type and device of `like`."""
 

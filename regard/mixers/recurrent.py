@@ -71,6 +71,20 @@ class Recurrent(nn.Module):
             after.append(layer_state)
         return x, tuple(after)
 
+    def read_layers(self, x: Float[Tensor, "B T I"]) -> tuple[Tensor, ...]:
+        """x and the output of every layer that is as wide as the last."""
+        y, state, outputs = x, self.start(x.shape[0], x.shape[1], x), [x]
+        with full_precision(x, is_fused=True):
+            for index, layer in enumerate(self.layers):
+                y, _ = layer(y if index == 0 else self.between(y), state[index])
+                outputs.append(y)
+        same = [each for each in outputs if each.shape[-1] == y.shape[-1]]
+        return *same[:-1], self.dropout(y)
+
+    @property
+    def n_layers(self) -> int:
+        return sum(layer.d_hidden == self.layers[-1].d_hidden for layer in self.layers)
+
     def at_once(self, x: Float[Tensor, "B T D"], state: LayerStates) -> tuple[Float[Tensor, "B T D"], LayerStates]:
         """All layers in one call of the fused kernel, which also drops between them; for stacks that `fits_one_call`.
 

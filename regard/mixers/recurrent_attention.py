@@ -44,10 +44,31 @@ class RecurrentAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], state: RecurrentAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], RecurrentAndMemory]:
-        B, T, _ = x.shape
         is_start = state is None
-        before, memory, is_there = self.start(B, T, x) if state is None else state
+        before, memory, is_there = self.start(x.shape[0], x.shape[1], x) if state is None else state
         h, after = self.recurrent(x, before, taps)
+        y, a, keys, is_there = self._look_back(h, memory, is_there)
+        if taps is not None:
+            scope = taps.scope(f"layers.{len(self.recurrent.layers)}")
+            scope.keep("attention", off_band(a)[:, None, :, self.max_memory if is_start else 0 :])  # (B, 1, T, S)
+            scope.keep("hidden", y)
+        T = x.shape[1]
+        return y, (after, keys[:, T:], is_there[:, T:])
+
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Tensor, ...]:
+        _, memory, is_there = self.start(x.shape[0], x.shape[1], x)
+        outputs = self.recurrent.read_layers(x)
+        return *outputs, self._look_back(outputs[-1], memory, is_there)[0]
+
+    @property
+    def n_layers(self) -> int:
+        return self.recurrent.n_layers + 1
+
+    def _look_back(
+        self, h: Float[Tensor, "B T D"], memory: Float[Tensor, "B M D"], is_there: Bool[Tensor, "B M"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T M"], Float[Tensor, "B K D"], Bool[Tensor, "B K"]]:
+        """y; the weights a; and all K = M + T keys with which of them there are."""
+        T = h.shape[1]
         keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
         is_there = functional.pad(is_there, (0, T), value=True)  # (B, M+T)
         log_a, _ = past_weights(
@@ -55,12 +76,7 @@ class RecurrentAttention(nn.Module):
         )
         a = log_a.exp()  # (B, T, M)
         c = past_average(a.to(h.dtype), keys)  # (B, T, D)
-        y = self.out(torch.cat([c, h], dim=-1))
-        if taps is not None:
-            scope = taps.scope(f"layers.{len(self.recurrent.layers)}")
-            scope.keep("attention", off_band(a)[:, None, :, self.max_memory if is_start else 0 :])  # (B, 1, T, S)
-            scope.keep("hidden", y)
-        return y, (after, keys[:, T:], is_there[:, T:])
+        return self.out(torch.cat([c, h], dim=-1)), a, keys, is_there
 
     def start(self, B: int, capacity: int, like: Tensor) -> RecurrentAndMemory:
         memory = like.new_zeros(B, self.max_memory, self.d_model)

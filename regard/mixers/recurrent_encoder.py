@@ -35,5 +35,13 @@ class RecurrentEncoder(nn.Module):
                 keep(inner, "hidden", x)
         return self.dropout(x), tuple(ends)
 
+    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+        """x and the output of every layer; the last is what a call returns."""
+        lengths, outputs = mask.sum(dim=1), [x]
+        with full_precision(x, is_fused=True):
+            for layer in self.layers:
+                outputs.append(layer(self.dropout(outputs[-1]), lengths)[0])
+        return *outputs[:-1], self.dropout(outputs[-1])
+
     def flops(self, n_source: int) -> int:
         return n_source * sum(layer.flops_per_token() for layer in self.layers)

@@ -38,6 +38,13 @@ class TransformerEncoder(nn.Module):
             keep(inner, "hidden", x)
         return lower_precision(self.norm(x)), ()
 
+    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+        """x^0 up to x^{L-1}, then s."""
+        outputs = [lower_precision(self.dropout(self.positions(x)))]
+        for block in self.layers:
+            outputs.append(block(outputs[-1], None, None, mask)[0])
+        return *outputs[:-1], lower_precision(self.norm(outputs[-1]))
+
     def flops(self, n_source: int) -> int:
         return n_source * sum(block.flops_per_token(n_source, is_causal=False) for block in self.layers)
 

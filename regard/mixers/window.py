@@ -18,6 +18,7 @@ class Window(nn.Module):
     that the head is the same for every mixer. The paper's direct connections from x to the softmax are left out.
     """
 
+    n_layers = 1  # of those that are D wide
     carries_state = True
     max_context: int | None = None
 
@@ -44,6 +45,10 @@ class Window(nn.Module):
         h = self.dropout(torch.tanh(self.hidden(windows)))  # (B, T, F)
         keep(taps, "layers.0.hidden", h)
         return self.out(h), x[:, T:]
+
+    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+        """x and y: the layers between them are of another width."""
+        return x, self(x)[0]
 
     def start(self, B: int, capacity: int, like: Tensor) -> Float[Tensor, "B P D"]:
         return like.new_zeros(B, self.n_window - 1, self.d_model)

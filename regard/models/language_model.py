@@ -15,6 +15,15 @@ from regard.mixers.mixer import Mixer, State, StaticMixer
 from regard.models.regularization import NO_REGULARIZATION, Regularization
 
 
+def check_length(n_tokens: int, limit: int | None) -> None:
+    """Refuse more tokens at once than a model can see."""
+    if limit is not None and n_tokens > limit:
+        raise RegardError(
+            f"The model was given {n_tokens} tokens at once and sees at most {limit}. "
+            f"Give it less, or train one with max_context {n_tokens}."
+        )
+
+
 class LanguageModel(nn.Module):
     """P(w_{t+1} | w_1 ... w_t) = softmax(W h_t + b),  h = mixer(E w_1, ..., E w_t).
 
@@ -57,17 +66,36 @@ class LanguageModel(nn.Module):
         self, ids: Int[Tensor, "B T"], state: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], State | None]:
         """h at every position, before the dropout of what the head reads; and the state after the last."""
-        limit = self.mixer.max_context
-        if state is None and limit is not None and ids.shape[1] > limit:
-            raise RegardError(
-                f"The model was given {ids.shape[1]} tokens at once and sees at most {limit}. "
-                f"Give it less, or train one with max_context {ids.shape[1]}."
-            )
+        if state is None:
+            check_length(ids.shape[1], self.max_positions)
         x = self.dropout(embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training))
         keep(taps, "embedding", x)
         h, state = self.mixer(x, state, taps)
         keep(taps, "hidden", h)
         return h, state
+
+    def encode(
+        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+    ) -> tuple[Float[Tensor, "B T D"], ...]:
+        """What the first layer reads, then what each layer gives, at every token; the last is `hidden`'s h.
+
+        Every token knows its past alone, so that padding at the right reaches none of them. A language model tells no
+        segments apart.
+        """
+        check_length(tokens.shape[1], self.max_positions)
+        ids = tokens.where(mask, 0)
+        x = self.dropout(embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training))
+        return self.mixer.read_layers(x)
+
+    @property
+    def n_layers(self) -> int:
+        """How many states `encode` gives beyond the embeddings."""
+        return self.mixer.n_layers
+
+    @property
+    def max_positions(self) -> int | None:
+        """The longest text that is read at once; None: any."""
+        return self.mixer.max_context
 
     def forward(
         self, ids: Int[Tensor, "B T"], state: State | None = None, taps: Taps | None = None
@@ -134,6 +162,10 @@ class LanguageModel(nn.Module):
     @property
     def n_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
+
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of `encode` for a text of so many tokens; nothing is predicted."""
+        return n_tokens * self.mixer.flops_per_token(n_tokens)
 
     def flops_per_token(self, n_context: int) -> int:
         """Forward cost of a token, twice the multiply-adds; backward costs about twice as much again."""

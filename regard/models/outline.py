@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -12,12 +12,14 @@ from torch.overrides import TorchFunctionMode
 from regard.layers.patches import GridPositions
 from regard.layers.positions import LearnedPositions
 from regard.models.conditional_language_model import ConditionalLanguageModel
+from regard.models.encoder_from_scratch import TextEncoder
 from regard.models.language_model import LanguageModel
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
 
-_HOLD_TABLES = (LanguageModel, ConditionalLanguageModel, Seq2Seq, LearnedPositions, GridPositions)
+Model = TypeVar("Model")
+_HOLD_TABLES = (LanguageModel, TextEncoder, ConditionalLanguageModel, Seq2Seq, LearnedPositions, GridPositions)
 """All that these hold themselves is a row for each token or position; the rest is in their parts."""
 _FILLING = ("normal_", "uniform_", "zero_", "fill_")
 
@@ -46,8 +48,13 @@ class _NeverFilled(TorchFunctionMode):
 
 def outline_model(name: str, config: Settings, *sizes: int | None) -> Any:
     """The model called `name`, on the "meta" device; `sizes` are those of `build_model`."""
+    return outline(lambda: build_model(name, config, *sizes))
+
+
+def outline(build: Callable[[], Model]) -> Model:
+    """What `build` makes, on the "meta" device."""
     with torch.device("meta"), _NeverFilled():
-        return build_model(name, config, *sizes)
+        return build()
 
 
 def count_non_embedding(model: nn.Module) -> int:

@@ -58,6 +58,26 @@ class PointerModel(nn.Module):
             scope.keep("gates.vocabulary", shares.log_g.exp()[..., None])  # (B, T, 1)
         return Pointed(h, shares.log_g, shares.log_a, copied), (after, keys[:, T:], words[:, T:])
 
+    def encode(
+        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+    ) -> tuple[Float[Tensor, "B T D"], ...]:
+        """The states of the language model at every token; what would be copied has no part in them."""
+        return self.language_model.encode(tokens.where(tokens < self.n_vocab, UNK), mask, segments)
+
+    @property
+    def n_layers(self) -> int:
+        """How many states `encode` gives beyond the embeddings."""
+        return self.language_model.n_layers
+
+    @property
+    def max_positions(self) -> int | None:
+        """The longest text that is read at once; None: any."""
+        return self.language_model.max_positions
+
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of `encode` for a text of so many tokens."""
+        return self.language_model.flops(n_tokens)
+
     def forward(
         self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T W"], LanguageModelAndMemory]:

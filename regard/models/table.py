@@ -31,6 +31,9 @@ from regard.settings import Settings
 BASE_WIDTH = 128
 """The width at which the default rates are what they are called."""
 
+ENCODER_TASKS = ("classification", "rating", "tagging", "answering")
+"""Tasks whose model is an encoder and a head; a config names them."""
+
 
 @dataclass(frozen=True)
 class ModelEntry:
@@ -43,12 +46,19 @@ class ModelEntry:
     paper: str
     tasks: tuple[str, ...] = ("language-model",)
     """Names of `regard.tasks.table.TASKS`; the first that recognises the data is taken where a config names none."""
+    encodes: bool = False
+    """Whether it can read a text for the tasks of `ENCODER_TASKS`, from scratch or as it was pre-trained."""
     lr: float | None = None
     """AdamW's rate where rates follow the width, found as docs/defaults.md says; None: nothing was measured."""
     embedding_rate: float = 1.0
     """The rate of embeddings as a multiple of `lr`, at BASE_WIDTH."""
     has_fixed_spread: bool = False
     """Whether embeddings start with one spread at every width; else with one in proportion to 1/√D."""
+
+    @property
+    def all_tasks(self) -> tuple[str, ...]:
+        """What it can be trained for, with what an encoder can."""
+        return (*self.tasks, *(ENCODER_TASKS if self.encodes else ()))
 
     @property
     def is_counted(self) -> bool:
@@ -94,6 +104,7 @@ MODELS: dict[str, ModelEntry] = {
     "bag": ModelEntry(
         config=BagConfig,
         build=lambda config, vocab_size: _assemblies().bag(config, vocab_size),
+        encodes=True,
         summary="the average of the embeddings so far, then layers",
         paper="Iyyer et al. 2015",
         lr=0.01,
@@ -101,6 +112,7 @@ MODELS: dict[str, ModelEntry] = {
     "window": ModelEntry(
         config=WindowConfig,
         build=lambda config, vocab_size: _assemblies().window(config, vocab_size),
+        encodes=True,
         summary="the last n embeddings side by side, then a hidden layer",
         paper="Bengio et al. 2003",
         lr=0.016,
@@ -108,6 +120,7 @@ MODELS: dict[str, ModelEntry] = {
     "rnn": ModelEntry(
         config=RNNConfig,
         build=lambda config, vocab_size: _assemblies().recurrent_network("rnn", config, vocab_size),
+        encodes=True,
         summary="Elman's recurrent network: one state, rewritten at every step",
         paper="Elman 1990; Mikolov et al. 2010",
         lr=0.012,
@@ -116,6 +129,7 @@ MODELS: dict[str, ModelEntry] = {
     "gru": ModelEntry(
         config=GRUConfig,
         build=lambda config, vocab_size: _assemblies().recurrent_network("gru", config, vocab_size),
+        encodes=True,
         summary="a recurrent network whose gates choose what to keep",
         paper="Cho et al. 2014",
         lr=0.016,
@@ -124,6 +138,7 @@ MODELS: dict[str, ModelEntry] = {
     "lstm": ModelEntry(
         config=LSTMConfig,
         build=lambda config, vocab_size: _assemblies().recurrent_network("lstm", config, vocab_size),
+        encodes=True,
         summary="a recurrent network with a memory cell behind three gates",
         paper="Hochreiter & Schmidhuber 1997; Zaremba et al. 2014",
         lr=0.02,
@@ -132,6 +147,7 @@ MODELS: dict[str, ModelEntry] = {
     "rnn-attention": ModelEntry(
         config=RecurrentAttentionConfig,
         build=lambda config, vocab_size: _assemblies().rnn_attention(config, vocab_size),
+        encodes=True,
         summary="a recurrent network that attends to its own past states",
         paper="Bahdanau et al. 2015; Luong et al. 2015; Daniluk et al. 2017",
         lr=0.016,
@@ -140,6 +156,7 @@ MODELS: dict[str, ModelEntry] = {
     "pointer": ModelEntry(
         config=PointerConfig,
         build=lambda config, vocab_size: _assemblies().pointer(config, vocab_size),
+        encodes=True,
         summary="a recurrent network that can also copy words from its past",
         paper="Merity et al. 2016; See et al. 2017; Grave et al. 2017",
         lr=0.016,
@@ -148,6 +165,7 @@ MODELS: dict[str, ModelEntry] = {
     "convolution": ModelEntry(
         config=ConvolutionConfig,
         build=lambda config, vocab_size: _assemblies().convolution(config, vocab_size),
+        encodes=True,
         summary="causal convolutions with gates, stacked; dilated if asked",
         paper="Dauphin et al. 2017; van den Oord et al. 2016",
         lr=0.01,
@@ -155,6 +173,7 @@ MODELS: dict[str, ModelEntry] = {
     "restricted": ModelEntry(
         config=RestrictedConfig,
         build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
+        encodes=True,
         summary="self-attention within a window, at a cost that grows with the window and not with the text",
         paper="Vaswani et al. 2017",
         lr=0.003,
@@ -163,6 +182,7 @@ MODELS: dict[str, ModelEntry] = {
     "attention": ModelEntry(
         config=AttentionConfig,
         build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
+        encodes=True,
         summary="causal self-attention alone, with no feed-forward layers",
         paper="Vaswani et al. 2017",
         lr=0.003,
@@ -171,6 +191,7 @@ MODELS: dict[str, ModelEntry] = {
     "transformer": ModelEntry(
         config=TransformerConfig,
         build=lambda config, vocab_size: _assemblies().self_attention(config, vocab_size),
+        encodes=True,
         summary="the Transformer decoder: self-attention and feed-forward layers, as in GPT-2",
         paper="Vaswani et al. 2017; Radford et al. 2019",
         lr=0.003,
@@ -179,6 +200,7 @@ MODELS: dict[str, ModelEntry] = {
     "gpt2": ModelEntry(
         config=GPT2Config,
         build=lambda config, vocab_size: _gpt2().gpt2(config, vocab_size),
+        encodes=True,
         summary="GPT-2 in its four sizes, 124M to 1.5B; from scratch or from a Hugging Face folder",
         paper="Radford et al. 2019",
     ),
@@ -214,7 +236,7 @@ def model_entry(name: str) -> ModelEntry:
 
 def models_for(task: str) -> list[str]:
     """Names of the models that can be trained for a task."""
-    return [name for name, entry in MODELS.items() if task in entry.tasks]
+    return [name for name, entry in MODELS.items() if task in entry.all_tasks]
 
 
 def model_config(name: str, given: Mapping[str, Any] | None = None, where: str = "model") -> Settings:

@@ -2,7 +2,8 @@
 
 In a config it is one key. With `start_from: FOLDER` the model and the tokenizer come from there, what is said about
 them beside it must agree, and what is left open about the training is set as for fine-tuning. With `decoder_from:
-FOLDER` the decoder of a model with a source begins as that language model, in its vocabulary.
+FOLDER` the decoder of a model with a source begins as that language model, in its vocabulary. With `encoder_from:
+FOLDER` a task reads its texts by the model in the folder, frozen or fine-tuned.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Any
 
 from regard.config import RunConfig, folder_of, mapping
 from regard.errors import RegardError
-from regard.models.table import model_entry
+from regard.models.encoder import Encoder
+from regard.models.table import build_model, model_entry
 from regard.run import folder as run_folder
 from regard.run.folder import load_config, open_folder
+from regard.settings import Settings
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import choose_task
 from regard.tasks.task import IMPORTED
 from regard.text.config import TokenizerConfig
+from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.config import OptimizerConfig
 from regard.weights import hugging_face
@@ -58,6 +62,14 @@ def open_initial_weights(path: Path) -> InitialWeights:
     is_tuned = run.folders["start_from"] is not None
     model, tokenizer = (run.model_name, run.model), opened.tokenizers[0]
     return InitialWeights(path, True, *model, tokenizer, settings.to_dict(), trained, is_tuned)
+
+
+def load_encoder(folder: Path) -> tuple[Encoder, Tokenizer, str, Settings]:
+    """The pre-trained model of a folder, which gives states by layer, its tokenizer, its name and its settings."""
+    start = open_initial_weights(folder)
+    model = build_model(start.model_name, start.model, start.tokenizer.vocab_size)
+    start.load_into(model)
+    return model.eval(), start.tokenizer, start.model_name, start.model
 
 
 def _open_begun(folder: Path) -> InitialWeights:
@@ -105,7 +117,24 @@ def apply_start(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, An
         is_begun = before is not None and before.folders.get("start_from") == path
         start = _open_begun(begun) if begun is not None and is_begun else open_initial_weights(Path(path))
         given = _start_from(given, start)
-    return _take_vocabulary(given, begun)
+    return _take_vocabulary(_take_encoder(given, begun), begun)
+
+
+def _take_encoder(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, Any]:
+    """A plain config whose texts are read by the model of a folder, in its vocabulary, where it names one."""
+    path = folder_of(given, "encoder_from")
+    if path is None:
+        return given
+    before = None if begun is None else load_config(begun / "config.yaml")
+    if before is not None and before.folders.get("encoder_from") == path:  # that folder need not be there any more
+        own = before.to_dict()
+        return {**given, "model": own["model"], "tokenizer": own["tokenizer"]}
+    start = open_initial_weights(Path(path))
+    model = {"name": start.model_name, **start.model.to_dict()}
+    _check_agree("model", mapping(given, "model"), model, start, "Only model.p_dropout may differ.")
+    _check_agree("tokenizer", mapping(given, "tokenizer"), start.tokenizer_settings, start, "")
+    tokenizer = {**start.tokenizer_settings, **mapping(given, "tokenizer")}
+    return {**given, "model": {**model, **mapping(given, "model")}, "tokenizer": tokenizer}
 
 
 def _start_from(given: Mapping[str, Any], start: InitialWeights) -> dict[str, Any]:

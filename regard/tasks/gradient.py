@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard.config import RunConfig
 from regard.errors import InterruptedRunError, RegardError
-from regard.models.outline import outline_model
+from regard.models.outline import outline as outline_of
 from regard.models.table import build_model
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal
@@ -42,6 +42,15 @@ class GradientTask:
     def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> Sizes:
         """What the model is built for beside its config: sizes of vocabularies, of pictures."""
         return (tokenizers[0].vocab_size,)
+
+    def build(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> nn.Module:
+        """The model with fresh weights from torch's random numbers."""
+        model: nn.Module = build_model(config.model_name, config.model, *self.sizes(config, tokenizers))
+        return model
+
+    def fill_in(self, config: RunConfig, data: Any) -> RunConfig:
+        """The config with what the data decide about the model."""
+        return config
 
     def objective(self, config: RunConfig, model: Any, data: Any, fitting: Fitting | None = None) -> Objective:
         """The loss to minimise; `fitting` is None in a rehearsal, whose model has no weights."""
@@ -92,7 +101,7 @@ def check_parts(train: TrainConfig) -> None:
 
 def outline(task: GradientTask, config: RunConfig, data: Any) -> Any:
     """The model with shapes and no memory."""
-    return outline_model(config.model_name, config.model, *task.sizes(config, task.tokenizers(data)))
+    return outline_of(lambda: task.build(task.fill_in(config, data), task.tokenizers(data)))
 
 
 def rehearse(
@@ -136,7 +145,7 @@ def rehearse(
 def fit(task: GradientTask, config: RunConfig, data: Any, fitting: Fitting) -> None:
     """Train to the end; InterruptedRunError where a person ended it before."""
     torch.manual_seed(config.seed)
-    model: nn.Module = build_model(config.model_name, config.model, *task.sizes(config, task.tokenizers(data)))
+    model = task.build(config, task.tokenizers(data))
     task.initialise(config, model, fitting)
     objective = task.objective(config, model, data, fitting)
     folder, reporter, before = fitting.folder, fitting.reporter, latest_checkpoint(fitting.folder)
@@ -172,6 +181,6 @@ def load_model(
 ) -> Any:
     """The trained model of a run, ready to be used."""
     config = opened.config
-    model: nn.Module = build_model(config.model_name, config.model, *task.sizes(config, opened.tokenizers))
+    model = task.build(config, opened.tokenizers)
     load_weights(model, weights, opened.folder / "model.safetensors")
     return model.to(device, dtype).eval()

@@ -14,11 +14,15 @@ from regard.data.config import OF_ONE_SOURCE
 from regard.errors import RegardError, nearest
 from regard.models.table import MODELS, model_entry
 from regard.settings import FieldHelp, Settings, suggest_setting
+from regard.tasks.answering import ANSWERING, AnsweringRun
 from regard.tasks.caption_run import CaptionRun
 from regard.tasks.captions import CAPTIONS
+from regard.tasks.classification import CLASSIFICATION, ClassificationRun
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.parsing import PARSING, ParsingRun
+from regard.tasks.rating import RATING, RatingRun
+from regard.tasks.tagging import TAGGING, TaggingRun
 from regard.tasks.task import Task
 from regard.tasks.translation import TRANSLATION, TranslationRun
 
@@ -27,9 +31,18 @@ TASKS: dict[str, Task] = {
     "translation": TRANSLATION,
     "parsing": PARSING,
     "captions": CAPTIONS,
+    "classification": CLASSIFICATION,
+    "rating": RATING,
+    "tagging": TAGGING,
+    "answering": ANSWERING,
 }
+SHORT_NAMES = {"classify": "classification", "rate": "rating", "tag": "tagging", "answer": "answering"}
+"""What a task may be called too."""
 
-AnyRun = LanguageModelRun | TranslationRun | ParsingRun | CaptionRun
+AnyRun = (
+    LanguageModelRun | TranslationRun | ParsingRun | CaptionRun
+    | ClassificationRun | RatingRun | TaggingRun | AnsweringRun
+)  # fmt: skip
 """What `regard.load` returns; which of them, the run's task decides."""
 
 
@@ -43,17 +56,28 @@ def choose_task(given: Mapping[str, Any]) -> Task:
     if not isinstance(model_name, str):
         raise RegardError(f"'model.name' is required: one of {', '.join(MODELS)}; on the command line, --model NAME.")
     entry = model_entry(model_name)
-    name = given.get("task")
-    if name is None:
+    if given.get("task") is None:
         return next(TASKS[task] for task in entry.tasks if TASKS[task].recognises(given))
-    if not isinstance(name, str) or name not in TASKS:
-        raise RegardError(f"There is no task {name!r}.{nearest(str(name), TASKS)} There are: {', '.join(TASKS)}.")
-    if name not in entry.tasks:
+    name = task_name(given["task"])
+    if name not in entry.all_tasks:
         raise RegardError(
             f"The model {model_name} is not for the task {name}, but for {_join(entry.tasks)}. Take another model, or "
             "leave out `task`."
         )
     return TASKS[name]
+
+
+def task_name(given: Any) -> str:
+    """The name of a task, which may be given by its short one.
+
+    >>> task_name("classify"), task_name("parsing")
+    ('classification', 'parsing')
+    """
+    name = SHORT_NAMES.get(given, given) if isinstance(given, str) else given
+    if not isinstance(name, str) or name not in TASKS:
+        known = (*TASKS, *SHORT_NAMES)
+        raise RegardError(f"There is no task {given!r}.{nearest(str(given), known)} There are: {', '.join(TASKS)}.")
+    return name
 
 
 def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete: bool = False) -> RunConfig:
@@ -106,7 +130,8 @@ def name_sources(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, An
     model_name = mapping(given, "model").get("name")
     if not isinstance(model_name, str):  # it comes from elsewhere, or `build_config` says that it is missing
         return {**given, "data": {**kept, "train": names[0] if len(names) == 1 else list(names)}}
-    return {**given, "data": TASKS[model_entry(model_name).tasks[0]].name_sources(kept, names)}
+    task = model_entry(model_name).tasks[0] if given.get("task") is None else task_name(given["task"])
+    return {**given, "data": TASKS[task].name_sources(kept, names)}
 
 
 def sections_of(task: Task) -> dict[str, type[Settings]]:

@@ -100,7 +100,11 @@ class Rehearsal:
     def lines(self) -> list[tuple[str, str]]:
         """Name and value of everything worth knowing, in words."""
         sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
-        begins = "decoder begins as" if "decoder_from" in self.config.folders else "starts from"
+        folders = self.config.folders
+        begins = (
+            "decoder begins as" if "decoder_from" in folders
+            else "encoder begins as" if "encoder_from" in folders else "starts from"
+        )  # fmt: skip
         lines = [(begins, self.start)] if self.start is not None else []
         lines += [("note", note) for note in self.notes]
         lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]

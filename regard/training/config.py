@@ -48,6 +48,13 @@ class OptimizerConfig(Settings):
         "width, else 1",
         low=0.0,
     )
+    layer_decay: float = setting(
+        1.0,
+        "the rate of a layer as a multiple of that of the layer above it: below 1, the low layers of a model that is "
+        "fine-tuned move less (Howard & Ruder 2018)",
+        low=0.01,
+        high=1.0,
+    )
     betas: tuple[float, float] = setting(
         (0.9, 0.99), "adamw: decay of the averages of gradient and squared gradient", low=0.0, high=0.999999
     )

@@ -34,7 +34,10 @@ from regard.training.state import TrainResult, TrainState
 from regard.training.stop import Interrupt, Limits, divergence_error, is_too_high, observe_loss, observe_score
 from regard.training.weights import load_weights, read_tensors, write_weights
 
-MEASURES = {"bleu": "BLEU", "f1": "F1"}
+MEASURES = {
+    "bleu": "BLEU", "f1": "F1", "accuracy": "accuracy", "macro-f1": "macro F1", "matthews": "Matthews",
+    "pearson": "Pearson", "spearman": "Spearman", "exact": "exact match",
+}  # fmt: skip
 """What can select the best weights beside the loss, as people write it."""
 
 

@@ -13,6 +13,7 @@ follows the spread that the embeddings of a model start with (`ModelEntry.embedd
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -25,6 +26,8 @@ from regard.training.config import OptimizerConfig
 Named = list[tuple[str, nn.Parameter]]
 EMBEDDINGS = ("embedding", "head")
 POSITIONS = "positions.table"
+TABLES = ("segments",)
+_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 LARGEST_FACTOR = 4.0  # below a width of 32, where nothing was measured, rates rise no further
 
 
@@ -38,8 +41,11 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
     """
     config = config.complete(is_recurrent=False)  # the weight decay does not depend on the model
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {(True, 1.0): [], (False, 1.0): []}
-    for name, parameter in parameters:
-        groups.setdefault((parameter.ndim >= 2, rate_factor(name, parameter, config)), []).append(parameter)
+    named = list(parameters)
+    n_layers = max((depth_of(name) or 0 for name, _ in named), default=0)
+    for name, parameter in named:
+        factor = rate_factor(name, parameter, config) * layer_factor(name, n_layers, config.layer_decay)
+        groups.setdefault((parameter.ndim >= 2, factor), []).append(parameter)
     decays = {True: config.weight_decay, False: config.weight_decay if config.decays_vectors else 0.0}
     made = [
         {"params": group, "weight_decay": decays[is_matrix], "rate_factor": factor}
@@ -66,6 +72,27 @@ def rate_factor(name: str, parameter: Tensor, config: OptimizerConfig) -> float:
     if not config.follows_width or parameter.ndim < 2 or name.endswith(POSITIONS):
         return 1.0
     return min(LARGEST_FACTOR, BASE_WIDTH / parameter.shape[-1])
+
+
+def depth_of(name: str) -> int | None:
+    """The layer that a weight belongs to, from 1; 0: what comes before the first; None: what comes after the last.
+
+    >>> [depth_of(name) for name in ("encoder.embedding", "encoder.mixer.layers.2.norm.weight", "head.out.weight")]
+    [0, 3, None]
+    """
+    if (found := _LAYER.search(name)) is not None:
+        return int(found[1]) + 1
+    return 0 if name.rpartition(".")[2] in (*TABLES, EMBEDDINGS[0]) or name.endswith(POSITIONS) else None
+
+
+def layer_factor(name: str, n_layers: int, decay: float) -> float:
+    """What the rate of a weight is multiplied by for the layers that lie above it.
+
+    >>> layer_factor("layers.0.weight", 3, 0.5), layer_factor("norm.weight", 3, 0.5)
+    (0.25, 1.0)
+    """
+    depth = depth_of(name)
+    return 1.0 if depth is None or decay == 1 else decay ** (n_layers - depth)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:

@@ -1,0 +1,46 @@
+"""`regard predict`."""
+
+from __future__ import annotations
+
+import json
+
+import regard
+from regard.cli import lines, options
+from regard.errors import RegardError
+from regard.tasks.labelled_run import LabelledRun
+from regard.tasks.table import task_of
+
+
+def predict(
+    run: options.RunFolder,
+    file: options.Lines = None,
+    skip_bad: options.SkipBad = False,
+    window: options.Window = None,
+    max_tokens: options.BatchTokens = 4096,
+    as_json: options.AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
+) -> None:
+    """Answer about lines of text, in their order: a class, a number, tags, or the span that answers a question.
+
+    A classifier prints the class and its probability, a rater a number, a tagger every word with its tag, an answerer
+    the answer and its probability (none: nothing before the tab). Two texts, or a question and a passage, have a tab
+    between them; a tagger's words have spaces between them. A pipe of any length is read as it comes, and an empty line
+    gives an empty line.
+
+    Examples:
+      echo "I love this old film." | regard predict runs/classifier
+      regard predict runs/tagger sentences.txt > tagged.txt
+      printf 'Who barks?\\tThe dog barks at night.\\n' | regard predict runs/answerer --json
+    """
+    loaded = regard.load(run, device, precision)
+    if not isinstance(loaded, LabelledRun):
+        task = task_of(loaded.config)
+        raise RegardError(f"'{run}' is a run that {task.summary}. Use it with: regard {task.verb} {run}")
+    found = lines.answer_lines(loaded.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
+    for number, _, answer in found:
+        if as_json:
+            text = json.dumps({"line": number, **({} if answer is None else answer.to_dict())}, ensure_ascii=False)
+        else:
+            text = "" if answer is None else answer.to_text()
+        print(text, flush=lines.is_typed(file))

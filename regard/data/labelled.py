@@ -1,0 +1,333 @@
+"""Labelled texts: what an example is, and how files of every form are read.
+
+A label is a class, a number, a tag for every word, or the spans of a passage that answer a question. What cannot be
+used is a `BadLine` that says why; whoever reads decides whether it ends everything or is left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from regard.data.reading import BadLine, parse_record, read_lines, read_text_blocks, refuse_surrogates
+from regard.data.source import TextFile
+from regard.data.tables import read_rows
+from regard.errors import RegardError, nearest
+
+CLASSES, NUMBERS, TAGS, ANSWERS = "classes", "numbers", "tags", "answers"
+TEXT_NAMES = ("text", "sentence", "sentence1", "review", "content")
+LABEL_NAMES = ("label", "class", "sentiment", "stars", "score", "tags")
+DOCUMENT_START = "-DOCSTART-"
+CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
+BETWEEN = {"tsv": "a tab", "csv": "a comma, a semicolon or a tab"}
+
+
+class Answer(NamedTuple):
+    """A span of a passage: where it begins, in characters, and its text."""
+
+    start: int
+    text: str
+
+
+Label = str | float | tuple[str, ...] | tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text, or two; of a question, the question and the passage. `place` says where it was read."""
+
+    texts: tuple[str, ...]
+    label: Label
+    place: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """Of an example with a tag for each."""
+        return self.texts[0].split(" ")
+
+
+class Columns(NamedTuple):
+    """Which columns or fields are asked for, each by name or by number from 1; None: those that usually are."""
+
+    text: str | None = None
+    second: str | None = None
+    label: str | None = None
+
+
+Found = Iterator[tuple[str, Example | BadLine]]
+Cells = tuple[Any, Any, Any]
+"""The text, the second text or None, and the label, as a file has them."""
+
+
+def read_file(file: TextFile, form: str, kind: str, columns: Columns) -> Found:
+    """Every example of a file, or what is wrong with it, and where it stands."""
+    if kind == ANSWERS:
+        if form != "squad":
+            raise RegardError(f"{file.name} is read as {form}, and questions with answers are read from SQuAD's JSON.")
+        return _read_squad(file)
+    if form == "squad":
+        raise RegardError(f"{file.name} is read as SQuAD's JSON, which holds questions: for {kind} set data.format.")
+    if form in ("conll", "conllu"):
+        if kind != TAGS:
+            raise RegardError(f"{file.name} is read as {form}, which has a tag for each word, and no {kind}.")
+        return _read_columns(file, columns.label) if form == "conll" else _read_conllu(file, columns.label)
+    readers: dict[str, Callable[[], Iterator[tuple[str, Cells | BadLine]]]] = {
+        "lines": lambda: _read_label_lines(file),
+        "jsonl": lambda: _read_records(file, columns),
+        "tsv": lambda: _read_table(file, form, columns),
+        "csv": lambda: _read_table(file, form, columns),
+    }
+    return _make_examples(readers[form](), kind)
+
+
+def _make_examples(found: Iterator[tuple[str, Cells | BadLine]], kind: str) -> Found:
+    for place, cells in found:
+        yield place, cells if isinstance(cells, BadLine) else _make_example(cells, kind, place)
+
+
+def _make_example(cells: Cells, kind: str, place: str) -> Example | BadLine:
+    text, second, label = cells
+    if kind == TAGS:
+        words, tags = (
+            part.split() if isinstance(part, str) else [str(each) for each in part] for part in (text, label)
+        )
+        return _tag_words(words, tags, place)
+    texts = [text] if second is None else [text, second]
+    for each in texts:
+        if not isinstance(each, str):
+            return BadLine("no text", f"holds {type(each).__name__} where its text should be. Set data.text.")
+        if not each.strip():
+            return BadLine("empty text", "has an empty text. Every example needs one.")
+        if (bad := refuse_surrogates(each)) is not None:
+            return bad
+    if label is None or not str(label).strip():
+        return BadLine("no label", "has no label. Every example needs one; set data.label to its column.")
+    if kind == CLASSES:
+        return Example(tuple(t.strip() for t in texts), str(label).strip(), place)
+    number = _read_number(label)
+    return number if isinstance(number, BadLine) else Example(tuple(t.strip() for t in texts), number, place)
+
+
+def _read_number(label: Any) -> float | BadLine:
+    try:
+        number = float(label)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isfinite(number) and not isinstance(label, bool):
+        return number
+    return BadLine("no number", f"has the label '{label}', which is no number. For classes take --task classify.")
+
+
+def _tag_words(words: Sequence[str], tags: Sequence[str], place: str) -> Example | BadLine:
+    if not words:
+        return BadLine("empty text", "has no words. Every sentence needs one.")
+    if len(words) != len(tags):
+        return BadLine(
+            "wrong number of tags", f"has {len(words)} words and {len(tags)} tags. Every word needs one tag."
+        )
+    joined = " ".join("_".join(word.split()) for word in words)
+    return refuse_surrogates(joined) or Example((joined,), to_bio(tags), place)
+
+
+def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
+    """Tags of phrases in the form BIO, where every phrase begins with B; other tags as they are.
+
+    IOB1 writes B only where a phrase follows another of its kind (Tjong Kim Sang & Veenstra 1999).
+
+    >>> to_bio(["I-PER", "I-PER", "B-PER", "O", "I-LOC"])
+    ('B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC')
+    >>> to_bio(["DET", "NOUN"])
+    ('DET', 'NOUN')
+    """
+    if any(tag != "O" and tag[:2] not in ("B-", "I-") for tag in tags):
+        return tuple(tags)
+    found, before = [], "O"
+    for tag in tags:
+        goes_on = tag.startswith("I-") and before[2:] == tag[2:]
+        found.append(f"B-{tag[2:]}" if tag.startswith("I-") and not goes_on else tag)
+        before = tag
+    return tuple(found)
+
+
+def _read_label_lines(file: TextFile) -> Iterator[tuple[str, Cells | BadLine]]:
+    for number, line in enumerate(read_lines(file.path, file.name, file.encoding), start=1):
+        place = f"{file.name}, line {number}"
+        if isinstance(line, BadLine):
+            yield place, line
+        elif line.strip():
+            label, _, text = line.strip().partition(" ")
+            yield place, (text, None, label)
+
+
+def _read_records(file: TextFile, columns: Columns) -> Iterator[tuple[str, Cells | BadLine]]:
+    for number, line in enumerate(read_lines(file.path, file.name, file.encoding), start=1):
+        place = f"{file.name}, line {number}"
+        record = line if isinstance(line, BadLine) else parse_record(line) if line.strip() else None
+        if record is not None:
+            yield place, record if isinstance(record, BadLine) else _pick_fields(record, columns)
+
+
+def _pick_fields(record: Mapping[str, Any], columns: Columns) -> Cells | BadLine:
+    text = columns.text or next((name for name in (*TEXT_NAMES, "words") if name in record), TEXT_NAMES[0])
+    label = columns.label or next((name for name in LABEL_NAMES if name in record), LABEL_NAMES[0])
+    wanted = {"data.text": text, "data.label": label}
+    wanted |= {} if columns.second is None else {"data.second": columns.second}
+    for option, name in wanted.items():
+        if name not in record:
+            known = ", ".join(record) or "none"
+            why = f"has no field '{name}'.{nearest(name, record)} It has: {known}. Set {option} to one of these."
+            return BadLine("no field", why)
+    return record[text], None if columns.second is None else record[columns.second], record[label]
+
+
+def _read_table(file: TextFile, form: str, columns: Columns) -> Iterator[tuple[str, Cells | BadLine]]:
+    separator, places, has_header = _open_table(file, form, columns)
+    rows = read_rows(read_lines(file.path, file.name, file.encoding), separator, form == "csv")
+    width = max(number for number in places if number is not None) + 1
+    for index, (number, row) in enumerate(rows):
+        place = f"{file.name}, line {number}"
+        if (index == 0 and has_header) or (not isinstance(row, BadLine) and not row):
+            continue
+        if isinstance(row, BadLine):
+            yield place, row
+        elif len(row) < width:
+            why = f"has {len(row)} column{'s' * (len(row) != 1)}, and column {width} is wanted, with {BETWEEN[form]}"
+            yield place, BadLine("too few columns", f"{why} between columns.")
+        else:
+            text, second, label = (None if number is None else row[number] for number in places)
+            yield place, (text, second, label)
+
+
+def _open_table(file: TextFile, form: str, columns: Columns) -> tuple[str, tuple[int, int | None, int], bool]:
+    """The separator, the columns of text, second text and label from 0, and whether the first row is a header."""
+    lines = read_lines(file.path, file.name, file.encoding)
+    first = next((line for line in lines if isinstance(line, str) and line.strip()), "")
+    separator = "\t" if form == "tsv" else max(",;\t", key=first.count)
+    row = next(read_rows([first], separator, form == "csv"), (1, []))[1]
+    cells = [] if isinstance(row, BadLine) else [cell.strip() for cell in row]
+    if len(cells) < 2:
+        raise RegardError(
+            f"{file.name} has one column: '{first[:60]}'. A row is a text and its label with {BETWEEN[form]} between "
+            "them; for lines of a label, a space and a text set data.format to lines."
+        )
+    named = [name for name in columns if name is not None and not name.isdecimal()]
+    is_known = any(name in cells for name in TEXT_NAMES) and any(name in cells for name in LABEL_NAMES)
+    has_header = bool(named) or is_known or any(cell in cells for cell in ("label", "text"))
+    text = _find_column(file.name, cells, "text", columns.text, TEXT_NAMES if has_header else (), 0)
+    second = None if columns.second is None else _find_column(file.name, cells, "second", columns.second, (), 0)
+    last = len(cells) - 1
+    label = _find_column(file.name, cells, "label", columns.label, LABEL_NAMES if has_header else (), last)
+    if len({text, second, label}) < 3 and (text == label or second in (text, label)):
+        raise RegardError(
+            f"In {file.name} column {label + 1} would be read twice. Set data.text and data.label to two columns of: "
+            f"{', '.join(cells)}."
+        )
+    return separator, (text, second, label), has_header
+
+
+def _find_column(
+    name: str, cells: Sequence[str], option: str, asked: str | None, usual: Sequence[str], last: int
+) -> int:
+    if asked is None:
+        return next((cells.index(cell) for cell in usual if cell in cells), last)
+    number = cells.index(asked) if asked in cells else int(asked) - 1 if asked.isdecimal() else -1
+    if not 0 <= number < len(cells):
+        raise RegardError(
+            f"{name} has no column '{asked}'.{nearest(asked, cells)} Its first row is: {', '.join(cells)[:200]}. Set "
+            f"data.{option} to a name in it, or to a number from 1 to {len(cells)}."
+        )
+    return number
+
+
+def _read_columns(file: TextFile, label: str | None) -> Found:
+    """Sentences of a word a line, a blank line between two; the tag is the last column, or the one asked for."""
+    words: list[str] = []
+    tags: list[str] = []
+    first = 1
+
+    def end(place: str) -> Iterator[tuple[str, Example | BadLine]]:
+        if words and words != [DOCUMENT_START]:
+            yield place, _tag_words(words, tags, place)
+        words.clear()
+        tags.clear()
+
+    for number, line in enumerate(read_lines(file.path, file.name, file.encoding), start=1):
+        if isinstance(line, BadLine):
+            yield f"{file.name}, line {number}", line
+            continue
+        cells = line.split("\t") if "\t" in line else line.split()
+        if not line.strip():
+            yield from end(f"{file.name}, line {first}")
+            first = number + 1
+            continue
+        column = len(cells) - 1 if label is None else int(label) - 1 if label.isdecimal() else -1
+        if column < 1 or column >= len(cells):
+            asked = "" if label is None else f", and data.label asks for column {label}"
+            raise RegardError(
+                f"{file.name}, line {number} has {len(cells)} column{'s' * (len(cells) != 1)}{asked}. A line is a word "
+                "and its tags with white space between them; set data.label to a number from 2 on."
+            )
+        words.append(cells[0].strip())
+        tags.append(cells[column].strip())
+    yield from end(f"{file.name}, line {first}")
+
+
+def _read_conllu(file: TextFile, label: str | None) -> Found:
+    """Sentences of CoNLL-U with the part of speech of every word; ranges and empty nodes are left out."""
+    if label is not None and label not in CONLLU_COLUMNS:
+        raise RegardError(f"data.label is {label}, and {file.name} is CoNLL-U: take upos or xpos.")
+    column, words, tags, first = CONLLU_COLUMNS[label or "upos"], list[str](), list[str](), 1
+    lines = read_lines(file.path, file.name, file.encoding)
+    for number, line in enumerate((*lines, ""), start=1):
+        place = f"{file.name}, line {number}"
+        if isinstance(line, BadLine):
+            yield place, line
+        elif not line.strip():
+            if words:
+                yield f"{file.name}, line {first}", _tag_words(words, tags, f"{file.name}, line {first}")
+            words, tags, first = [], [], number + 1
+        elif not line.startswith("#"):
+            cells = line.split("\t")
+            if len(cells) != 10:
+                raise RegardError(f"{place} has {len(cells)} columns, and CoNLL-U has 10, with a tab between them.")
+            if cells[0].isdecimal():
+                words.append(cells[1])
+                tags.append(cells[column])
+
+
+def _read_squad(file: TextFile) -> Found:
+    """Questions of SQuAD 1.1 and 2.0: those that are marked impossible have no answer."""
+    try:
+        articles = json.loads("".join(read_text_blocks(file.path, file.name, file.encoding)))["data"]
+        asked = [
+            (paragraph["context"], question)
+            for article in articles
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ]
+    except (json.JSONDecodeError, KeyError, TypeError, RecursionError) as error:
+        raise RegardError(
+            f"{file.name} is not SQuAD's JSON ({type(error).__name__}: {error}). It is an object with data, "
+            "paragraphs, context, qas, question, answers and answer_start."
+        ) from None
+    for number, (passage, question) in enumerate(asked, start=1):
+        place = f"{file.name}, question {question.get('id', number) if isinstance(question, dict) else number}"
+        yield place, _make_question(passage, question, place)
+
+
+def _make_question(passage: Any, question: Any, place: str) -> Example | BadLine:
+    try:
+        text, is_impossible = str(question["question"]).strip(), bool(question.get("is_impossible", False))
+        answers = () if is_impossible else tuple((a["answer_start"], a["text"]) for a in question["answers"])
+    except (KeyError, TypeError, AttributeError):
+        return BadLine("no question", "has no question, or answers without answer_start and text.")
+    if not text or not isinstance(passage, str) or not passage.strip():
+        return BadLine("empty text", f"has an empty {'passage' if text else 'question'}. Both are needed.")
+    for start, answer in answers:
+        if not isinstance(start, int) or not answer or passage[start : start + len(answer)] != answer:
+            why = f"has the answer '{str(answer)[:60]}' at character {start}, and it is not in its passage there."
+            return BadLine("answer not in passage", why)
+    return refuse_surrogates(text + passage) or Example((text, passage), tuple(Answer(*a) for a in answers), place)

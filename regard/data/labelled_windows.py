@@ -1,0 +1,140 @@
+"""Texts as rows of tokens that an encoder can read: framed, and cut into windows where they are longer than it reads.
+
+    one text       x_1 ... x_n <end>                     BERT's vocabulary: [CLS] x_1 ... x_n [SEP]
+    two texts      x_1 ... x_n <end> y_1 ... y_m <end>   [CLS] x_1 ... x_n [SEP] y_1 ... y_m [SEP]
+
+A text that is too long is read in windows, `stride` tokens from one to the next; what comes before the text that is cut
+(the question of a passage, say) stands in every window. Every token is kept in one window, that in which it is further
+from an edge: so a long text gives one state a token, as a short one does, and nothing is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import RegardError
+from regard.text.tokenizer import Tokenizer
+from regard.text.word_pieces import words_of_tokens
+
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+CLS, SEP = "[CLS]", "[SEP]"
+
+
+@dataclass(frozen=True)
+class Windows:
+    """One example as W rows of tokens, each no longer than the encoder reads."""
+
+    tokens: tuple[Ids, ...]
+    segments: tuple[Ids, ...]
+    """0 in the first text, 1 in the second."""
+    keeps: tuple[Mask, ...]
+    """Where the state of a token is taken from: each token is kept in one window."""
+    places: tuple[tuple[int, int], ...] = ()
+    """Window and position of each word that is tagged, or of each token of a passage."""
+    spans: tuple[tuple[int, int], ...] = ()
+    """Of a passage: the characters of each token."""
+
+    def __len__(self) -> int:
+        """How many tokens are read, those of all windows."""
+        return sum(map(len, self.tokens))
+
+
+class TextFramer:
+    """Makes `Windows` of texts for one tokenizer and one encoder; `max_positions` None: it reads any length."""
+
+    def __init__(self, tokenizer: Tokenizer, max_positions: int | None, stride: int | None = None) -> None:
+        self.tokenizer, self.max_positions, self.stride = tokenizer, max_positions, stride
+        cls, sep = tokenizer.id_of(CLS), tokenizer.id_of(SEP)
+        self._before = [] if cls is None else [cls]
+        self._after = [tokenizer.eos if sep is None else sep]
+
+    def frame(self, texts: Sequence[str]) -> Windows:
+        """One text or two, of which a label is asked."""
+        return self._cut([self._encode(text) for text in texts])[0]
+
+    def frame_words(self, text: str) -> Windows:
+        """A text whose words, with one space between them, are tagged: a word is told by the state of its first piece.
+
+        A word that the tokenizer makes nothing of is told by the piece before it.
+        """
+        ids = self._encode(text)
+        windows, origin = self._cut([ids])
+        first: dict[int, int] = {}
+        for token, word in enumerate(words_of_tokens(self.tokenizer, text)):
+            if word is not None:
+                first.setdefault(word, token)
+        pieces, before = [], 0
+        for word in range(len(text.split(" "))):
+            before = first.get(word, before)
+            pieces.append(before)
+        places = tuple(origin[min(piece, len(ids) - 1)] if len(ids) else (0, 0) for piece in pieces)
+        return Windows(windows.tokens, windows.segments, windows.keeps, places)
+
+    def frame_question(self, question: str, passage: str) -> Windows:
+        """A question and the passage whose tokens may answer it."""
+        ids, spans = self.tokenizer.encode_with_offsets(passage)
+        windows, origin = self._cut([self._encode(question), ids.astype(np.int64)])
+        return Windows(windows.tokens, windows.segments, windows.keeps, tuple(origin), tuple(spans))
+
+    def _encode(self, text: str) -> Ids:
+        return self.tokenizer.encode(text).astype(np.int64)
+
+    def _cut(self, texts: Sequence[Ids]) -> tuple[Windows, list[tuple[int, int]]]:
+        """The windows, and the window and position of every token of the last text."""
+        before = np.array(self._before, dtype=np.int64)
+        parts = [before, *(part for text in texts[:-1] for part in (text, self._after)), texts[-1]]
+        prefix, long = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts[:-1]]), parts[-1]
+        in_first = np.zeros(len(prefix), dtype=np.int64)
+        in_last = np.full(len(long), len(texts) - 1, dtype=np.int64)
+        n_before_text = 0
+        limit = self.max_positions
+        if limit is not None and len(prefix) + len(long) + 1 > limit and len(prefix) > limit // 2:
+            # The first text leaves no room for the second: both are cut as one.
+            n_before_text = len(prefix) - len(before)
+            long, in_last = (
+                np.concatenate([prefix[len(before) :], long]),
+                np.concatenate([in_first[len(before) :], in_last]),
+            )
+            prefix, in_first = before, in_first[: len(before)]
+        room = None if limit is None else limit - len(prefix) - 1
+        if room is not None and room < 1:
+            raise RegardError(
+                f"The encoder reads {limit} tokens at once, too few for a text and its end. Take another."
+            )
+        rows, segments, keeps, origin = [], [], [], []
+        for start, first, last, end in cut_windows(len(long), room, self.stride):
+            tokens = np.concatenate([prefix, long[start:end], self._after])
+            keep = np.zeros(len(tokens), dtype=np.bool_)
+            keep[: len(prefix)] = not rows
+            keep[len(prefix) + first - start : len(prefix) + last - start] = True
+            keep[-1] = end == len(long)
+            origin += [(len(rows), len(prefix) + i - start) for i in range(first, last)]
+            rows.append(tokens)
+            segments.append(np.concatenate([in_first, in_last[start:end], [len(texts) - 1]]))
+            keeps.append(keep)
+        return Windows(tuple(rows), tuple(segments), tuple(keeps)), origin[n_before_text:]
+
+
+def cut_windows(n: int, room: int | None, stride: int | None = None) -> list[tuple[int, int, int, int]]:
+    """Windows of at most `room` of n tokens: where each starts, the first and the end of what is kept, where it ends.
+
+    The windows of a text depend on nothing but its length. Where two overlap, each keeps its half.
+
+    >>> cut_windows(10, 6, 3)
+    [(0, 0, 4, 6), (3, 4, 7, 9), (6, 7, 10, 10)]
+    >>> cut_windows(4, None)
+    [(0, 0, 4, 4)]
+    """
+    if room is None or n <= room:
+        return [(0, 0, n, n)]
+    step = max(1, min(room, room // 2 if stride is None else stride))
+    starts = [0]
+    while starts[-1] + room < n:
+        starts.append(starts[-1] + step)
+    borders = [0, *(start + (room - step) // 2 for start in starts[1:]), n]
+    return [(s, borders[k], borders[k + 1], min(s + room, n)) for k, s in enumerate(starts)]

@@ -1,0 +1,90 @@
+"""Encoders that a task trains from its own data: an embedding, and a mixer that sees both sides."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from regard.errors import RegardError
+from regard.mixers.bag import BagEncoder
+from regard.mixers.config import CELLS, BagConfig, ConvolutionConfig, RecurrentConfig, TransformerConfig
+from regard.mixers.convolution import ConvolutionEncoder
+from regard.mixers.recurrent_encoder import RecurrentEncoder
+from regard.mixers.transformer_encoder import TransformerEncoder, initialise_xavier
+from regard.models.encoder import Encoder
+from regard.models.table import build_model
+from regard.settings import Settings
+
+FROM_SCRATCH = ("bag", *CELLS, "convolution", "transformer")
+"""Models that read both sides where a task has the whole text; as language models they see the past alone."""
+
+LayeredEncoder = BagEncoder | RecurrentEncoder | ConvolutionEncoder | TransformerEncoder
+
+
+class TextEncoder(nn.Module):
+    """x = E w + S s,   h^0 = x,   h^l = layer_l(h^{l-1});  w are the tokens, s the text of a pair that each is of."""
+
+    def __init__(
+        self, vocab_size: int, d_model: int, mixer: LayeredEncoder, std: float, has_segments: bool = False
+    ) -> None:
+        """`std` is the spread of E at the start."""
+        super().__init__()
+        self.d_model = d_model
+        self.embedding = nn.Parameter(torch.empty(vocab_size, d_model))  # E
+        self.segments = nn.Parameter(torch.zeros(2, d_model)) if has_segments else None  # S
+        self.mixer = mixer
+        self.max_positions = mixer.max_context
+        self.n_layers = 1 if isinstance(mixer, BagEncoder) else len(mixer.layers)
+        nn.init.normal_(self.embedding, std=std)
+        if self.segments is not None:
+            nn.init.normal_(self.segments, std=std)
+
+    def encode(
+        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+    ) -> tuple[Float[Tensor, "B T D"], ...]:
+        """States by layer: what the first layer reads, then what each gives. Padding reaches no real place."""
+        x = functional.embedding(tokens.where(mask, 0), self.embedding)
+        if self.segments is not None and segments is not None:
+            x = x + functional.embedding(segments, self.segments)
+        return self.mixer.read_layers(x, mask)
+
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of a text of so many tokens."""
+        return self.mixer.flops(n_tokens)
+
+
+def build_encoder(
+    name: str, config: Settings, vocab_size: int, *, has_segments: bool = False, is_bidirectional: bool = True
+) -> Encoder:
+    """The encoder called `name`, with fresh weights.
+
+    bag, rnn, gru, lstm, convolution and transformer see both sides, rnn, gru and lstm one side alone where
+    `is_bidirectional` is false; any other model is the encoder that it was pre-trained as.
+    """
+    if name not in FROM_SCRATCH:
+        return cast(Encoder, build_model(name, config, vocab_size))
+    mixer, std = _build_mixer(name, config, is_bidirectional)
+    return TextEncoder(vocab_size, config.to_dict()["d_model"], mixer, std, has_segments)
+
+
+def _build_mixer(name: str, config: Settings, is_bidirectional: bool) -> tuple[LayeredEncoder, float]:
+    """The mixer, and the spread that embeddings start with: as in the language models, gates need loud words."""
+    if isinstance(config, BagConfig):
+        return BagEncoder(config.p_dropout), 0.1
+    if isinstance(config, RecurrentConfig):
+        D = config.d_model
+        if is_bidirectional and D % 2:
+            raise RegardError(f"model.d_model is {D}, and each direction takes half of it. Make it {D + 1}.")
+        return RecurrentEncoder(name, D, config.n_layers, is_bidirectional, config.p_dropout), 0.3
+    std = 0.02 * math.sqrt(768 / config.to_dict()["d_model"])
+    if isinstance(config, ConvolutionConfig):
+        return ConvolutionEncoder(config.d_model, config.n_layers, config.p_dropout), std
+    assert isinstance(config, TransformerConfig)
+    encoder = TransformerEncoder(config)
+    initialise_xavier(encoder)
+    return encoder, 1 / math.sqrt(config.d_model) if config.positions == "sinusoidal" else std

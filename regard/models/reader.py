@@ -1,0 +1,110 @@
+"""A model that reads a text and answers about it: an encoder, a choice of its layers, and a head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.layers.scalar_mix import ScalarMix
+from regard.models.encoder import Encoder
+from regard.models.heads import States
+
+
+class LayerChoice(nn.Module):
+    """One vector a token from those that an encoder's layers give: one of them, a sum, four side by side, or a mix.
+
+    `first` is the first layer above the embeddings, `sum` that of all layers above them; `mix` is learned and has the
+    embeddings too (ELMo; Peters et al. 2018).
+    """
+
+    def __init__(self, kind: str, n_layers: int, d_model: int) -> None:
+        super().__init__()
+        needed = {"second-to-last": 2, "sum-last-four": 4, "concat-last-four": 4}.get(kind, 1)
+        if n_layers < needed:
+            raise RegardError(
+                f"encoder.layers is {kind}, which takes {needed} layers, and the encoder has {n_layers}. Take last, "
+                "sum or mix."
+            )
+        self.kind = kind
+        self.mix = ScalarMix(n_layers + 1) if kind == "mix" else None
+        self.d_out = 4 * d_model if kind == "concat-last-four" else d_model
+
+    def forward(self, layers: Sequence[Float[Tensor, "B T D"]]) -> Float[Tensor, "B T E"]:
+        if self.mix is not None:
+            return self.mix(layers)  # type: ignore[no-any-return]
+        if self.kind == "concat-last-four":
+            return torch.cat(tuple(layers[-4:]), dim=-1)
+        if self.kind in ("sum", "sum-last-four"):
+            return torch.stack(tuple(layers[1:] if self.kind == "sum" else layers[-4:])).sum(dim=0)
+        return layers[{"last": -1, "first": 1, "second-to-last": -2}[self.kind]]
+
+
+class Reader(nn.Module):
+    """answer = head(choose(encoder(x)))
+
+    A frozen encoder is never trained: it has no gradient and drops nothing.
+    """
+
+    def __init__(self, encoder: Any, choice: LayerChoice, head: Any, is_frozen: bool = False) -> None:
+        super().__init__()
+        assert isinstance(encoder, Encoder), "what reads texts"
+        self.encoder, self.choice, self.head, self.is_frozen = encoder, choice, head, is_frozen
+        if is_frozen:
+            encoder.requires_grad_(False)  # type: ignore[attr-defined]
+
+    def train(self, mode: bool = True) -> Reader:
+        super().train(mode)
+        if self.is_frozen:
+            self.encoder.eval()  # type: ignore[attr-defined]
+        return self
+
+    def states(
+        self,
+        tokens: Int[Tensor, "B W T"],
+        mask: Bool[Tensor, "B W T"],
+        keep: Bool[Tensor, "B W T"],
+        places: Int[Tensor, "B N"],
+        segments: Int[Tensor, "B W T"] | None = None,
+    ) -> States:
+        """What the head reads. Windows that a text does not have are not computed, and are zero."""
+        B, W, T = tokens.shape
+        rows = slice(None) if W == 1 else mask.any(dim=-1).flatten().nonzero()[:, 0]
+        parts = [part if part is None else part.flatten(0, 1)[rows] for part in (tokens, mask, segments)]
+        with torch.no_grad() if self.is_frozen else nullcontext():
+            layers = self.encoder.encode(*parts)
+        h = self.choice(layers)  # (R, T, E)
+        if W > 1:
+            h = h.new_zeros(B * W, T, h.shape[-1]).index_copy(0, rows, h)
+        return States(h.view(B, W, T, -1), mask, keep, places)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B W T"],
+        mask: Bool[Tensor, "B W T"],
+        keep: Bool[Tensor, "B W T"],
+        places: Int[Tensor, "B N"],
+        segments: Int[Tensor, "B W T"] | None = None,
+    ) -> Tensor:
+        return self.head(self.states(tokens, mask, keep, places, segments))  # type: ignore[no-any-return]
+
+    @property
+    def max_positions(self) -> int | None:
+        return self.encoder.max_positions
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(p.numel() for p in self.parameters())
+
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of a text of so many tokens."""
+        return self.encoder.flops(n_tokens) + self.head.flops(n_tokens)

@@ -1,0 +1,110 @@
+"""What a task may choose about its encoder and its head. Importing this file does not import torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from regard.settings import Settings, setting
+
+Config = TypeVar("Config", bound=Settings)
+POOLS = ("mean", "max", "last", "first", "attention")
+LAYERS = ("last", "first", "second-to-last", "sum", "sum-last-four", "concat-last-four", "mix")
+_DROPOUT = "share of what the head reads that is dropped while training"
+_LABELS = "all labels, in their order; null: those of the training examples, sorted"
+_SELECT = "what the best weights are chosen by on the validation examples"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(Settings):
+    """How a text becomes the vectors that the head reads."""
+
+    frozen: bool = setting(False, "keep the encoder as it is, and train the head alone")
+    layers: str = setting(
+        "last", "which layers' states are read; mix: a sum with weights that are learned (ELMo)", choices=LAYERS
+    )
+    pool: str | None = setting(
+        None,
+        "how the tokens' states become one for the text (classes, numbers); null: mean, of BERT the first, of a "
+        "pre-trained language model the last",
+        choices=POOLS,
+    )
+    stride: int | None = setting(
+        None, "tokens from one window to the next of a text that is longer than the encoder reads; null: half", low=1
+    )
+    is_bidirectional: bool = setting(True, "rnn, gru and lstm from scratch read the text both ways")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassConfig(Settings):
+    """The head of a classifier, and how it learns."""
+
+    labels: tuple[str, ...] | None = setting(None, _LABELS)
+    weights: str = setting(
+        "none", "balanced: every class counts the same in the loss, however rare it is", choices=("none", "balanced")
+    )
+    smoothing: float = setting(0.0, "probability that is spread over all classes (label smoothing)", low=0.0, high=0.9)
+    p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
+    select_by: str = setting("accuracy", _SELECT, choices=("accuracy", "macro-f1", "matthews", "loss"))
+
+    def take_open(self, begun: Settings) -> Self:
+        return _take(self, begun, "labels")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberConfig(Settings):
+    """The head that gives a number."""
+
+    centre: float | None = setting(None, "what is added to every answer; null: the mean of the training labels")
+    spread: float | None = setting(
+        None, "what the output is multiplied by; null: the standard deviation of the training labels", low=1e-12
+    )
+    p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
+    select_by: str = setting("pearson", _SELECT, choices=("pearson", "spearman", "loss"))
+
+    def take_open(self, begun: Settings) -> Self:
+        return _take(self, begun, "centre", "spread")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagConfig(Settings):
+    """The head of a tagger, and how it learns."""
+
+    labels: tuple[str, ...] | None = setting(None, _LABELS)
+    has_crf: bool = setting(False, "a conditional random field: which tag follows which is learned too")
+    weights: str = setting(
+        "none", "balanced: every tag counts the same in the loss, however rare it is", choices=("none", "balanced")
+    )
+    smoothing: float = setting(0.0, "probability that is spread over all tags (label smoothing)", low=0.0, high=0.9)
+    p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
+    select_by: str | None = setting(
+        None,
+        f"{_SELECT}; null: the F1 of phrases where tags are B-, I- and O, else accuracy",
+        choices=("f1", "accuracy", "loss"),
+    )
+
+    def take_open(self, begun: Settings) -> Self:
+        return _take(self, begun, "labels", "select_by")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanConfig(Settings):
+    """The head that finds an answer in a passage."""
+
+    max_answer: int = setting(30, "tokens of an answer at most", low=1)
+    allows_none: bool | None = setting(
+        None, "whether a question may have no answer; null: whether one of the training questions has none"
+    )
+    threshold: float = setting(0.0, "how much better than no answer a span must be, in nats, to be given")
+    p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
+    select_by: str = setting("f1", _SELECT, choices=("f1", "exact", "loss"))
+
+    def take_open(self, begun: Settings) -> Self:
+        return _take(self, begun, "allows_none")
+
+
+def _take(own: Config, begun: Settings, *names: str) -> Config:
+    """A copy in which what the data decide, and is null, is what a run was begun with."""
+    if type(begun) is not type(own):
+        return own
+    return own.replace(**{name: getattr(begun, name) for name in names if getattr(own, name) is None})

@@ -1,0 +1,278 @@
+"""What classification, rating, tagging and answering share: an encoder that reads a text, and a head that answers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from regard.config import RunConfig
+from regard.data.cache import key_of
+from regard.data.labelled import Example
+from regard.data.labelled_config import LabelledConfig
+from regard.data.labelled_splits import PreparedLabelled, prepare_labelled
+from regard.data.labelled_windows import TextFramer, Windows
+from regard.errors import RegardError
+from regard.mixers.config import CELLS, BagConfig
+from regard.models.encoder_from_scratch import build_encoder
+from regard.models.heads import Goal, deep_layers
+from regard.models.reader import LayerChoice, Reader
+from regard.models.reader_config import EncoderConfig
+from regard.models.table import build_model
+from regard.score.judges import Judge
+from regard.settings import Settings
+from regard.tasks import gradient
+from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.labelled_objective import LabelledObjective
+from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
+from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
+from regard.tasks.test_set import Comparing, Decoding, TestSet
+from regard.text.learning import Progress
+from regard.text.tokenizer import Tokenizer
+
+MAX_TEST = 5000
+"""A run is scored on so many of its test examples when it ends; `regard eval` takes them all."""
+UNUSED = {
+    "train.n_context": "a text is read whole",
+    "train.varies_context": "a text is read whole",
+    "train.order": "texts come in random order, like lengths together",
+    "train.max_eval_tokens": "the score is that of all validation examples",
+}
+FINE_TUNED_RATE = 0.1
+"""The rate of an encoder that knows much already, as a share of that of one from scratch."""
+
+
+class LabelledTask(gradient.GradientTask):
+    """Answer about a text. What the four tasks differ in is left to them."""
+
+    name: str
+    kind: str
+    head_config: type[Settings]
+    columns = "two texts"
+    verb = "predict"
+    folders = ("encoder_from",)
+    run_type: type[Any] = LabelledRun
+    example = "--data reviews.tsv"
+    comparing = Comparing(items="examples", searches=False)
+
+    @property
+    def sections(self) -> Mapping[str, type[Settings]]:
+        return {"data": LabelledConfig, "encoder": EncoderConfig, "head": self.head_config}
+
+    def n_texts(self, config: RunConfig) -> int:
+        """How many texts an example has."""
+        return config.section("data", LabelledConfig).n_texts
+
+    def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> nn.Module:
+        raise NotImplementedError
+
+    def make_targets(self, config: RunConfig, examples: Sequence[Example], windows: Sequence[Windows]) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def read_output(
+        self, config: RunConfig, model: Reader, output: Tensor, windows: Windows, texts: Sequence[str]
+    ) -> Any:
+        """The prediction that one row of the head's output is."""
+        raise NotImplementedError
+
+    def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Judge:
+        raise NotImplementedError
+
+    def measure(
+        self, config: RunConfig, examples: Sequence[Example], found: Sequence[Any], skipped: Mapping[str, int]
+    ) -> LabelledEvaluation:
+        raise NotImplementedError
+
+    def n_classes(self, config: RunConfig) -> int:
+        """How many answers there are to choose from."""
+        return len(config.section("head", self.head_config).to_dict()["labels"])
+
+    def goal(self, config: RunConfig, data: PreparedLabelled) -> Goal:
+        return Goal()
+
+    def select_by(self, config: RunConfig) -> str:
+        return str(config.section("head", self.head_config).to_dict()["select_by"])
+
+    def framer(self, config: RunConfig, tokenizer: Tokenizer, model: Reader) -> TextFramer:
+        return TextFramer(tokenizer, model.max_positions, config.section("encoder", EncoderConfig).stride)
+
+    def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
+        return framer.frame(texts)
+
+    def frame(self, config: RunConfig, tokenizer: Tokenizer, model: Reader, texts: Sequence[str]) -> Windows:
+        """Texts as the model reads them."""
+        return self.frame_with(self.framer(config, tokenizer, model), texts)
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        is_pretrained, is_bert = config.folders.get("encoder_from") is not None, config.model_name == "bert"
+        encoder = config.section("encoder", EncoderConfig)
+        if encoder.pool is None:
+            causal = is_pretrained and config.model_name not in ("bert", "elmo")
+            pool = "first" if is_bert else "last" if causal or config.model_name == "gpt2" else "mean"
+            config = config.with_section("encoder", encoder.replace(pool=pool))
+        optimizer = config.optimizer.complete(config.model_name in CELLS)
+        if is_pretrained and not encoder.frozen and config.optimizer.lr is None and optimizer.name == "adamw":
+            assert optimizer.lr is not None
+            is_large = config.model_name in ("bert", "gpt2")
+            optimizer = optimizer.replace(lr=5e-5 if is_large else FINE_TUNED_RATE * optimizer.lr)
+        return config.with_section("optimizer", optimizer)
+
+    def check(self, config: RunConfig) -> RunConfig:
+        gradient.check_parts(config.train)
+        if config.section("encoder", EncoderConfig).frozen and config.folders.get("encoder_from") is None:
+            raise RegardError(
+                "encoder.frozen keeps an encoder that was trained before, and none is named. Set encoder_from to a "
+                "run, or leave out encoder.frozen."
+            )
+        return config
+
+    def list_unused(self, config: RunConfig) -> Mapping[str, str]:
+        return UNUSED
+
+    def describe_sources(self, config: RunConfig) -> str:
+        return join_names(config.section("data", LabelledConfig).names("train"))
+
+    def prepare(self, config: RunConfig, progress: Progress | None = None) -> PreparedLabelled:
+        labels = config.section("head", self.head_config).to_dict().get("labels")
+        data = config.section("data", LabelledConfig)
+        return prepare_labelled(data, self.kind, config.tokenizer, labels=labels, progress=progress)
+
+    def build(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> Reader:
+        chosen, vocab_size = config.section("encoder", EncoderConfig), tokenizers[0].vocab_size
+        layers = None
+        if config.folders.get("encoder_from") is not None:
+            encoder = build_model(config.model_name, config.model, vocab_size)
+        else:
+            has_segments = self.n_texts(config) == 2
+            encoder = build_encoder(
+                config.model_name, config.model, vocab_size,
+                has_segments=has_segments, is_bidirectional=chosen.is_bidirectional,
+            )  # fmt: skip
+            if isinstance(config.model, BagConfig):
+                own = config.model
+                layers = deep_layers(own.d_model, own.d_hidden, own.n_layers, own.p_dropout)
+        choice = LayerChoice(chosen.layers, encoder.n_layers, encoder.d_model)
+        head = self.build_head(config, choice.d_out, chosen.pool or "mean", layers)
+        return Reader(encoder, choice, head, chosen.frozen)
+
+    def initialise(self, config: RunConfig, model: Reader, fitting: Fitting) -> None:
+        if fitting.start is not None:
+            fitting.start.load_into(model.encoder)
+
+    def objective(
+        self, config: RunConfig, model: Reader, data: PreparedLabelled, fitting: Fitting | None = None
+    ) -> LabelledObjective:
+        select_by, framer = self.select_by(config), self.framer(config, data.tokenizer, model)
+
+        def score(outputs: Sequence[Tensor], examples: Sequence[Example], windows: Sequence[Windows]) -> float:
+            found = [
+                self.read_output(config, model, output, each, example.texts).to_answer()
+                for output, each, example in zip(outputs, windows, examples, strict=True)
+            ]
+            judge = self.make_judge(config, examples, select_by)
+            return judge.score(judge.counts(found).sum(axis=0))
+
+        return LabelledObjective(
+            model,
+            data.train,
+            data.valid,
+            lambda example: data.keep_windows(
+                (framer.max_positions, framer.stride), example, lambda: self.frame_with(framer, example.texts)
+            ),
+            lambda examples, windows: self.make_targets(config, examples, windows),
+            config.train,
+            config.seed,
+            fingerprint=data.fingerprint,
+            goal=self.goal(config, data),
+            has_segments=self.n_texts(config) == 2,
+            n_classes=self.n_classes(config),
+            select_by=select_by,
+            score=score,
+        )
+
+    def rehearse(self, config: RunConfig, data: PreparedLabelled, start: InitialWeights | None) -> Rehearsal:
+        config = self.fill_in(config, data)
+
+        def check(model: Reader, objective: LabelledObjective) -> tuple[str, ...]:
+            n_cut = sum(len(each.tokens) > 1 for each in objective.windows)
+            limit = f"which reads {model.max_positions} tokens at once"
+            cut = (f"{n_cut:,} of {len(data.train):,} training texts are longer than the encoder, {limit}: they are "
+                   "read in windows.",) if n_cut else ()  # fmt: skip
+            return (f"{data.counts.describe()}.", *data.notes, *cut)
+
+        def first_batch(objective: LabelledObjective) -> tuple[str, ...]:
+            chosen = [data.train[i] for i in objective.batches.indices(0)]
+            return tuple("\t".join((*example.texts, self.show_label(example))) for example in chosen)
+
+        n_tokens = {
+            name: sum(len(data.tokenizer.encode(text)) for example in getattr(data, name) for text in example.texts)
+            for name in ("train", "valid", "test")
+        }
+        return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
+
+    def show_label(self, example: Example) -> str:
+        """The label of an example as people read it."""
+        return str(example.label)
+
+    def test(self, run: LabelledRun, data: PreparedLabelled) -> LabelledEvaluation | None:
+        if not data.test:
+            return None
+        step = max(1, -(-len(data.test) // MAX_TEST))
+        some = data.test[::step]
+        found = run.evaluate_examples(some)
+        part = tell_part(len(some), len(data.test), "examples", "evenly from all")
+        return replace(found, notes=(*part, *found.notes))
+
+    def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedLabelled) -> list[tuple[str, str]]:
+        return [("training examples", f"{len(data.train):,}")]
+
+    def usage(self, folder: Path, data: PreparedLabelled) -> Usage:
+        path, example = shlex.quote(str(folder)), (data.valid or data.train)[0]
+        texts = [" ".join(text.split()) for text in example.texts]
+        shown = json.dumps(texts[0] if len(texts) == 1 else texts, ensure_ascii=False)
+        printed = shlex.quote("\\t".join(texts) + "\\n")
+        shell = f"echo {shlex.quote(texts[0])}" if len(texts) == 1 else f"printf {printed}"
+        return Usage(
+            shell=(f"{shell} | regard predict {path}", f"regard eval {path}"),
+            python=(f"list(run.predict([{shown}]))",),
+        )
+
+    def load_test_set(self, run: LabelledRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
+        examples, skipped = run.examples_of(data, split, skips_bad)
+        about = join_names(data) if data else name_split(run.config, split, self.describe_sources(run.config))
+        labels = tuple(self.show_label(example) for example in examples)
+        return TestSet(
+            about=about,
+            sources=tuple(" ⇥ ".join(example.texts) for example in examples),
+            references=tuple((label,) for label in labels),
+            fits=np.ones(len(examples), dtype=bool),
+            fingerprint=key_of([example.texts for example in examples], labels),
+            skipped=skipped,
+            own=(examples, run.config),
+        )
+
+    def answer(
+        self,
+        run: LabelledRun,
+        test_set: TestSet,
+        chosen: Sequence[int],
+        decoding: Decoding,
+        tell: Callable[[int], None],
+    ) -> list[Any]:
+        found = run.answer_examples([test_set.own[0][i] for i in chosen], tell)
+        return [each.to_answer() for each in found]
+
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Judge:
+        examples, config = test_set.own
+        measure = self.select_by(config)
+        measure = self.default_measure if measure == "loss" else measure
+        return self.make_judge(config, [examples[i] for i in chosen], measure)
+
+    default_measure = "accuracy"

@@ -1,0 +1,212 @@
+"""A trained reader in the hands of a user, and how good its answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from regard.data.labelled import Example
+from regard.data.labelled_config import LabelledConfig
+from regard.data.labelled_splits import Examples, read_labelled
+from regard.data.labelled_windows import Windows
+from regard.data.split import describe_skipped
+from regard.decode.lines import LinesDone, decode_lines
+from regard.errors import RegardError
+from regard.models.reader import Reader
+from regard.score.judges import Judge
+from regard.score.measured import Figure, Measured
+from regard.score.significance import take_sample
+from regard.tasks.base_run import Run
+from regard.tasks.labelled_objective import MAX_TOKENS, ask, read_windows
+from regard.tasks.task import check_split, reopen_data
+
+N_WORST = 10
+"""Errors that an evaluation lists."""
+
+
+class Prediction(Protocol):
+    """One answer about a text."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def to_text(self) -> str:
+        """On one line, as `regard predict` prints it."""
+
+    def to_answer(self) -> Any:
+        """The plain value that is judged."""
+
+
+@dataclass(frozen=True)
+class LabelledEvaluation:
+    """How good answers are: figures with intervals, and what is behind them."""
+
+    figures: tuple[Figure, ...]
+    headline: str
+    n_examples: int
+    more: Mapping[str, Any]
+    """What --json has beside the figures: confusions, errors, calibration."""
+    details: tuple[str, ...] = ()
+    signature: str = ""
+    notes: tuple[str, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for figure in self.figures:
+            found[figure.name] = {"value": figure.value}
+            if figure.interval is not None:
+                found[figure.name]["interval"] = list(figure.interval)
+        return {"n_examples": self.n_examples, "scores": found, **self.more, "skipped": dict(self.skipped)}
+
+    def measure(self) -> Measured:
+        left_out = (f"{describe_skipped(self.skipped, 'examples')}.",) if self.skipped else ()
+        return Measured(
+            figures=self.figures,
+            headline=self.headline,
+            is_higher_better=True,
+            counts={"examples": self.n_examples},
+            signature=self.signature,
+            details=self.details,
+            notes=(*self.notes, *left_out),
+        )
+
+
+def measure_figure(judge: Judge, answers: Sequence[Any], name: str) -> Figure:
+    """The score of answers with its interval over the items; no interval of fewer than two."""
+    counts = judge.counts(answers)[None]
+    estimate = take_sample(judge.score, counts, range(len(answers))).estimate
+    interval = estimate.interval if len(answers) > 1 and estimate.variance > 0 else None
+    return Figure(name, estimate.value, 2, interval)
+
+
+class LabelledRun(Run):
+    """A trained reader: predict and evaluate."""
+
+    model: Reader
+    verbs = ("predict", "evaluate")
+
+    @property
+    def has_segments(self) -> bool:
+        return self.task.n_texts(self.config) == 2  # type: ignore[attr-defined, no-any-return]
+
+    def predict(self, items: Iterable[Any], *, max_tokens: int = MAX_TOKENS, window: int = 2000) -> Iterator[Any]:
+        """One prediction an item, in their order; a window of them is held at a time.
+
+        An item is a text, or a pair: two texts, or a question and a passage.
+        """
+        if isinstance(items, str):
+            raise RegardError(f"Give a list of texts, not one text: run.predict([{items[:40]!r}]).")
+        for found in self._decode(items, self._read_item, max_tokens, window, None):
+            if found is None:
+                raise RegardError("A text is empty: there is nothing to predict from.")
+            yield found
+
+    def lines(
+        self,
+        lines: Iterable[str],
+        *,
+        max_tokens: int = MAX_TOKENS,
+        window: int = 2000,
+        skips_long: bool = False,
+        progress: Callable[[LinesDone], None] | None = None,
+    ) -> Iterator[Any]:
+        """One prediction a line, None for an empty one; two texts have a tab between them."""
+
+        def read(line: str) -> _Asked | None:
+            if skips_long and self._count_columns(line):
+                return None
+            return self._read_item(line)
+
+        return self._decode(lines, read, max_tokens, window, progress)
+
+    def _decode(
+        self,
+        items: Iterable[Any],
+        read: Callable[[Any], Any],
+        max_tokens: int,
+        window: int,
+        progress: Callable[[LinesDone], None] | None,
+    ) -> Iterator[Any]:
+        return decode_lines(
+            items, read, self._answer, empty=None, max_tokens=max_tokens, window=window, progress=progress
+        )
+
+    def _count_columns(self, line: str) -> str:
+        """What is wrong with a line's columns; empty: nothing."""
+        n, wanted = line.count("\t") + 1, self.task.n_texts(self.config)  # type: ignore[attr-defined]
+        if not line.strip() or n == wanted or (wanted == 1):
+            return ""
+        what = self.task.columns  # type: ignore[attr-defined]
+        return f"'{line[:60]}' has {n} column{'s' * (n != 1)}, and {what} are wanted, with a tab between them."
+
+    def _read_item(self, item: Any) -> _Asked:
+        if isinstance(item, str):
+            if why := self._count_columns(item):
+                raise RegardError(why)
+            item = item.split("\t") if self.task.n_texts(self.config) == 2 else [item]  # type: ignore[attr-defined]
+        texts = tuple(item)
+        if len(texts) != self.task.n_texts(self.config) or not all(isinstance(t, str) for t in texts):  # type: ignore
+            raise RegardError(f"{item!r:.80} is not what '{self.folder}' reads: {self.task.columns}.")  # type: ignore
+        texts = tuple(text.strip() for text in texts)
+        if not all(texts):
+            return _Asked((), None)
+        return _Asked(texts, self.task.frame(self.config, self.tokenizers[0], self.model, texts))  # type: ignore
+
+    def _answer(self, asked: list[_Asked]) -> list[Any]:
+        windows = [each.windows for each in asked if each.windows is not None]
+        outputs = read_windows(self.model, windows, self.has_segments).cpu()
+        return [
+            self.task.read_output(self.config, self.model, output, each, one.texts)  # type: ignore[attr-defined]
+            for output, each, one in zip(outputs, windows, asked, strict=True)
+        ]
+
+    def answer_examples(self, examples: Sequence[Example], tell: Callable[[int], None] = lambda n: None) -> list[Any]:
+        """A prediction for each example."""
+        windows = [self.task.frame(self.config, self.tokenizers[0], self.model, e.texts) for e in examples]  # type: ignore
+        found: dict[int, Any] = {}
+        for chosen, outputs in ask(self.model, windows, self.has_segments):
+            for i, output in zip(chosen, outputs.cpu(), strict=True):
+                read = self.task.read_output  # type: ignore[attr-defined]
+                found[i] = read(self.config, self.model, output, windows[i], examples[i].texts)
+            tell(len(found))
+        return [found[i] for i in range(len(examples))]
+
+    def examples_of(
+        self, data: str | Sequence[str] | None, split: str, skips_bad: bool = False
+    ) -> tuple[Examples, Mapping[str, int]]:
+        """A split of the run's own examples, or others, and what was left out of these."""
+        if data is None:
+            own: Examples = getattr(reopen_data(self.task, self.opened), check_split(split))
+            if not own:
+                raise RegardError(f"The {split} split is empty. Name other examples: --data (in Python: data).")
+            return own, {}
+        config = self.config.section("data", LabelledConfig)
+        names = (data,) if isinstance(data, str) else tuple(data)
+        named = tuple(f"{n}@{split}" if n.startswith("grammar:") and "@" not in n else n for n in names)
+        other = config.replace(train=named, valid=None, test=None, max_examples=None)
+        other = other.replace(skips_bad=skips_bad or config.skips_bad)
+        labels = self.config.section("head", object).to_dict().get("labels") or ()  # type: ignore
+        return read_labelled(other, self.task.kind, labels)  # type: ignore[attr-defined]
+
+    def evaluate(
+        self, data: str | Sequence[str] | None = None, *, split: str = "test", skips_bad: bool = False
+    ) -> LabelledEvaluation:
+        """Score the run on a split of its own examples, or on others."""
+        examples, skipped = self.examples_of(data, split, skips_bad)
+        return self.evaluate_examples(examples, skipped)
+
+    def evaluate_examples(self, examples: Examples, skipped: Mapping[str, int] | None = None) -> LabelledEvaluation:
+        found = self.answer_examples(examples)
+        return self.task.measure(self.config, examples, found, skipped or {})  # type: ignore[attr-defined, no-any-return]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Texts that are asked about; none where a line is empty."""
+
+    texts: tuple[str, ...]
+    windows: Windows | None
+
+    def __len__(self) -> int:
+        return 0 if self.windows is None else len(self.windows)

@@ -1,0 +1,161 @@
+"""The job of giving every word of a text a tag: its part of speech, or whether it names somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from regard.config import RunConfig
+from regard.data.labelled import TAGS, Example
+from regard.data.labelled_splits import PreparedLabelled
+from regard.data.labelled_windows import TextFramer, Windows
+from regard.models.heads import IGNORED, Goal, TagHead
+from regard.models.reader import Reader
+from regard.models.reader_config import TagConfig
+from regard.score.classes import count_confusions
+from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, score_by_kind
+from regard.tasks.classification import balance, draw_confusions
+from regard.tasks.labelled import LabelledTask
+from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+
+
+@dataclass(frozen=True)
+class TagPrediction:
+    """A tag for every word, and the phrases that they mark."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    @property
+    def phrases(self) -> list[dict[str, Any]]:
+        return [
+            {"kind": kind, "text": " ".join(self.words[first:end]), "first": first, "end": end}
+            for kind, first, end in find_phrases(self.tags)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"words": list(self.words), "tags": list(self.tags), "phrases": self.phrases}
+
+    def to_text(self) -> str:
+        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+
+    def to_answer(self) -> str:
+        return " ".join(self.tags)
+
+
+class TaggingRun(LabelledRun):
+    """A trained tagger."""
+
+
+class TaggingTask(LabelledTask):
+    """Tag the words of a text."""
+
+    name, summary, kind, head_config = "tagging", "tags the words of a text", TAGS, TagConfig
+    run_type = TaggingRun
+    example = "--data train.conll"
+    default_measure = "f1"
+
+    def n_texts(self, config: RunConfig) -> int:
+        return 1
+
+    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+        head, seen = config.section("head", TagConfig), {tag for e in data.train for tag in _tags(e)}
+        labels = tuple(sorted(seen)) if head.labels is None else head.labels
+        select_by = head.select_by or ("f1" if has_phrases(labels) else "accuracy")
+        return config.with_section("head", head.replace(labels=labels, select_by=select_by))
+
+    def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> TagHead:
+        head = config.section("head", TagConfig)
+        return TagHead(d_model, self.n_classes(config), head.has_crf, head.p_dropout, layers)
+
+    def goal(self, config: RunConfig, data: PreparedLabelled) -> Goal:
+        head = config.section("head", TagConfig)
+        return Goal(head.smoothing, balance(_labels(config), [t for e in data.train for t in _tags(e)], head.weights))
+
+    def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
+        return framer.frame_words(" ".join(texts[0].split()))
+
+    def make_targets(self, config: RunConfig, examples: Sequence[Example], windows: Sequence[Windows]) -> NDArray[Any]:
+        number = {label: k for k, label in enumerate(_labels(config))}
+        found = np.full((len(examples), max(len(_tags(e)) for e in examples)), IGNORED, dtype=np.int64)
+        for row, example in zip(found, examples, strict=True):
+            row[: len(_tags(example))] = [number.get(tag, IGNORED) for tag in _tags(example)]
+        return found
+
+    def read_output(
+        self, config: RunConfig, model: Reader, output: Tensor, windows: Windows, texts: Sequence[str]
+    ) -> TagPrediction:
+        words, labels, head = tuple(texts[0].split()), _labels(config), model.head
+        u = output[None, : len(words)].to(head.out.weight.device)
+        tags = head.best_tags(u, u.new_ones(u.shape[:2], dtype=bool))[0].tolist()
+        return TagPrediction(words, tuple(labels[tag] for tag in tags))
+
+    def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Tags:
+        return Tags([_tags(example) for example in examples], measure)
+
+    def show_label(self, example: Example) -> str:
+        return " ".join(_tags(example))
+
+    def measure(
+        self,
+        config: RunConfig,
+        examples: Sequence[Example],
+        found: Sequence[TagPrediction],
+        skipped: Mapping[str, int],
+    ) -> LabelledEvaluation:
+        answers, gold = [each.tags for each in found], [_tags(example) for example in examples]
+        is_phrases = has_phrases(_labels(config))
+        names = ("f1", "accuracy") if is_phrases else ("accuracy",)
+        figures = [measure_figure(self.make_judge(config, examples, n), answers, MEASURES[n]) for n in names]
+        labels = tuple(sorted({tag for tags in gold for tag in tags} | set(_labels(config))))
+        confusions = count_confusions([t for tags in gold for t in tags], [t for tags in answers for t in tags], labels)
+        wrong = [sum(a != b for a, b in zip(g, t, strict=True)) for g, t in zip(answers, gold, strict=True)]
+        worst = [i for i in sorted(range(len(wrong)), key=lambda i: -wrong[i])[:N_WORST] if wrong[i]]
+        errors = [{"words": found[i].words, "true": gold[i], "given": answers[i]} for i in worst]
+        by_kind = score_by_kind(gold, answers) if is_phrases else {}
+        lines = [
+            f"  {kind}: F1 {s['f1']:.2f}, precision {s['precision']:.2f}, recall {s['recall']:.2f}, {s['n']:,} true"
+            for kind, s in by_kind.items()
+        ]
+        listed = [f"  {wrong[i]} wrong: {_mark_errors(found[i], gold[i])[:200]}" for i in worst]
+        chosen = config.section("head", TagConfig).select_by
+        return LabelledEvaluation(
+            figures=tuple(figures),
+            headline=MEASURES[chosen if chosen in names else names[0]],
+            n_examples=len(examples),
+            more={"labels": list(labels), "confusions": confusions, "kinds": by_kind, "errors": errors},
+            details=(
+                *lines,
+                *draw_confusions(labels, confusions),
+                "",
+                "the sentences with the most errors",
+                *listed,
+                "",
+            ),
+            skipped=skipped,
+        )
+
+
+def _mark_errors(found: TagPrediction, gold: Sequence[str]) -> str:
+    """Words, and for those that are wrong the given and the true tag."""
+    rows = zip(found.words, found.tags, gold, strict=True)
+    return " ".join(word if given == true else f"{word}[{given}, true {true}]" for word, given, true in rows)
+
+
+def _tags(example: Example) -> tuple[str, ...]:
+    assert isinstance(example.label, tuple)
+    return example.label  # type: ignore[return-value]
+
+
+def _labels(config: RunConfig) -> tuple[str, ...]:
+    labels = config.section("head", TagConfig).labels
+    assert labels is not None, "filled in before training"
+    return labels
+
+
+TAGGING = TaggingTask()
