@@ -90,9 +90,7 @@ class LabelledObjective(Objective):
     def body(self, model: Reader) -> Callable[..., Any]:
         return model.forward
 
-    def loss(
-        self, model: Reader, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any, index: int
-    ) -> PartLoss:
+    def loss(self, model: Reader, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         tokens, mask, keep, places, segments, targets = tensors
         outputs = body(tokens, mask, keep, places, segments if self.has_segments else None)
         return PartLoss(*model.head.goal_of(outputs, targets, self.goal), None)

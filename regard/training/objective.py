@@ -69,7 +69,7 @@ class Objective(Protocol):
     bytes_per_token: float | None
     has_one_shape: bool
     """Whether one batch is as large as the next."""
-    can_replay: bool
+    can_replay: bool = False
     """Whether an update does the same whatever the batch holds, and never asks the device for a number on the way."""
     select_by: str
     """Which weights are kept: those with the lowest "loss", or the highest "bleu" or "f1"."""

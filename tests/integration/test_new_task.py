@@ -33,7 +33,7 @@ from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
 from regard.training.config import TrainConfig
 from regard.training.loop import train_by_gradient
-from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 
 N_CLASSES = 8
 
@@ -89,7 +89,7 @@ def count_vowels(line: str) -> int:
     return min(N_CLASSES - 1, sum(letter in "aeiou" for letter in line))
 
 
-class CountObjective:
+class CountObjective(Objective):
     """loss = Σ -log P(number of vowels | line)"""
 
     carries_state, has_one_shape, select_by, memory_settings = False, False, "loss", "train.n_batch"
@@ -115,16 +115,10 @@ class CountObjective:
         chosen = torch.randint(len(self.data.train), (self.n_rows,), generator=torch.Generator().manual_seed(index))
         return HostBatch(self.data.batch([self.data.train[i] for i in chosen.tolist()]), self.n_rows, is_fresh=True)
 
-    def rate_factor(self, index: int) -> float:
-        return 1.0
-
     def body(self, model: Counter) -> Counter:
         return model
 
-    def start(self, model: Counter, tensors: tuple[Tensor, ...]) -> None:
-        return None
-
-    def loss(self, model: Counter, body: Any, tensors: tuple[Tensor, ...], before: Any, index: int) -> PartLoss:
+    def loss(self, model: Counter, body: Any, tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         ids, mask, counts = tensors
         nats = nn.functional.cross_entropy(body(ids, mask), counts, reduction="sum")
         return PartLoss(nats, nats, None)
