@@ -50,7 +50,7 @@ def _model_rows(opened: OpenRun) -> Rows:
         part = next(
             (key.removesuffix("_from") for key in ("decoder_from", "encoder_from") if key in config.folders), None
         )
-        what = f"its {parts[0]} began as" if parts else "started from"
+        what = f"its {part} began as" if part else "started from"
         rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
     rows.append(("n-grams" if entry.is_counted else "parameters", f"{facts.n_parameters:,}"))
     flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"
