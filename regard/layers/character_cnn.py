@@ -1,6 +1,6 @@
 """A vector for a word from its characters, by convolutions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from regard.layers.highway import Highway
 
-ACTIVATIONS = {"relu": functional.relu, "tanh": torch.tanh}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "tanh": torch.tanh}
 
 
 class CharacterCNN(nn.Module):

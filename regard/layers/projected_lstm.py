@@ -35,15 +35,16 @@ class ProjectedLSTM(nn.Module):
         self.d_in, self.d_hidden, self.d_out = d_in, d_hidden, d_out
         self.cell_clip, self.projection_clip = cell_clip, projection_clip
         with torch.no_grad():  # a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015)
-            self.kernel.bias_ih_l0[d_hidden : 2 * d_hidden] = 1.0
-            self.kernel.bias_hh_l0[d_hidden : 2 * d_hidden] = 0.0
+            _, _, b, b_prime, _ = self.kernel.all_weights[0]
+            b[d_hidden : 2 * d_hidden] = 1.0
+            b_prime[d_hidden : 2 * d_hidden] = 0.0
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T P"], State]:
         state = self.start(len(x), x) if state is None else state
         if x.is_cuda and taps is None and self.cell_clip is None and self.projection_clip is None:
-            return fused_projection(self.kernel, x, state)
+            return fused_projection(self.kernel, x, state)  # type: ignore[no-any-return]
         return self.unroll(x, state, taps)
 
     def unroll(

@@ -98,7 +98,7 @@ class Elmo(nn.Module):
             return self.input(rows)  # type: ignore[no-any-return]
         if rows.is_meta:  # shapes alone: how many words are the same is not known
             return self.input(self.spellings[rows.flatten()].long()).view(*rows.shape, -1)  # type: ignore[no-any-return]
-        words, places = rows.unique(return_inverse=True)
+        words, places = torch.unique(rows, return_inverse=True)
         self._meet(int(words[-1]) if len(words) else 0)
         return functional.embedding(places, self.input(self.spellings[words].long()))
 

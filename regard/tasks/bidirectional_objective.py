@@ -126,7 +126,7 @@ def read_back(stream: Stream) -> Stream:
 def evaluate_both_ways(model: BothWays, stream: Stream) -> TwoWayEvaluation:
     """What the words of a text cost, read ahead and read back."""
     ids = stream[0 : len(stream)]
-    sizes = {"n_tokens": len(stream), "n_bytes": stream.n_bytes, "n_words": max(stream.n_words, 1)}
+    sizes: dict[str, Any] = {"n_tokens": len(stream), "n_bytes": stream.n_bytes, "n_words": max(stream.n_words, 1)}
     ahead, back = (
         Evaluation(nats=float(model.nats_one_way(ids, direction).sum()), **sizes) for direction in DIRECTIONS
     )

@@ -106,19 +106,20 @@ def read_elmo(folder: Path, reads_tokens: bool = False) -> tuple[ElmoConfig, lis
 
 
 def _read_layers(file: Any, config: ElmoConfig) -> Iterator[tuple[str, Array]]:
-    """W (I + P, 4 H), with gates i, g, f, o and 1 added to f while it is used, as W, U, b of i, f, g, o."""
+    """W (I + P, 4 H), with gates i, g, f, o and 1 added to f while it is used, as W, U, b, b' of i, f, g, o."""
     H, D = config.d_hidden, config.d_model
     order = np.concatenate([np.arange(H) + gate * H for gate in (0, 2, 1, 3)])
     for number, direction in enumerate(DIRECTIONS):
         for layer in range(config.n_layers):
             where = f"RNN_{number}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
             W, b = _array(file, f"{where}/W_0")[:, order], _array(file, f"{where}/B")[order]
-            b[H : 2 * H] += 1.0
+            b_prime = np.zeros_like(b)
+            b_prime[H : 2 * H] = 1.0  # not added to b, which would round it
             ours = f"{direction}.{layer}.kernel"
             yield f"{ours}.weight_ih_l0", W[:D].T
             yield f"{ours}.weight_hh_l0", W[D:].T
             yield f"{ours}.bias_ih_l0", b
-            yield f"{ours}.bias_hh_l0", np.zeros_like(b)
+            yield f"{ours}.bias_hh_l0", b_prime
             yield f"{ours}.weight_hr_l0", _array(file, f"{where}/W_P_0").T
 
 
