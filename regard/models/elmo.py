@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from regard.errors import RegardError
 from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
-from regard.layers.bidirectional import reversal, take_positions
+from regard.layers.bidirectional import take_positions
 from regard.layers.character_cnn import CharacterCNN
 from regard.layers.copying import UNK
 from regard.layers.projected_lstm import ProjectedLSTM, State
@@ -22,6 +22,7 @@ from regard.models.elmo_config import ElmoConfig
 from regard.models.gradient_next_token import cut_into_lanes, score_carrying_state
 from regard.text.extended import ExtendedVocabulary
 from regard.text.spelling import N_CHARACTERS, spell_sentence_ends, spell_words
+from regard.text.tokenizer import Tokenizer
 
 AHEAD, BACK = "ahead", "back"
 DIRECTIONS = (AHEAD, BACK)
@@ -98,6 +99,7 @@ class Elmo(nn.Module):
             return self.input(rows)  # type: ignore[no-any-return]
         if rows.is_meta:  # shapes alone: how many words are the same is not known
             return self.input(self.spellings[rows.flatten()].long()).view(*rows.shape, -1)  # type: ignore[no-any-return]
+        assert self.words is not None, "nobody said how words are spelled: learn_words"
         words, places = torch.unique(rows, return_inverse=True)
         self._meet(int(words[-1]) if len(words) else 0)
         return functional.embedding(places, self.input(self.spellings[words].long()))
@@ -106,7 +108,8 @@ class Elmo(nn.Module):
         """Spell the words that were met since, up to `row`."""
         if row < len(self.spellings):
             return
-        met = [] if self.words is None else [*self.words.words]
+        assert self.words is not None
+        met = [*self.words.words]
         have = len(self.spellings) - self.vocab_size - 1
         new = spell_words(met[have:], self.config.max_characters)
         self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
@@ -149,15 +152,14 @@ class Elmo(nn.Module):
         The original program carries the state of one batch into the next, so that its vectors depend on what was read
         before; those of its first batch are these.
         """
-        ids = tokens.where(mask, EOS)
-        opposite = reversal(mask.sum(dim=1), ids.shape[1])
-        orders = {AHEAD: ids, BACK: ids.gather(1, opposite)}
-        # The end that a sentence is read from stands first, and is dropped from what is returned.
-        rows = torch.cat([self.rows_of(functional.pad(orders[way], (1, 0)), way) for way in DIRECTIONS])
+        ids = functional.pad(tokens.where(mask, EOS), (1, 0), value=EOS)  # each direction begins at an end: (B, 1 + T)
+        there, back = back_to_front(ids, mask.sum(dim=1))
+        orders = {AHEAD: ids, BACK: ids.gather(1, there)}
+        rows = torch.cat([self.rows_of(orders[way], way) for way in DIRECTIONS])
         both = []
         for way, x in zip(DIRECTIONS, self.embed(rows).chunk(2), strict=True):
-            states = [state[:, 1:] for state in (x, *self.read(x, way)[0])]
-            both.append(states if way == AHEAD else [take_positions(state, opposite) for state in states])
+            states = [x, *self.read(x, way)[0]]
+            both.append([state[:, 1:] if way == AHEAD else take_positions(state, back) for state in states])
         return tuple(torch.cat(pair, dim=-1) for pair in zip(*both, strict=True))
 
     def goal_of(
@@ -190,10 +192,43 @@ class Elmo(nn.Module):
 
     def flops_per_token(self, n_context: int) -> int:
         """Forward cost of a word read one way: twice the multiply-adds; no word is taken to come twice in a batch."""
-        layers = sum(layer.flops_per_token() for layer in self.ahead if isinstance(layer, ProjectedLSTM))
-        spelled = self.input.flops(self.config.max_characters) if isinstance(self.input, CharacterCNN) else 0
-        softmax = 0 if self.head is None else 2 * self.head.numel()
-        return layers + spelled + softmax
+        return self._flops_of_layers() + self._flops_of_input() + (0 if self.head is None else 2 * self.head.numel())
+
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of `encode` for a text of so many words, none of which comes twice."""
+        return n_tokens * (2 * self._flops_of_layers() + self._flops_of_input())
+
+    def _flops_of_layers(self) -> int:
+        return sum(layer.flops_per_token() for layer in self.ahead if isinstance(layer, ProjectedLSTM))
+
+    def _flops_of_input(self) -> int:
+        return self.input.flops(self.config.max_characters) if isinstance(self.input, CharacterCNN) else 0
+
+
+def back_to_front(ids: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B T"]]:
+    """Which of ids = <eos> w_1 ... w_n is read k-th from the end, <eos> first; and where each w is then found.
+
+    A text that ends with <eos> is read from that one, and not from a second behind it. Padding comes last.
+
+    >>> there, back = back_to_front(torch.tensor([[0, 5, 6, 7], [0, 5, 0, 0]]), torch.tensor([3, 2]))
+    >>> there.tolist(), back.tolist()
+    ([[0, 3, 2, 1], [0, 1, 0, 0]], [[3, 2, 1], [1, 0, 0]])
+    """
+    last = ids.gather(1, lengths[:, None])  # (B, 1)
+    n = lengths[:, None] - ((last == EOS) & (lengths[:, None] > 0)).long()
+    k = torch.arange(ids.shape[1], device=ids.device)
+    there = torch.where((k >= 1) & (k <= n), n - k + 1, 0)
+    return there, (n - k[:-1]).clamp_min(0)
+
+
+def tell_words(encoder: nn.Module, tokenizer: Tokenizer) -> Tokenizer | ExtendedVocabulary:
+    """What a text for an encoder is encoded with: for ELMo by characters, words that the tokenizer has not, too."""
+    if not isinstance(encoder, Elmo):
+        return tokenizer
+    if encoder.words is None or encoder.words.tokenizer is not tokenizer:
+        encoder.learn_words(ExtendedVocabulary(tokenizer))
+    assert encoder.words is not None
+    return encoder.words
 
 
 class OneDirection:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.models.elmo import AHEAD, BACK, BothWays, Elmo, OneDirection
+from regard.models.elmo import AHEAD, BACK, BothWays, Elmo, OneDirection, tell_words
 from regard.models.elmo_config import ElmoConfig
 from regard.text.extended import ExtendedVocabulary
 from regard.text.learning import word_tokenizer
@@ -65,6 +65,23 @@ def test_padding_and_batch_mates_change_nothing(input: str) -> None:
         alone = model.encode(ids[None], whole(ids[None]))
         for padded, state in zip(model.encode(tokens, tokens >= 0), alone, strict=True):
             torch.testing.assert_close(padded[row, : len(ids)], state[0], rtol=0, atol=1e-13)
+
+
+def test_a_text_that_ends_its_line_is_read_back_from_that_end() -> None:
+    model, words = small()
+    plain_ids, ended = (torch.from_numpy(words.encode(text))[None] for text in ("the cat sat", "the cat sat\n"))
+    for state, with_end in zip(
+        model.encode(plain_ids, whole(plain_ids)), model.encode(ended, whole(ended)), strict=True
+    ):
+        torch.testing.assert_close(with_end[:, :3], state, rtol=0, atol=1e-14)
+
+
+def test_a_tokenizer_is_extended_for_elmo_alone() -> None:
+    model, words = small()
+    assert tell_words(model, words.tokenizer) is words
+    other = word_tokenizer(WORDS)
+    assert tell_words(torch.nn.Identity(), other) is other
+    assert tell_words(model, other) is model.words is not words
 
 
 def test_unknown_words_are_told_apart_by_their_characters() -> None:
