@@ -109,7 +109,7 @@ class BidirectionalTask(LanguageModelTask):
         if data is not None:
             text = data.valid.first_words() or data.train.first_words()
         return Usage(
-            shell=(f"regard eval {path}", f"regard score {path} FILE"),
+            shell=() if data is None else (f"regard eval {path}",),
             python=(f"run.embed({json.dumps(text, ensure_ascii=False)})",),
         )
 
