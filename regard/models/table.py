@@ -217,6 +217,7 @@ MODELS: dict[str, ModelEntry] = {
         summary="two LSTM language models, one each way, over characters: vectors of words in their context",
         paper="Peters et al. 2018",
         tasks=("bidirectional-language-model",),
+        encodes=True,
     ),
     "seq2seq": ModelEntry(
         config=Seq2SeqConfig,
