@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regard.compare.result import Comparison
     from regard.lens.trace import Trace
     from regard.score.scored import Scored
+    from regard.tasks.bidirectional_run import BidirectionalRun
     from regard.tasks.caption_run import CaptionRun
     from regard.tasks.language_model_run import LanguageModelRun
     from regard.tasks.parsing import ParsingRun
@@ -38,6 +39,7 @@ _HOMES = {
     "regard.compare.result": ("Comparison",),
     "regard.lens.trace": ("Trace",),
     "regard.score.scored": ("Scored",),
+    "regard.tasks.bidirectional_run": ("BidirectionalRun",),
     "regard.tasks.caption_run": ("CaptionRun",),
     "regard.tasks.language_model_run": ("LanguageModelRun",),
     "regard.tasks.parsing": ("ParsingRun",),
@@ -47,6 +49,7 @@ _HOMES = {
 """Where each public name lives: it is imported when it is first asked for."""
 
 __all__ = [
+    "BidirectionalRun",
     "CaptionRun",
     "Comparison",
     "LanguageModelRun",

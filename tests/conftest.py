@@ -10,6 +10,7 @@ import torch
 import regard.decode.config
 import regard.mixers.config
 import regard.models.captioner_config
+import regard.models.elmo_config
 import regard.models.gpt2_config
 import regard.models.reader_config
 import regard.models.seq2seq_config

@@ -32,16 +32,18 @@ def export_run(
 
 
 def import_run(
-    source: Annotated[Path, typer.Argument(help="An ARPA file, packed by gzip or not, or a Hugging Face folder.")],
+    source: Annotated[Path, typer.Argument(help="An ARPA file, packed or not, or a folder of Hugging Face or ELMo.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")],
     force: Force = False,
 ) -> None:
-    """Make a run folder of an ARPA file or of a Hugging Face GPT-2 folder: to score, generate and look inside.
+    """Make a run folder of an ARPA file, a Hugging Face GPT-2 folder or ELMo's files: to use as any run.
 
     Examples:
       regard import words.arpa.gz --out runs/words
       # a folder with config.json, model.safetensors and its tokenizer
       regard import gpt2 --out runs/gpt2
+      # ELMo as published: a folder with its options.json and HDF5 weights (extra: elmo)
+      regard import elmo-small --out runs/elmo
     """
     notes: list[str] = []
     run = regard.api.import_run(source, out, notes.append, force=force)

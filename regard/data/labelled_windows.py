@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
+from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
 from regard.text.word_pieces import words_of_tokens
 
@@ -47,7 +48,9 @@ class Windows:
 class TextFramer:
     """Makes `Windows` of texts for one tokenizer and one encoder; `max_positions` None: it reads any length."""
 
-    def __init__(self, tokenizer: Tokenizer, max_positions: int | None, stride: int | None = None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer | ExtendedVocabulary, max_positions: int | None, stride: int | None = None
+    ) -> None:
         self.tokenizer, self.max_positions, self.stride = tokenizer, max_positions, stride
         cls, sep = tokenizer.id_of(CLS), tokenizer.id_of(SEP)
         self._before = [] if cls is None else [cls]

@@ -1,7 +1,7 @@
 """A gradient model as a NextToken: windows or carried state for scoring, caches for going on token by token."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -58,9 +58,8 @@ class GradientNextToken:
         if self.max_context is not None or self.n_lanes == 1:
             nats: NDArray[np.float64] = self._nats_of_rows(text[None, :-1], text[None, 1:], stride)[0]
             return nats
-        L = -(-len(ids) // self.n_lanes)  # tokens a lane, rounded up; the last lane is filled up and cut off again
-        text = functional.pad(text, (0, self.n_lanes * L + 1 - len(text)))
-        return self._nats_of_rows(text[:-1].view(-1, L), text[1:].view(-1, L), stride).reshape(-1)[: len(ids)]
+        inputs, targets = cut_into_lanes(text, self.n_lanes)
+        return self._nats_of_rows(inputs, targets, stride).reshape(-1)[: len(ids)]
 
     def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         tokens = torch.from_numpy(windows.astype(np.int64))
@@ -73,20 +72,16 @@ class GradientNextToken:
         self, inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"], stride: int
     ) -> NDArray[np.float64]:
         """-log P(targets[b, t] | inputs[b, :t+1]), each row a text of its own."""
+        if self.max_context is None:
+            return score_carrying_state(self.model, inputs, targets, self._device)
         nats = torch.zeros(inputs.shape, dtype=torch.float64)
         if inputs.numel() == 0:
             return nats.numpy()
-        if self.max_context is None:
-            state = None
-            for part in torch.split(torch.arange(inputs.shape[1]), max(1, N_TOKENS_AT_ONCE // len(inputs))):
-                h, state = self.model.hidden(inputs[:, part].to(self._device), state)
-                nats[:, part] = self._nats_of_hidden(h, targets[:, part])
-        else:
-            for rows, starts, length, skip in windows(inputs.shape[0], inputs.shape[1], self.max_context, stride):
-                columns = starts[:, None] + torch.arange(length)  # (W, length)
-                h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
-                scored = rows[:, None], columns[:, skip:]
-                nats[scored] = self._nats_of_hidden(select_positions(h, slice(skip, None)), targets[scored])
+        for rows, starts, length, skip in windows(inputs.shape[0], inputs.shape[1], self.max_context, stride):
+            columns = starts[:, None] + torch.arange(length)  # (W, length)
+            h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
+            scored = rows[:, None], columns[:, skip:]
+            nats[scored] = self._nats_of_hidden(select_positions(h, slice(skip, None)), targets[scored])
         return nats.numpy()
 
     def _nats_of_hidden(self, h: Any, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
@@ -197,6 +192,36 @@ class GradientNextToken:
     @property
     def _device(self) -> torch.device:
         return self.model.embedding.device
+
+
+def cut_into_lanes(text: Int[Tensor, " N"], n_lanes: int) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+    """Inputs and targets of a text that is read in so many pieces side by side; the last is filled up with zeros."""
+    L = -(-(len(text) - 1) // n_lanes)  # tokens a lane, rounded up
+    text = functional.pad(text, (0, n_lanes * L + 1 - len(text)))
+    return text[:-1].view(-1, L), text[1:].view(-1, L)
+
+
+@runtime_checkable
+class CarriesState(Protocol):
+    """A model that reads on from where it was, however long the text is."""
+
+    def hidden(self, ids: Int[Tensor, "B T"], state: Any = None) -> tuple[Any, Any]: ...
+
+    def nats_each(self, h: Any, targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]: ...
+
+
+@torch.inference_mode()
+def score_carrying_state(
+    model: CarriesState, inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"], device: torch.device
+) -> NDArray[np.float64]:
+    """-log P(targets[b, t] | inputs[b, :t+1]), each row a text of its own, a part of the columns at a time."""
+    nats, state = torch.zeros(inputs.shape, dtype=torch.float64), None
+    if inputs.numel() == 0:
+        return nats.numpy()
+    for part in torch.split(torch.arange(inputs.shape[1]), max(1, N_TOKENS_AT_ONCE // len(inputs))):
+        h, state = model.hidden(inputs[:, part].to(device), state)
+        nats[:, part] = model.nats_each(h, targets[:, part].to(device)).double().cpu()
+    return nats.numpy()
 
 
 def can_be_captured(model: GradientModel) -> bool:

@@ -44,6 +44,15 @@ class LayerChoice(nn.Module):
             return torch.stack(tuple(layers[1:] if self.kind == "sum" else layers[-4:])).sum(dim=0)
         return layers[{"last": -1, "first": 1, "second-to-last": -2}[self.kind]]
 
+    def describe_mix(self) -> str:
+        """What a learned mix came to, in a sentence; empty where there is none."""
+        if self.mix is None:
+            return ""
+        shares = self.mix.shares.tolist()
+        names = ["the embeddings", *(f"layer {i}" for i in range(1, len(shares)))]
+        parts = ", ".join(f"{share:.2f} of {name}" for share, name in zip(shares, names, strict=True))
+        return f"The head reads {self.mix.scale.item():.2f} times a mix of layers that was learned: {parts}."
+
 
 class Reader(nn.Module):
     """answer = head(choose(encoder(x)))

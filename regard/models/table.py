@@ -24,6 +24,7 @@ from regard.mixers.config import (
     WindowConfig,
 )
 from regard.models.captioner_config import CaptionerConfig
+from regard.models.elmo_config import ElmoConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
@@ -86,6 +87,12 @@ def _seq2seq() -> ModuleType:
     from regard.models import seq2seq_assemblies  # with torch, which takes long to start
 
     return seq2seq_assemblies
+
+
+def _elmo() -> ModuleType:
+    from regard.models import elmo  # with torch, which takes long to start
+
+    return elmo
 
 
 def _captioner() -> ModuleType:
@@ -203,6 +210,14 @@ MODELS: dict[str, ModelEntry] = {
         encodes=True,
         summary="GPT-2 in its four sizes, 124M to 1.5B; from scratch or from a Hugging Face folder",
         paper="Radford et al. 2019",
+    ),
+    "elmo": ModelEntry(
+        config=ElmoConfig,
+        build=lambda config, vocab_size: _elmo().Elmo(config, vocab_size),
+        summary="two LSTM language models, one each way, over characters: vectors of words in their context",
+        paper="Peters et al. 2018",
+        tasks=("bidirectional-language-model",),
+        encodes=True,
     ),
     "seq2seq": ModelEntry(
         config=Seq2SeqConfig,

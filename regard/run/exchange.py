@@ -1,4 +1,4 @@
-"""Runs out to other programs, and in from them: ARPA files, Hugging Face and CTranslate2 folders."""
+"""Runs out to other programs, and in from them: ARPA files, folders of Hugging Face, ELMo and CTranslate2."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from safetensors.numpy import save_file
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.models.outline import outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.engine import load
 from regard.run.initial_weights import open_initial_weights
-from regard.tasks.language_model_run import LanguageModelRun
-from regard.tasks.table import build_config, task_of
+from regard.tasks.table import AnyRun, build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
+from regard.text.learning import word_tokenizer
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
+from regard.weights.elmo import find_options, read_elmo
 
 
 def export_run(run: Any, to: Path | str) -> None:
@@ -32,8 +34,8 @@ def export_run(run: Any, to: Path | str) -> None:
 
 def import_run(
     source: Path | str, folder: Path | str, tell: Callable[[str], None] | None = None, *, force: bool = False
-) -> LanguageModelRun:
-    """Make a run folder of an ARPA file, packed by gzip or not, or of a Hugging Face GPT-2 folder.
+) -> AnyRun:
+    """Make a run folder of an ARPA file, packed by gzip or not, of a Hugging Face GPT-2 folder or of an ELMo folder.
 
     `tell` is called with a sentence where something in the folder is not taken as it stands. `force` writes into a
     folder that holds other files.
@@ -41,12 +43,14 @@ def import_run(
     source, folder = Path(source), Path(folder)
     run_folder.check_free(folder, can_resume=False, force=force)
     write = partial(_write, folder, force)
+    if find_options(source) is not None:
+        return _import_elmo(source, write)
     if not hugging_face.is_for_hugging_face(source):
         return _import_arpa(source, write)
     return _import_gpt2(source, write, tell or (lambda note: None))
 
 
-def _import_arpa(path: Path, write: Callable[..., LanguageModelRun]) -> LanguageModelRun:
+def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     """Make a run folder of an ARPA file and its tokenizer."""
     model, tokenizer = read_arpa(path)
     config = build_config(
@@ -60,7 +64,7 @@ def _import_arpa(path: Path, write: Callable[..., LanguageModelRun]) -> Language
     return write(config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
 
 
-def _import_gpt2(path: Path, write: Callable[..., LanguageModelRun], tell: Callable[[str], None]) -> LanguageModelRun:
+def _import_gpt2(path: Path, write: Callable[..., AnyRun], tell: Callable[[str], None]) -> AnyRun:
     """Make a run folder of a Hugging Face GPT-2 folder: the same model, not trained any further."""
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
@@ -83,6 +87,22 @@ def _import_gpt2(path: Path, write: Callable[..., LanguageModelRun], tell: Calla
     return write(config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)
 
 
+def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
+    """Make a run folder of ELMo's options.json and HDF5 weights: vectors of words, and no softmax."""
+    settings, words, weights = read_elmo(path)
+    tokenizer = word_tokenizer(words)
+    config = build_config(
+        {
+            "data": {"train": str(path)},
+            "tokenizer": {"kind": "word", "vocab_size": None},
+            "model": {"name": "elmo", **settings.to_dict()},
+        }
+    )
+    outline = outline_model("elmo", settings, tokenizer.vocab_size)
+    facts = run_folder.state_facts(config, [tokenizer], IMPORTED, outline.n_parameters, outline.flops_per_token(1))
+    return write(config, tokenizer, facts, lambda aside: save_tensors(weights, aside))
+
+
 def _write(
     folder: Path,
     force: bool,
@@ -91,12 +111,10 @@ def _write(
     facts: RunFacts,
     save: Callable[[Path], None],
     note: str = "",
-) -> LanguageModelRun:
+) -> AnyRun:
     """Weights first: a folder is a run once config.yaml is there."""
     with run_folder.lock_folder(folder):
         write_atomically(folder / "model.safetensors", save)
         run_folder.begin(folder, config, [tokenizer], facts, force)
     write_card(OpenRun(folder, config, facts, (tokenizer,)), None, None, note)
-    run = load(folder)
-    assert isinstance(run, LanguageModelRun)
-    return run
+    return load(folder)

@@ -29,6 +29,8 @@ from regard.training.config import OptimizerConfig
 from regard.weights import hugging_face
 
 MAY_DIFFER = ("p_dropout",)
+ENCODING_TASKS = ("bidirectional-language-model",)
+"""What is no language model, and reads texts for a task."""
 LIMITS = ("max_steps", "max_tokens", "max_seconds", "max_epochs")
 KEPT = (
     "n_batch", "n_context", "varies_context", "n_accumulate", "order", "average", "average_decay", "average_patience",
@@ -36,8 +38,8 @@ KEPT = (
 """Keys of a run's `train` section that say how it is trained, and not for how long."""
 
 
-def open_initial_weights(path: Path) -> InitialWeights:
-    """What a folder holds: a run of a language model, or a Hugging Face GPT-2."""
+def open_initial_weights(path: Path, is_encoder: bool = False) -> InitialWeights:
+    """What a folder holds: a run of a language model, or a Hugging Face GPT-2; an encoder may be an ELMo too."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
         config, tokenizer, note = hugging_face.read_config(path)
@@ -45,10 +47,10 @@ def open_initial_weights(path: Path) -> InitialWeights:
         return InitialWeights(path, False, "gpt2", config, tokenizer, settings.to_dict(), note=note)
     opened = open_folder(path)
     run = opened.config
-    if run.task != "language-model":
+    if run.task not in ("language-model", *(ENCODING_TASKS if is_encoder else ())):
         raise RegardError(
             f"'{path}' is a run of {run.model_name} for {run.task}, and no language model. Give a run of a language "
-            "model, or a Hugging Face GPT-2 folder."
+            f"model, {'an ELMo, ' if is_encoder else ''}or a Hugging Face GPT-2 folder."
         )
     if model_entry(run.model_name).is_counted:
         raise RegardError(
@@ -59,14 +61,14 @@ def open_initial_weights(path: Path) -> InitialWeights:
         raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
     settings = run.tokenizer.replace(path=str(path))
     trained = {} if opened.facts.data == IMPORTED else _list_training(run)
-    is_tuned = run.folders["start_from"] is not None
+    is_tuned = run.folders.get("start_from") is not None
     model, tokenizer = (run.model_name, run.model), opened.tokenizers[0]
     return InitialWeights(path, True, *model, tokenizer, settings.to_dict(), trained, is_tuned)
 
 
 def load_encoder(folder: Path) -> tuple[Encoder, Tokenizer, str, Settings]:
     """The pre-trained model of a folder, which gives states by layer, its tokenizer, its name and its settings."""
-    start = open_initial_weights(folder)
+    start = open_initial_weights(folder, is_encoder=True)
     model = build_model(start.model_name, start.model, start.tokenizer.vocab_size)
     start.load_into(model)
     return model.eval(), start.tokenizer, start.model_name, start.model
@@ -84,10 +86,10 @@ def _open_begun(folder: Path) -> InitialWeights:
 
 def find_initial_weights(config: RunConfig, folder: Path | None = None) -> InitialWeights | None:
     """What a run takes its first weights from; None: random ones, or the run in `folder` has a saved state already."""
-    path = next((path for path in config.folders.values() if path is not None), None)
+    key, path = next(((key, path) for key, path in config.folders.items() if path is not None), ("", None))
     if path is None or (folder is not None and latest_checkpoint(folder) is not None):
         return None
-    start = open_initial_weights(Path(path))
+    start = open_initial_weights(Path(path), is_encoder=key == "encoder_from")
     if folder is not None and (folder / "config.yaml").exists():
         before = run_folder.read_facts(folder).started_weights
         if before != start.sha256:
@@ -129,7 +131,7 @@ def _take_encoder(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, 
     if before is not None and before.folders.get("encoder_from") == path:  # that folder need not be there any more
         own = before.to_dict()
         return {**given, "model": own["model"], "tokenizer": own["tokenizer"]}
-    start = open_initial_weights(Path(path))
+    start = open_initial_weights(Path(path), is_encoder=True)
     model = {"name": start.model_name, **start.model.to_dict()}
     _check_agree("model", mapping(given, "model"), model, start, "Only model.p_dropout may differ.")
     _check_agree("tokenizer", mapping(given, "tokenizer"), start.tokenizer_settings, start, "")

@@ -21,6 +21,7 @@ from regard.data.labelled_splits import PreparedLabelled, prepare_labelled
 from regard.data.labelled_windows import TextFramer, Windows
 from regard.errors import RegardError
 from regard.mixers.config import CELLS, BagConfig
+from regard.models.elmo import tell_words
 from regard.models.encoder_from_scratch import build_encoder
 from regard.models.heads import Goal, deep_layers
 from regard.models.reader import LayerChoice, Reader
@@ -101,7 +102,8 @@ class LabelledTask(gradient.GradientTask):
         return str(config.section("head", self.head_config).to_dict()["select_by"])
 
     def framer(self, config: RunConfig, tokenizer: Tokenizer, model: Reader) -> TextFramer:
-        return TextFramer(tokenizer, model.max_positions, config.section("encoder", EncoderConfig).stride)
+        words = tell_words(model.encoder, tokenizer)
+        return TextFramer(words, model.max_positions, config.section("encoder", EncoderConfig).stride)
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
         return framer.frame(texts)
@@ -184,7 +186,9 @@ class LabelledTask(gradient.GradientTask):
             data.train,
             data.valid,
             lambda example: data.keep_windows(
-                (framer.max_positions, framer.stride), example, lambda: self.frame_with(framer, example.texts)
+                (framer.tokenizer, framer.max_positions, framer.stride),
+                example,
+                lambda: self.frame_with(framer, example.texts),
             ),
             lambda examples, windows: self.make_targets(config, examples, windows),
             config.train,
@@ -228,7 +232,8 @@ class LabelledTask(gradient.GradientTask):
         some = data.test[::step]
         found = run.evaluate_examples(some)
         part = tell_part(len(some), len(data.test), "examples", "evenly from all")
-        return replace(found, notes=(*part, *found.notes))
+        mixed = run.model.choice.describe_mix()
+        return replace(found, notes=(*part, *found.notes, *((mixed,) if mixed else ())))
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedLabelled) -> list[tuple[str, str]]:
         return [("training examples", f"{len(data.train):,}")]

@@ -64,7 +64,7 @@ class LanguageModelTask(gradient.GradientTask):
 
     name, verb, summary = "language-model", "generate", "predicts the next token of a text"
     sections: Mapping[str, type[Settings]] = {"data": DataConfig}
-    folders = ("start_from",)
+    folders: tuple[str, ...] = ("start_from",)
     example = "--data my.txt"
     run_type = LanguageModelRun
     # In a few minutes a CPU gets further by many small updates (an LSTM of 1M parameters in 15 s on two cores: 2.56

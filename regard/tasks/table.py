@@ -15,6 +15,8 @@ from regard.errors import RegardError, nearest
 from regard.models.table import MODELS, model_entry
 from regard.settings import FieldHelp, Settings, suggest_setting
 from regard.tasks.answering import ANSWERING, AnsweringRun
+from regard.tasks.bidirectional import BIDIRECTIONAL
+from regard.tasks.bidirectional_run import BidirectionalRun
 from regard.tasks.caption_run import CaptionRun
 from regard.tasks.captions import CAPTIONS
 from regard.tasks.classification import CLASSIFICATION, ClassificationRun
@@ -35,12 +37,13 @@ TASKS: dict[str, Task] = {
     "rating": RATING,
     "tagging": TAGGING,
     "answering": ANSWERING,
+    "bidirectional-language-model": BIDIRECTIONAL,
 }
 SHORT_NAMES = {"classify": "classification", "rate": "rating", "tag": "tagging", "answer": "answering"}
 """What a task may be called too."""
 
 AnyRun = (
-    LanguageModelRun | TranslationRun | ParsingRun | CaptionRun
+    LanguageModelRun | TranslationRun | ParsingRun | CaptionRun | BidirectionalRun
     | ClassificationRun | RatingRun | TaggingRun | AnsweringRun
 )  # fmt: skip
 """What `regard.load` returns; which of them, the run's task decides."""
@@ -144,7 +147,7 @@ def example_config(model_name: str) -> RunConfig:
     """A config of a model with every default, for its first task whose example data it recognises."""
     task = TASKS[model_entry(model_name).tasks[-1]]
     data = task.name_sources({}, task.example.replace("--data ", "").split())
-    return build_config({"task": task.name, "model": {"name": model_name}, "data": data})
+    return build_config({"task": task.name, "model": {"name": model_name}, "data": data}, is_new=True)
 
 
 def list_settings(config: RunConfig) -> dict[str, list[FieldHelp]]:

@@ -61,6 +61,10 @@ class ExtendedVocabulary:
         word = spelled if normalizer is None else normalizer.normalize_str(spelled)
         return known if word == UNK else self.words.setdefault(word, self.vocab_size)
 
+    def id_of(self, token: str) -> int | None:
+        """The id of a vocabulary entry as it is spelled in tokenizer.json."""
+        return self.tokenizer.id_of(token)
+
     def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
         decoder = self.stream_decoder()
         return "".join([decoder.push(int(i)) for i in ids]) + decoder.flush()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
 
 
-def words_of_tokens(tokenizer: Tokenizer, text: str) -> list[int | None]:
+def words_of_tokens(tokenizer: Tokenizer | ExtendedVocabulary, text: str) -> list[int | None]:
     """For each token of a text the number of the word, between spaces, that it is a piece of; None: of none."""
     word_at = _word_at(text)
     spans = tokenizer.encode_with_offsets(text)[1]

@@ -124,6 +124,12 @@ def text_rows(data: PreparedText) -> HostBatch:
     return HostBatch((ids[:, :-1], ids[:, 1:], torch.ones(8, 7, dtype=torch.bool)), 8 * 7, is_fresh=True)
 
 
+def text_rows_both_ways(data: PreparedText) -> HostBatch:
+    """A line a row, read from either end."""
+    (inputs, targets, mask), n_tokens, _ = text_rows(data)
+    return HostBatch((inputs, targets, targets.flip(1), inputs.flip(1), mask), 2 * n_tokens, is_fresh=True)
+
+
 CHOSEN = tiny_pairs.TEXTS[1::3]
 
 
@@ -168,6 +174,15 @@ BENCHES: dict[str, Bench] = {
         sections={"train": {"n_batch": 4, "n_context": 7}},
         rows=text_rows,
     ),
+    "bidirectional-language-model": Bench(
+        write=write_text,
+        tiny={
+            "d_model": 8, "d_hidden": 12, "d_character": 4, "filters": [4, 8], "max_characters": 10, "p_dropout": 0.0,
+        },
+        wide={"d_model": 32, "d_hidden": 64},
+        sections={"train": {"n_batch": 4, "n_context": 7}},
+        rows=text_rows_both_ways,
+    ),
     "translation": Bench(
         write=write_texts,
         tiny=tiny_pairs.TINY,
@@ -201,6 +216,7 @@ VARIANTS: dict[str, dict[str, Mapping[str, Any]]] = {
     "attention": {"": {}, "averaged heads": {"heads": "averaged"}},
     "seq2seq": {variant: model for variant, (name, model) in tiny_pairs.GRID.items() if name == "seq2seq"},
     "captioner": tiny_captions.GRID,
+    "elmo": {"": {}, "of tokens, clipped": {"input": "tokens", "cell_clip": 3.0, "projection_clip": 3.0}},
 }
 
 

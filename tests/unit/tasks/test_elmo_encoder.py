@@ -1,0 +1,74 @@
+"""ELMo as what a task reads its texts through."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard import api
+from regard.models.elmo import Elmo
+
+SMALL = {"d_model": 8, "d_hidden": 12, "d_character": 4, "filters": [4, 8], "max_characters": 10}
+QUICK: dict[str, Any] = {
+    "runtime": {"device": "cpu", "n_threads": 1},
+    "checkpoint": {"every_seconds": None, "has_tensorboard": False},
+}
+SENTENCES = [f"the {noun} {verb} here" for noun in ("cat", "dog", "cow") for verb in ("sat", "ran", "slept", "ate")]
+
+
+@pytest.fixture(scope="module")
+def elmo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("elmo")
+    (folder / "my.txt").write_text("\n".join(SENTENCES * 4) + "\n")
+    recipe = {
+        "model": {"name": "elmo", **SMALL},
+        "train": {"max_steps": 4, "eval_every": 2, "n_batch": 4, "n_context": 8},
+        **QUICK,
+    }
+    api.train(recipe, data=str(folder / "my.txt"), out=folder / "run", is_tested=False)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Words that ELMo never saw: what they are is in their last letters alone."""
+    path = tmp_path_factory.mktemp("tags") / "my.conll"
+    lines = []
+    for i in range(60):
+        words = [(f"w{i}{'ing' if (i + k) % 3 else 'X'}", "V" if (i + k) % 3 else "N") for k in range(4)]
+        lines += [*(f"{word} {tag}" for word, tag in words), ""]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def train(elmo: Path, tagged: Path, out: Path, layers: str, n_steps: int = 120) -> Any:
+    recipe = {
+        "task": "tagging",
+        "encoder_from": str(elmo),
+        "encoder": {"frozen": True, "layers": layers},
+        "optimizer": {"lr": 0.1},
+        "train": {"max_steps": n_steps, "eval_every": n_steps, "n_batch": 16},
+        **QUICK,
+    }
+    return api.train(recipe, data=str(tagged), out=out)
+
+
+def test_a_frozen_elmo_tells_words_apart_that_it_never_saw(elmo: Path, tagged: Path, tmp_path: Path) -> None:
+    run = train(elmo, tagged, tmp_path / "tags", "mix")
+    assert isinstance(run.model.encoder, Elmo)
+    before, after = api.load(elmo).model.state_dict(), run.model.encoder.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    test = run.ending.test
+    accuracy = {figure.name: figure.value for figure in test.figures}["accuracy, %"]
+    assert accuracy > 95  # by <unk> alone every word would look the same: 67
+    mixed = [note for note in test.notes if "mix of layers" in note]
+    assert len(mixed) == 1
+    assert "of the embeddings" in mixed[0]
+    items = ["w999ing w999X"]
+    assert [p.to_dict() for p in api.load(run.folder).predict(items)] == [p.to_dict() for p in run.predict(items)]
+
+
+def test_one_layer_alone_is_described_by_no_mix(elmo: Path, tagged: Path, tmp_path: Path) -> None:
+    run = train(elmo, tagged, tmp_path / "tags", "last", n_steps=2)
+    assert not any("mix of layers" in note for note in run.ending.test.notes)
