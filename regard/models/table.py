@@ -23,6 +23,7 @@ from regard.mixers.config import (
     TransformerConfig,
     WindowConfig,
 )
+from regard.models.bert_config import BertConfig
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
@@ -70,6 +71,12 @@ def _gpt2() -> ModuleType:
     from regard.models import gpt2  # with torch, which takes long to start
 
     return gpt2
+
+
+def _bert() -> ModuleType:
+    from regard.models import bert  # with torch, which takes long to start
+
+    return bert
 
 
 def _seq2seq() -> ModuleType:
@@ -181,6 +188,13 @@ MODELS: dict[str, ModelEntry] = {
         build=lambda config, vocab_size: _gpt2().gpt2(config, vocab_size),
         summary="GPT-2 in its four sizes, 124M to 1.5B; from scratch or from a Hugging Face folder",
         paper="Radford et al. 2019",
+    ),
+    "bert": ModelEntry(
+        config=BertConfig,
+        build=lambda config, vocab_size: _bert().bert(config, vocab_size),
+        summary="BERT in four sizes, 4M to 340M: reads both sides, fills masked places; from scratch or Hugging Face",
+        paper="Devlin et al. 2019",
+        tasks=("masked-language-model",),
     ),
     "seq2seq": ModelEntry(
         config=Seq2SeqConfig,

@@ -36,9 +36,9 @@ def open_initial_weights(path: Path) -> InitialWeights:
     """What a folder holds: a run of a language model, or a Hugging Face GPT-2."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
-        config, tokenizer, note = hugging_face.read_config(path)
+        name, config, tokenizer, note = hugging_face.read_config(path)
         settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
-        return InitialWeights(path, False, "gpt2", config, tokenizer, settings.to_dict(), note=note)
+        return InitialWeights(path, False, name, config, tokenizer, settings.to_dict(), note=note)
     opened = open_folder(path)
     run = opened.config
     if run.task != "language-model":
