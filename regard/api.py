@@ -115,7 +115,7 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32", *
 
 
 def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Any] | None = None) -> Any:
-    """Open a run folder: a LanguageModelRun, TranslationRun, ParsingRun or CaptionRun, as its task says.
+    """Open a run folder: a LanguageModelRun, TranslationRun, MaskedLanguageModelRun or another, as its task says.
 
     With `kind`, one of these classes, any other run is refused, and editors know what is returned. Nothing in the
     folder is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. A

@@ -16,6 +16,7 @@ from regard.cli import (
     catalog,
     compare,
     exchange,
+    fill,
     grammar,
     judge,
     parse,
@@ -47,6 +48,7 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Use a trained run": {
         "generate": use.generate,
+        "fill": fill.fill,
         "translate": translate.translate,
         "caption": caption.caption,
         "parse": parse.parse,

@@ -152,13 +152,16 @@ class Bert(nn.Module):
     def n_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
 
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of `encode` for a text of so many tokens; nothing is predicted."""
+        return n_tokens * sum(block.flops_per_token(n_tokens, is_causal=False) for block in self.layers)
+
     def flops_per_row(self, n_context: int, n_masked: int) -> int:
         """Forward cost of a row of `n_context` tokens, of which `n_masked` are predicted."""
-        D, blocks = self.d_model, self.layers
-        body = n_context * sum(block.flops_per_token(n_context, is_causal=False) for block in blocks)
+        D = self.d_model
         head = n_masked * 2 * D * (D + self.vocab_size) if self.masked_head is not None else 0
         next_sentence = 2 * D * (D + 2) if self.next_head is not None else 0
-        return body + head + next_sentence
+        return self.flops(n_context) + head + next_sentence
 
 
 def bert(config: BertConfig, vocab_size: int) -> Bert:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
+@runtime_checkable
 class Encoder(Protocol):
     """Reads whole texts, padded at the right, and gives a vector for each token, layer by layer."""
 
@@ -26,3 +27,6 @@ class Encoder(Protocol):
         mask is True where there is a token. What stands at masked places does not matter and never reaches another
         place. segments are 0 in the first text of a pair and 1 in the second; None: there is one text.
         """
+
+    def flops(self, n_tokens: int) -> int:
+        """Forward cost of a text of so many tokens: twice the multiply-adds of the matrix products."""

@@ -13,11 +13,12 @@ from typing import Any
 
 from regard.config import RunConfig, folder_of, mapping
 from regard.errors import RegardError
+from regard.models.bert import Bert
 from regard.models.table import model_entry
 from regard.run import folder as run_folder
 from regard.run.folder import load_config, open_folder
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.table import choose_task
+from regard.tasks.table import choose_task, task_of
 from regard.tasks.task import IMPORTED
 from regard.text.config import TokenizerConfig
 from regard.training.checkpoint import latest_checkpoint
@@ -33,7 +34,7 @@ KEPT = (
 
 
 def open_initial_weights(path: Path) -> InitialWeights:
-    """What a folder holds: a run of a language model, or a Hugging Face GPT-2."""
+    """What a folder holds: a run of a language model, masked or not, or a Hugging Face folder."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
         name, config, tokenizer, note = hugging_face.read_config(path)
@@ -41,7 +42,7 @@ def open_initial_weights(path: Path) -> InitialWeights:
         return InitialWeights(path, False, name, config, tokenizer, settings.to_dict(), note=note)
     opened = open_folder(path)
     run = opened.config
-    if run.task != "language-model":
+    if "start_from" not in task_of(run).folders:
         raise RegardError(
             f"'{path}' is a run of {run.model_name} for {run.task}, and no language model. Give a run of a language "
             "model, or a Hugging Face GPT-2 folder."
@@ -138,12 +139,18 @@ def _check_agree(
 
 
 def _check_context(n_context: Any, start: InitialWeights) -> None:
-    limit = start.outline().mixer.max_context
+    limit = find_limit(start.outline())
     if limit is not None and isinstance(n_context, int) and n_context > limit:
         raise RegardError(
             f"train.n_context is {n_context}, but the model in '{start.path}', which the run starts from, sees at most "
             f"{limit} tokens. Lower it to {limit} or less."
         )
+
+
+def find_limit(model: Any) -> int | None:
+    """How many tokens a model reads at most; None: any number."""
+    limit: int | None = model.max_positions if isinstance(model, Bert) else model.mixer.max_context
+    return limit
 
 
 def _choose_fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -178,7 +185,8 @@ def _choose_optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[s
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
     entry = model_entry(start.model_name)
     model = start.outline()
-    whole = base.complete(model.mixer.carries_state, entry.lr, entry.embedding_rate_at(model.d_model))
+    is_recurrent = not isinstance(model, Bert) and model.mixer.carries_state
+    whole = base.complete(is_recurrent, entry.lr, entry.embedding_rate_at(model.d_model))
     assert whole.lr is not None
     return whole.to_dict() | {"lr": share * whole.lr}
 

@@ -18,6 +18,8 @@ from regard.tasks.caption_run import CaptionRun
 from regard.tasks.captions import CAPTIONS
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
+from regard.tasks.masked_language_model import MASKED_LANGUAGE_MODEL
+from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.parsing import PARSING, ParsingRun
 from regard.tasks.task import Task
 from regard.tasks.translation import TRANSLATION, TranslationRun
@@ -27,9 +29,10 @@ TASKS: dict[str, Task] = {
     "translation": TRANSLATION,
     "parsing": PARSING,
     "captions": CAPTIONS,
+    "masked-language-model": MASKED_LANGUAGE_MODEL,
 }
 
-AnyRun = LanguageModelRun | TranslationRun | ParsingRun | CaptionRun
+AnyRun = LanguageModelRun | TranslationRun | ParsingRun | CaptionRun | MaskedLanguageModelRun
 """What `regard.load` returns; which of them, the run's task decides."""
 
 
