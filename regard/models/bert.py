@@ -42,7 +42,8 @@ class Bert(nn.Module):
     """x^0 = norm(E w + P + S s),   x^l = block_l(x^{l-1}),   with norms after the sums and both sides seen.
 
     w are the tokens, P learned positions, s the segments. `pooled` is tanh(W x^L_1 + b) of the first token, from which
-    the next-sentence head tells whether the second segment follows the first. What is not in `config` is None.
+    the next-sentence head tells whether the second segment follows the first (class 0) or not (class 1, as in BERT's
+    own code). What is not in `config` is None.
     """
 
     def __init__(self, config: BertConfig, vocab_size: int) -> None:

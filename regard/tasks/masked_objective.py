@@ -145,7 +145,7 @@ class MaskedObjective:
             return PartLoss(nats, nats, None)
         logits = at_least_float32(model.next_head(model.pool(h)))  # (B, 2)
         # The sum over pairs is to be divided by their number, and all is divided by that of the masked tokens.
-        follows = functional.cross_entropy(logits, is_next, reduction="sum") * self.n_target
+        follows = functional.cross_entropy(logits, 1 - is_next, reduction="sum") * self.n_target
         return PartLoss(nats + follows, nats, None)
 
     def evaluate(self, model: Bert) -> Score | None:
@@ -221,7 +221,7 @@ def evaluate_masked(
         n_right += int((best == targets.flatten())[there].sum())
         n_masked += int(there.sum())
         if model.next_head is not None:
-            n_pairs_right += int((model.next_head(model.pool(h)).argmax(dim=-1) == is_next).sum())
+            n_pairs_right += int((model.next_head(model.pool(h)).argmax(dim=-1) == 1 - is_next).sum())
             n_pairs += len(is_next)
     return MaskedEvaluation(
         nats=nats, n_right=n_right, n_masked=n_masked, n_tokens=batches.per_epoch * n_batch * n_context,
