@@ -15,6 +15,7 @@ from regard.cli import (
     caption,
     catalog,
     compare,
+    embed,
     exchange,
     fill,
     grammar,
@@ -49,6 +50,7 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
     "Use a trained run": {
         "generate": use.generate,
         "fill": fill.fill,
+        "embed": embed.embed,
         "translate": translate.translate,
         "caption": caption.caption,
         "parse": parse.parse,

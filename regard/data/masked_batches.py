@@ -115,7 +115,7 @@ class MaskedBatches:
         low, high = max(1, L // 4), max(2, L - L // 4)
         wanted = low + np.floor(draws * (high - low)).astype(np.int64)
         before = text[:, low - 1 : high - 1]  # (B, high - low), the last token of the first part for every border
-        ends_document = before == self.marks.separator
+        ends_document = (before == self.marks.separator) | (text[:, low:high] == self.marks.separator)
         far = np.abs(np.arange(low, high)[None] - wanted[:, None])
         # A sentence's end beats any other place, and any place beats the end of a document.
         cost = far + 2 * L * ~self._vocabulary.ends_sentence[before] + 8 * L * ends_document
@@ -133,8 +133,9 @@ class MaskedBatches:
         """For each place one of another document; of a text of one document one a window away. -1: there is none."""
         n = len(self.stream)
         tries = np.floor(draws * n).astype(np.int64)  # (B, N_TRIES)
-        documents = np.searchsorted(self._document_ends, np.concatenate([places[:, None], tries], axis=1))
-        is_other = documents[:, 1:] != documents[:, :1]
+        here = np.searchsorted(self._document_ends, places)[:, None]
+        first, last = (np.searchsorted(self._document_ends, at) for at in (tries, tries + N_AHEAD))
+        is_other = (here < first) | (here > last)  # wherever within N_AHEAD the text will begin
         if len(self._document_ends) < 2:
             away = np.abs(tries - places[:, None])
             is_other = np.minimum(away, n - away) > self.n_text
@@ -145,9 +146,10 @@ class MaskedBatches:
 
     def _read_sentence(self, start: int, n: int) -> Ids:
         """n tokens from the first sentence on that begins after `start`; the text is a ring."""
-        ahead = self._read(start, N_AHEAD + n)
+        ahead = self._read(start, N_AHEAD + n + 1)
         ends = self._vocabulary.ends_sentence[ahead[:N_AHEAD]]
         first = int(ends.argmax()) + 1 if ends.any() else 0
+        first += int(ahead[first] == self.marks.separator)
         return ahead[first : first + n]
 
     def _read(self, start: int, n: int) -> Ids:
@@ -203,7 +205,10 @@ class Vocabulary:
         self.number_of[self.words] = np.arange(len(self.words))
         is_wordpiece = tokenizer.kind == "wordpiece"
         self.begins_word = np.array(
-            [not name.startswith("##") if is_wordpiece else name.startswith("Ġ") or not name[:1].isalnum() for name in names]
+            [
+                not name.startswith("##") if is_wordpiece else name.startswith("Ġ") or not name[:1].isalnum()
+                for name in names
+            ]
         )
         self.ends_sentence = np.array([name in SENTENCE_ENDS for name in names])
 

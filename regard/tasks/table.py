@@ -122,7 +122,7 @@ def example_config(model_name: str) -> RunConfig:
     """A config of a model with every default, for its first task whose example data it recognises."""
     task = TASKS[model_entry(model_name).tasks[-1]]
     data = task.name_sources({}, task.example.replace("--data ", "").split())
-    return build_config({"task": task.name, "model": {"name": model_name}, "data": data})
+    return build_config({"task": task.name, "model": {"name": model_name}, "data": data}, is_new=True)
 
 
 def list_settings(config: RunConfig) -> dict[str, list[FieldHelp]]:
