@@ -11,18 +11,20 @@ import regard
 from regard.cli import lines, options
 from regard.errors import RegardError
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="A run of bert, or a Hugging Face folder of BERT's family.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run of bert, or a Hugging Face folder of BERT's family.")
+]
 File = Annotated[Path, typer.Argument(help="One text a line.")]
 Layers = Annotated[
     str,
-    typer.Option(
-        "--layers", help="last, first, second-to-last, sum, sum-last-four or concat-last-four."
-    ),
+    typer.Option("--layers", help="last, first, second-to-last, sum, sum-last-four or concat-last-four."),
 ]
 Pool = Annotated[
     str, typer.Option("--pool", help="mean or max of a text's tokens; first or last mark; none: a vector a token.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write: .npz, or .parquet where pyarrow is installed.")]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="The file to write: .npz, or .parquet where pyarrow is installed.")
+]
 Stride = Annotated[
     int | None,
     typer.Option("--stride", min=1, help="Tokens from one window of a long text to the next (default: half a window)."),

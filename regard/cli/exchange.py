@@ -12,7 +12,9 @@ from regard.cli.options import Force
 
 
 def export_run(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, or a Transformer of pairs.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, or a Transformer of pairs.")
+    ],
     to: Annotated[
         Path, typer.Argument(help="The ARPA file (.gz packs it), or the folder for Hugging Face or CTranslate2.")
     ],

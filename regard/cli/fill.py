@@ -19,7 +19,9 @@ Text = Annotated[
 ]
 Beside = Annotated[
     Path | None,
-    typer.Option("--beside", metavar="RUN", help="A left-to-right run: what it says at each place, from the left alone."),
+    typer.Option(
+        "--beside", metavar="RUN", help="A left-to-right run: what it says at each place, from the left alone."
+    ),
 ]
 
 

@@ -14,7 +14,9 @@ class MaskingConfig(Settings):
 
     p_masked: float = setting(0.15, "part of the tokens that is to be predicted", low=0.0, high=0.9)
     p_mark: float = setting(0.8, "part of these that is read as [MASK]", low=0.0, high=1.0)
-    p_wrong: float = setting(0.1, "part of these that is read as another token; the rest stays as it is", low=0.0, high=1.0)
+    p_wrong: float = setting(
+        0.1, "part of these that is read as another token; the rest stays as it is", low=0.0, high=1.0
+    )
     takes_words: bool = setting(False, "choose whole words, all pieces of one, rather than pieces")
 
     def check(self) -> None:

@@ -78,9 +78,7 @@ class Bert(nn.Module):
             if table is not None:
                 nn.init.normal_(table, std=STD)
 
-    def embed(
-        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
-    ) -> Float[Tensor, "B T D"]:
+    def embed(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T D"]:
         """x^0; all tokens are of the first segment where none are given."""
         T = tokens.shape[1]
         assert self.max_positions is not None

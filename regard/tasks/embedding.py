@@ -51,7 +51,12 @@ class Embedder:
     """Makes vectors of texts, some at a time, in their order and in bounded memory."""
 
     def __init__(
-        self, encoder: Encoder, tokenizer: Tokenizer, layers: str = "last", pool: str = "mean", stride: int | None = None
+        self,
+        encoder: Encoder,
+        tokenizer: Tokenizer,
+        layers: str = "last",
+        pool: str = "mean",
+        stride: int | None = None,
     ) -> None:
         """`stride` is how many tokens later the next window of a long text begins; None: half a window."""
         if layers == "mix":
@@ -97,8 +102,11 @@ class Embedder:
         after = [] if marks is None else [marks.separator]
         room = len(ids) if limit is None else limit - len(before) - len(after)
         if room < 1 and ids:
-            raise RegardError(f"The model reads {limit} tokens at once, too few for a text and its marks. Take another.")
-        is_marked = self.pool in ("first", "last") or not ids  # whose vectors count: the marks', or the text's own
+            raise RegardError(
+                f"The model reads {limit} tokens at once, too few for a text and its marks. Take another."
+            )
+        # Whose vectors count: those of the marks, or of the text alone.
+        is_marked = self.pool in ("first", "last") or (not ids and self.pool != "none")
         windows = []
         for start, end, first, last in cut_windows(len(ids), room, self.stride):
             n = len(before)

@@ -125,7 +125,9 @@ class MaskedLanguageModelTask(gradient.GradientTask):
         notes = data.notes if own.document == "auto" else ()
         n_context, limit = config.train.n_context, model.max_context
         if n_context is not None and n_context < limit and start is None:
-            notes += (f"Positions after {n_context} are not trained: model.max_context is {limit}, train.n_context less.",)
+            notes += (
+                f"Positions after {n_context} are not trained: model.max_context is {limit}, train.n_context less.",
+            )
         return gradient.rehearse(
             self,
             config,

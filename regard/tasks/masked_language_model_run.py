@@ -66,7 +66,9 @@ class MaskedLanguageModelRun(Run):
         super().__init__(task, opened, model)
         self.tokenizer = opened.tokenizers[0]
         if self.tokenizer.marks is None:
-            raise RegardError(f"The tokenizer in '{opened.folder}' has no [MASK]. Put the original tokenizer.json back.")
+            raise RegardError(
+                f"The tokenizer in '{opened.folder}' has no [MASK]. Put the original tokenizer.json back."
+            )
         self.marks: Marks = self.tokenizer.marks
 
     def fill(self, text: str, top_k: int = 5) -> Filled:
@@ -76,7 +78,9 @@ class MaskedLanguageModelRun(Run):
     def predict(self, items: Iterable[str], top_k: int = 5) -> Iterator[Filled]:
         """Fill the masked places of each text, some texts at a time, in their order."""
         if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= self.tokenizer.vocab_size:
-            raise RegardError(f"top_k is how many tokens are shown, from 1 to {self.tokenizer.vocab_size}, not {top_k!r}.")
+            raise RegardError(
+                f"top_k is how many tokens are shown, from 1 to {self.tokenizer.vocab_size}, not {top_k!r}."
+            )
         waiting = iter(items)
         while texts := list(islice(waiting, N_BATCH)):
             given = list_items(texts, "text")
@@ -94,7 +98,9 @@ class MaskedLanguageModelRun(Run):
         name = self.marks.mask_name
         parts = text.replace(BERT_MARKS[4], name).split(name)
         if needs_mask and len(parts) == 1:
-            raise RegardError(f"There is no {name} in {text!r:.80}. Write it where a word is to be found: The {name} barked.")
+            raise RegardError(
+                f"There is no {name} in {text!r:.80}. Write it where a word is to be found: The {name} barked."
+            )
         if self.tokenizer.kind == "bpe":  # a byte-level token brings the space before it along
             parts = [part.rstrip(" ") if i < len(parts) - 1 else part for i, part in enumerate(parts)]
         ids: list[int] = []
@@ -115,7 +121,9 @@ class MaskedLanguageModelRun(Run):
         """For each row the probabilities of all tokens at its masked places, (masks, V); marks have none."""
         tokens, mask = self._pad(rows)
         h = self.model.encode(tokens, mask)[-1]
-        return [self.probabilities(h[i, : len(row)][tokens[i, : len(row)] == self.marks.mask]) for i, row in enumerate(rows)]
+        return [
+            self.probabilities(h[i, : len(row)][tokens[i, : len(row)] == self.marks.mask]) for i, row in enumerate(rows)
+        ]
 
     def probabilities(self, states: Tensor) -> Tensor:
         """P of every token at places whose states are given, (M, V), in float32 at least and on the CPU."""

@@ -19,7 +19,9 @@ def read_vocab_txt(folder: Path) -> str:
     missing = [mark for mark in BERT_MARKS if mark not in vocab]
     if missing or len(vocab) < len(pieces):
         what = f"lacks {', '.join(missing)}" if missing else "has a piece twice"
-        raise RegardError(f"{path} is no vocabulary of BERT's: it {what}. Copy it again from where the model came from.")
+        raise RegardError(
+            f"{path} is no vocabulary of BERT's: it {what}. Copy it again from where the model came from."
+        )
     settings = folder / "tokenizer_config.json"
     found = read_object(settings) if settings.exists() else {}
     return json.dumps(wordpiece_json(vocab, found), ensure_ascii=False)

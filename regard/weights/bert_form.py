@@ -279,9 +279,7 @@ def to_our_bert(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], family
     return {name: _join(name, [given[n] for n in their_names(name, family)], tensors, own, where) for name in own}
 
 
-def _join(
-    ours: str, theirs: list[str], tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where: str
-) -> Tensor:
+def _join(ours: str, theirs: list[str], tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], where: str) -> Tensor:
     """One tensor of ours, of those that it is there."""
     whole = tuple(own[ours].shape)
     expected = (whole[0] // len(theirs), *whole[1:])

@@ -22,9 +22,7 @@ PICTURES = sorted(
     p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("captions")
 )
 MASKED = sorted(
-    p
-    for p in FOLDER.glob("*.yaml")
-    if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
 )
 RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED})
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",

@@ -203,7 +203,9 @@ def test_pre_training_goes_on_from_a_hugging_face_folder(tmp_path: Path) -> None
     (tmp_path / "my.txt").write_text(f"{TEXT}\n\n" * 40)
     quick = ["train.max_steps=2", "train.n_batch=4", "train.n_context=24", "train.eval_every=1"]
     quick += ["checkpoint.has_tensorboard=false", "train.n_accumulate=1"]
-    run = regard.train(data=str(tmp_path / "my.txt"), start_from=tmp_path / "theirs", settings=quick, out=tmp_path / "run")
+    run = regard.train(
+        data=str(tmp_path / "my.txt"), start_from=tmp_path / "theirs", settings=quick, out=tmp_path / "run"
+    )
     assert isinstance(run, regard.MaskedLanguageModelRun)
     assert run.config.optimizer.lr == 5e-5
     assert run.facts.started_from == str(tmp_path / "theirs")

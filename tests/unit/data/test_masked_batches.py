@@ -13,9 +13,7 @@ from regard.text.learning import train_tokenizer
 N_DOCUMENTS, N_SENTENCES = 40, 30
 
 
-DOCUMENTS = [
-    " ".join(f"d{i} s{j} and unhappily it was so ." for j in range(N_SENTENCES)) for i in range(N_DOCUMENTS)
-]
+DOCUMENTS = [" ".join(f"d{i} s{j} and unhappily it was so ." for j in range(N_SENTENCES)) for i in range(N_DOCUMENTS)]
 TOKENIZER = train_tokenizer(TokenizerConfig(kind="wordpiece", vocab_size=120, has_marks=True), DOCUMENTS)
 STREAM = Stream.of(TOKENIZER.encode_documents([(text, True) for text in DOCUMENTS]))
 MARKS = TOKENIZER.marks
@@ -56,7 +54,9 @@ def test_no_mark_is_asked_for_and_nothing_is_padding() -> None:
 
 def test_what_is_masked_differs_from_epoch_to_epoch_and_not_from_call_to_call() -> None:
     made = batches()
-    assert all(np.array_equal(a, b) for a, b in zip(vars(made.at(5)).values(), vars(batches().at(5)).values(), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(vars(made.at(5)).values(), vars(batches().at(5)).values(), strict=True)
+    )
     first, later = made.at(0), made.at(made.per_epoch)
     assert not np.array_equal(first.places, later.places)
     assert not np.array_equal(first.tokens, batches(seed=1).at(0).tokens)
