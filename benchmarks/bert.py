@@ -1,6 +1,6 @@
 """BERT against Hugging Face's, measured in one run: an update of its pre-training on a GPU, its vectors on a CPU.
 
-    python benchmarks/bert.py [--device cuda|cpu] [--dropout 0.1] [--precision float32|bf16] [--out results.json] [--tiny]
+    python benchmarks/bert.py [--device cuda|cpu] [--dropout 0.1] [--precision bf16] [--out results.json] [--tiny]
 
 cuda  BERT base, bf16, masked tokens and next sentences, 256 x 128 and 64 x 512 tokens, a whole update (forward,
       backward, clipping at 1, AdamW): Regard's own training loop, which masks new rows for every update, compiled,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,11 +81,9 @@ def _format(found: dict[str, Any], beside: Path | None) -> str:
     lines = [found["best"]]
     for number, place in enumerate(found["places"]):
         lines.append(f"\nplace {number + 1}" + (f"{'':<24}{beside}, from the left alone" if beside is not None else ""))
-        others = found["beside"][number] if beside is not None else [None] * len(place)
-        for i in range(max(len(place), len(others))):
-            here = _cell(place[i]) if i < len(place) else ""
-            there = _cell(others[i]) if i < len(others) and others[i] is not None else ""
-            lines.append(f"{here:<32}{there}".rstrip())
+        others = found["beside"][number] if beside is not None else []
+        cells = zip_longest(map(_cell, place), map(_cell, others), fillvalue="")
+        lines += [f"{here:<32}{there}".rstrip() for here, there in cells]
     return "\n".join(lines)
 
 

@@ -59,7 +59,13 @@ def generate(
         if stop or beam is not None:
             raise RegardError(f"'{run}' writes by repeated masking: leave out {'--beam' if beam else '--stop'}.")
         print(REPEATED_MASKING, file=sys.stderr)
-        sampling = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "temperature": temperature, "seed": seed}
+        sampling: dict[str, Any] = {
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "temperature": temperature,
+            "seed": seed,
+        }
         made = loaded.generate(prompt, n, max_tokens=max_tokens or 20, **sampling)
         terminal.print_generated("", enumerate([made] if isinstance(made, str) else made), n, as_json)
         return

@@ -95,7 +95,7 @@ class MaskedBatches:
 
     def _pair(self, text: Ids, index: int) -> tuple[Ids, Ids, Ids]:
         """Rows whose second part follows the first or is from elsewhere, where it begins, and whether it follows."""
-        B, L = text.shape
+        L = text.shape[1]
         border = self._choose_borders(text, self.draw("border", index, 1)[:, 0])
         is_next = (self.draw("next", index, 1)[:, 0] < 0.5).astype(np.int64)
         at_border = (self.windows.starts(index) + border) % len(self.stream)
@@ -111,7 +111,7 @@ class MaskedBatches:
 
     def _choose_borders(self, text: Ids, draws: NDArray[np.float64]) -> Ids:
         """How many tokens the first part has: up to the end of the sentence that is nearest to a random place."""
-        B, L = text.shape
+        L = text.shape[1]
         low, high = max(1, L // 4), max(2, L - L // 4)
         wanted = low + np.floor(draws * (high - low)).astype(np.int64)
         before = text[:, low - 1 : high - 1]  # (B, high - low), the last token of the first part for every border
@@ -119,7 +119,8 @@ class MaskedBatches:
         far = np.abs(np.arange(low, high)[None] - wanted[:, None])
         # A sentence's end beats any other place, and any place beats the end of a document.
         cost = far + 2 * L * ~self._vocabulary.ends_sentence[before] + 8 * L * ends_document
-        return low + cost.argmin(axis=1)
+        borders: Ids = low + cost.argmin(axis=1)
+        return borders
 
     @cached_property
     def _document_ends(self) -> Ids:
@@ -220,7 +221,7 @@ def frame_pairs(text: Ids, border: Ids, marks: Marks) -> tuple[Ids, Ids]:
     >>> tokens.tolist(), segments.tolist()
     ([[2, 7, 8, 3, 9, 3]], [[0, 0, 0, 0, 1, 1]])
     """
-    B, L = text.shape
+    L = text.shape[1]
     column = np.arange(L + 3)[None]
     is_second = column > border[:, None] + 1
     source = np.clip(column - 1 - is_second, 0, L - 1)

@@ -82,7 +82,7 @@ class Bert(nn.Module):
         """x^0; all tokens are of the first segment where none are given."""
         T = tokens.shape[1]
         assert self.max_positions is not None
-        if T > self.max_positions:
+        if self.max_positions < T:
             raise RegardError(
                 f"The model was given {T} tokens at once and reads at most {self.max_positions}. Give it less, or cut "
                 "the text into windows."

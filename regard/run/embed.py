@@ -35,8 +35,8 @@ def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, To
         model, tokenizer = run.model, run.tokenizers[0]
     if not isinstance(model, Bert):
         raise RegardError(
-            f"'{folder}' is no encoder: it does not give vectors for texts. Give a run of bert, or a Hugging Face folder "
-            "of bert, distilbert or roberta."
+            f"'{folder}' is no encoder: it does not give vectors for texts. Give a run of bert, or a Hugging Face "
+            "folder of bert, distilbert or roberta."
         )
     return model, tokenizer
 
@@ -70,7 +70,7 @@ def embed_texts(
 
 def _write(path: Path, form: str, vectors: NDArray[np.float32], lengths: NDArray[np.int64], pool: str) -> None:
     if form == ".npz":
-        arrays = {"vectors": vectors} | ({"lengths": lengths} if pool == "none" else {})
+        arrays: dict[str, Any] = {"vectors": vectors} | ({"lengths": lengths} if pool == "none" else {})
         with open(path, "wb") as file:
             np.savez(file, **arrays)
         return

@@ -135,7 +135,8 @@ class Embedder:
         if self.pool == "none":
             return vectors
         if self.pool in ("first", "last"):
-            return vectors[0 if self.pool == "first" else -1]
+            one: Vectors = vectors[0 if self.pool == "first" else -1]
+            return one
         pooled: Vectors = vectors.mean(axis=0) if self.pool == "mean" else vectors.max(axis=0)
         return pooled
 

@@ -172,7 +172,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
         self, run: MaskedLanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool
     ) -> TestSet:
         raise RegardError(
-            f"'{run.folder}' fills masked places, whose nats compare with those of the same vocabulary and masks alone. "
+            f"'{run.folder}' fills masked places, whose nats compare with those of the same vocabulary alone. "
             "Compare what such runs are used for: train each as the encoder of one task."
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -73,10 +73,8 @@ class MaskedEvaluation:
         if self.next_accuracy is not None:
             figures.append(Figure("next sentences told, %", 100 * self.next_accuracy))
         counts = {"masked tokens": self.n_masked, "tokens": self.n_tokens}
-        return Measured(
-            tuple(figures), "loss, nats a masked token", False, counts | ({"pairs": self.n_pairs} if self.n_pairs else {}),
-            notes=self.notes,
-        )  # fmt: skip
+        counts |= {"pairs": self.n_pairs} if self.n_pairs else {}
+        return Measured(tuple(figures), "loss, nats a masked token", False, counts, notes=self.notes)
 
 
 class MaskedObjective:

@@ -1,8 +1,8 @@
 """Tokenizers: a thin, typed face on Hugging Face `tokenizers`, so that what we save loads there with the same ids.
 
 Every vocabulary that is learned here has <eos> as id 0: it ends each document, and each line for the word tokenizer.
-word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id, and one made for
-BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. The end mark is an
+word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id, and one made
+for BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. The end mark is an
 ordinary vocabulary entry, not a special token that is searched for in the text: a document that happens to spell it
 stays text (only for the word tokenizer "<eos>" is the line end, as newlines are).
 """
@@ -132,7 +132,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
-        """Read a tokenizer.json, the one in a run folder, or a Hugging Face folder's tokenizer.json, vocab.json or .txt."""
+        """Read a tokenizer.json, the one in a run folder, or a Hugging Face folder's: .json, vocab.json or vocab.txt."""
         path = Path(path)
         if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.json").exists():
             return cls.from_json(read_vocab_and_merges(path), str(path / "vocab.json"))

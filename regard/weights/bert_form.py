@@ -14,8 +14,8 @@ import torch
 
 from regard.errors import RegardError
 from regard.models.bert_config import FAMILIES, SIZES, BertConfig
-from regard.weights.gpt2_form import WRITTEN_ACTIVATIONS, is_count, is_number, quote_names
 from regard.weights.gpt2_form import ACTIVATIONS as GPT2_ACTIVATIONS
+from regard.weights.gpt2_form import WRITTEN_ACTIVATIONS, is_count, is_number, quote_names
 
 if TYPE_CHECKING:
     from torch import Tensor

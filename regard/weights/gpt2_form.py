@@ -219,8 +219,8 @@ def to_our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], whe
     missing, extra = [name for name in wanted if name not in given], sorted(set(given) - set(wanted))
     if missing:
         raise RegardError(
-            f"{where} lacks tensors that its config.json calls for: {quote_names(missing)}. Copy the whole folder again, "
-            "or correct n_layer and tie_word_embeddings there."
+            f"{where} lacks tensors that its config.json calls for: {quote_names(missing)}. Copy the whole folder "
+            "again, or correct n_layer and tie_word_embeddings there."
         )
     if extra:
         raise RegardError(

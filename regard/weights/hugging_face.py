@@ -19,8 +19,8 @@ from regard.settings import Settings
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import check_finite, named_weights, read_tensors
-from regard.weights.bert_form import note_bert, read_bert_config, to_our_bert, to_their_bert
 from regard.weights.bert_files import describe_bert
+from regard.weights.bert_form import note_bert, read_bert_config, to_our_bert, to_their_bert
 from regard.weights.gpt2_form import note_dropouts, read_config_json, to_our_tensors, to_their_tensors, write_config
 
 if TYPE_CHECKING:

@@ -190,5 +190,5 @@ def test_a_trace_has_attention_to_both_sides(run: Path) -> None:
 def test_other_kinds_of_tokens_are_refused_for_masked_text(tmp_path: Path) -> None:
     (tmp_path / "my.txt").write_text(TEXT)
     given = {"model": {"name": "bert"}, "tokenizer": {"kind": "bpe"}}
-    with pytest.raises(RegardError, match="tokenizer.kind is bpe, and a masked language model learns a wordpiece"):
+    with pytest.raises(RegardError, match=r"tokenizer\.kind is bpe, and a masked language model learns a wordpiece"):
         regard.plan(given, data=str(tmp_path / "my.txt"))

@@ -1,4 +1,4 @@
-"""BERT's family against `transformers`: states, logits and heads in float64, folders in and out without a bit changed."""
+"""BERT's family against `transformers`: states, logits and heads in float64, folders in and out."""
 
 import json
 import shutil
@@ -167,7 +167,7 @@ def test_our_sizes_have_the_published_numbers_of_parameters() -> None:
     [
         ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]},
          ("does not read: LlamaForCausalLM", "families gpt2, bert, distilbert and roberta")),
-        ({"position_embedding_type": "relative_key"}, ("position_embedding_type to 'relative_key'", "'absolute' alone")),
+        ({"position_embedding_type": "relative"}, ("position_embedding_type to 'relative'", "'absolute' alone")),
         ({"num_attention_heads": 5}, ("hidden_size 12 cannot be shared by num_attention_heads 5",)),
         ({"hidden_act": "silu"}, ("activation 'silu'",)),
         ({"num_hidden_layers": 3}, ("lacks tensors", "encoder.layer.2")),
