@@ -132,7 +132,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
-        """Read a tokenizer.json, the one in a run folder, or a Hugging Face folder's: .json, vocab.json or vocab.txt."""
+        """Read a tokenizer.json, that of a run folder, or a Hugging Face folder's, vocab.json and vocab.txt too."""
         path = Path(path)
         if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.json").exists():
             return cls.from_json(read_vocab_and_merges(path), str(path / "vocab.json"))
