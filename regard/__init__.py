@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from regard.tasks.bidirectional_run import BidirectionalRun
     from regard.tasks.caption_run import CaptionRun
     from regard.tasks.language_model_run import LanguageModelRun
+    from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
     from regard.tasks.parsing import ParsingRun
     from regard.tasks.table import AnyRun as Run
     from regard.tasks.translation import TranslationRun
@@ -42,6 +43,7 @@ _HOMES = {
     "regard.tasks.bidirectional_run": ("BidirectionalRun",),
     "regard.tasks.caption_run": ("CaptionRun",),
     "regard.tasks.language_model_run": ("LanguageModelRun",),
+    "regard.tasks.masked_language_model_run": ("MaskedLanguageModelRun",),
     "regard.tasks.parsing": ("ParsingRun",),
     "regard.tasks.table": ("Run",),
     "regard.tasks.translation": ("TranslationRun",),
@@ -53,6 +55,7 @@ __all__ = [
     "CaptionRun",
     "Comparison",
     "LanguageModelRun",
+    "MaskedLanguageModelRun",
     "ParsingRun",
     "RegardError",
     "Run",

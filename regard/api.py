@@ -15,6 +15,7 @@ from regard.lens.trace import trace
 from regard.models.table import MODELS
 from regard.run import engine
 from regard.run import folder as run_folder
+from regard.run.embed import embed_texts
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
@@ -135,7 +136,7 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32", *
 
 
 def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Any] | None = None) -> Any:
-    """Open a run folder: a LanguageModelRun, TranslationRun, ParsingRun or CaptionRun, as its task says.
+    """Open a run folder: a LanguageModelRun, TranslationRun, MaskedLanguageModelRun or another, as its task says.
 
     With `kind`, one of these classes, any other run is refused, and editors know what is returned. Nothing in the
     folder is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. A
@@ -192,6 +193,29 @@ def export(folder: str | Path, to: str | Path, *, force: bool = False) -> None:
     """
     check_not_there(Path(to), force)
     export_run(engine.load(folder, device="cpu"), to)
+
+
+def embed(
+    folder: str | Path,
+    texts: Sequence[str],
+    to: str | Path,
+    *,
+    layers: str = "last",
+    pool: str = "mean",
+    stride: int | None = None,
+    n_batch: int = 32,
+    force: bool = False,
+    device: str = "auto",
+    precision: str = "float32",
+) -> tuple[int, int]:
+    """Write the vectors of texts, from the layers of a BERT in a run or a Hugging Face folder, as .npz or .parquet.
+
+    Returns how many vectors there are and how wide they are: one a text, or with the pool "none" one a token.
+    """
+    return embed_texts(
+        Path(folder), texts, Path(to), layers=layers, pool=pool, stride=stride, n_batch=n_batch, force=force,
+        device=device, precision=precision,
+    )  # fmt: skip
 
 
 def plan(

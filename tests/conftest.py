@@ -9,6 +9,7 @@ import torch
 # Configs check themselves, in our own words; imported before the hook, they stay out of its reach.
 import regard.decode.config
 import regard.mixers.config
+import regard.models.bert_config
 import regard.models.captioner_config
 import regard.models.elmo_config
 import regard.models.gpt2_config

@@ -15,7 +15,9 @@ from regard.cli import (
     caption,
     catalog,
     compare,
+    embed,
     exchange,
+    fill,
     grammar,
     judge,
     parse,
@@ -48,6 +50,8 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Use a trained run": {
         "generate": use.generate,
+        "fill": fill.fill,
+        "embed": embed.embed,
         "translate": translate.translate,
         "caption": caption.caption,
         "parse": parse.parse,

@@ -12,7 +12,9 @@ from regard.cli.options import Force
 
 
 def export_run(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, or a Transformer of pairs.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, or a Transformer of pairs.")
+    ],
     to: Annotated[
         Path, typer.Argument(help="The ARPA file (.gz packs it), or the folder for Hugging Face or CTranslate2.")
     ],
@@ -24,6 +26,8 @@ def export_run(
       regard export runs/ngram words.arpa.gz
       # GPT-2, or a transformer of its form, for AutoModelForCausalLM
       regard export runs/mine my-gpt2
+      # BERT, for AutoModelForMaskedLM
+      regard export runs/bert-tiny my-bert
       # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de
     """
@@ -36,12 +40,13 @@ def import_run(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")],
     force: Force = False,
 ) -> None:
-    """Make a run folder of an ARPA file, a Hugging Face GPT-2 folder or ELMo's files: to use as any run.
+    """Make a run folder of an ARPA file, a Hugging Face folder of GPT-2 or BERT's family, or ELMo's files.
 
     Examples:
       regard import words.arpa.gz --out runs/words
       # a folder with config.json, model.safetensors and its tokenizer
       regard import gpt2 --out runs/gpt2
+      regard import bert-base-uncased --out runs/bert
       # ELMo as published: a folder with its options.json and HDF5 weights (extra: elmo)
       regard import elmo-small --out runs/elmo
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,14 +17,23 @@ MinP = Annotated[
     float | None, typer.Option("--min-p", help="Tokens at least this fraction as probable as the most probable.")
 ]
 Search = Annotated[int | None, typer.Option("--beam", min=1, help="Beam search of this width.")]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="Longest continuation, in tokens (default: 200; of a BERT 20)."),
+]
 Stop = Annotated[list[str] | None, typer.Option("--stop", help="Stop before this text (repeatable).")]
+
+REPEATED_MASKING = (
+    "regard: written by repeated masking, each place drawn anew given all others: no left-to-right model wrote this, "
+    "and it has no probability."
+)
 
 
 def generate(
     run: options.RunFolder,
     prompt: Prompt = "",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many continuations.")] = 1,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest continuation, in tokens.")] = 200,
+    max_tokens: MaxTokens = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 always takes the most probable token.")] = 0.8,
     top_k: options.TopK = None,
     top_p: options.TopP = None,
@@ -41,12 +51,30 @@ def generate(
       regard generate runs/lstm --prompt "In October, people"
       regard generate runs/lstm --n 3 --temperature 0.7 --top-p 0.9 --stop "\\n\\n"
       regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
+      # of a BERT, by repeated masking, which is not how it was trained
+      regard generate runs/bert-tiny --prompt "Return the" --max-tokens 12
     """
-    loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)
+    loaded: Any = regard.load(run, device, precision)
+    if isinstance(loaded, regard.MaskedLanguageModelRun):
+        if stop or beam is not None:
+            raise RegardError(f"'{run}' writes by repeated masking: leave out {'--beam' if beam else '--stop'}.")
+        print(REPEATED_MASKING, file=sys.stderr)
+        sampling: dict[str, Any] = {
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "temperature": temperature,
+            "seed": seed,
+        }
+        made = loaded.generate(prompt, n, max_tokens=max_tokens or 20, **sampling)
+        terminal.print_generated("", enumerate([made] if isinstance(made, str) else made), n, as_json)
+        return
+    if not isinstance(loaded, regard.LanguageModelRun):
+        loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)  # which says what it is instead
     pieces = loaded.stream(
         prompt,
         n=n,
-        max_tokens=max_tokens,
+        max_tokens=max_tokens or 200,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,

@@ -95,22 +95,28 @@ class Batches:
     def at(self, index: int) -> Batch:
         """Batch `index`; the same arguments give the same arrays, whatever was asked before."""
         epoch, step = divmod(index, self.per_epoch)
+        _, T = self._place(epoch, step)
+        text = np.stack([self._window(start, T) for start in self.starts(index).tolist()])  # (B, T + 1)
+        mask = np.ones((self.n_batch, T), dtype=np.bool_)
+        is_fresh = step == 0 or self.order == "shuffle"
+        return Batch(inputs=text[:, :-1], targets=text[:, 1:], mask=mask, is_fresh=is_fresh)
+
+    def starts(self, index: int) -> Ids:
+        """Where in the stream the first target of each row of batch `index` is."""
+        epoch, step = divmod(index, self.per_epoch)
         key = self._key(epoch)
         turn = key % len(self.stream)
         rows = np.arange(self.n_batch, dtype=np.int64)
-        first, T = self._place(epoch, step)
+        first, _ = self._place(epoch, step)
         if self.order == "stream":
             starts = rows * (len(self.stream) // self.n_batch) + first
         else:
             windows = (step * self.n_batch + rows) % self.n_windows  # fewer windows than rows: some come twice
             starts = permute(windows, self.n_windows, seed=key) * self.n_context
-        text = np.stack([self._window((turn + int(start)) % len(self.stream), T) for start in starts])  # (B, T + 1)
-        mask = np.ones((self.n_batch, T), dtype=np.bool_)
-        is_fresh = step == 0 or self.order == "shuffle"
-        return Batch(inputs=text[:, :-1], targets=text[:, 1:], mask=mask, is_fresh=is_fresh)
+        return (turn + starts) % len(self.stream)
 
     def _key(self, epoch: int) -> int:
-        return int(_hash(np.array([epoch], dtype=np.uint64), self.seed)[0])
+        return int(hash_each(np.array([epoch], dtype=np.uint64), self.seed)[0])
 
     def _place(self, epoch: int, step: int) -> tuple[int, int]:
         """Where the windows of a batch begin within their lanes, and how long they are."""
@@ -143,7 +149,7 @@ def vary_lengths(n_tokens: int, n_context: int, seed: int) -> Ids:
     """
     shortest = min(SHORTEST, n_context)
     n = n_tokens // shortest + 1  # as many as could be needed
-    draws = _hash(np.arange(3 * n, dtype=np.uint64), ~seed).reshape(3, n) / 2.0**64  # uniform in [0, 1)
+    draws = hash_each(np.arange(3 * n, dtype=np.uint64), ~seed).reshape(3, n) / 2.0**64  # uniform in [0, 1)
     centres = np.where(draws[0] < P_FULL, n_context, n_context / 2)
     # Two uniform numbers make a normal one (Box & Muller 1958); 1 - u is never 0.
     normal = np.sqrt(-2 * np.log1p(-draws[1])) * np.cos(2 * np.pi * draws[2])
@@ -175,8 +181,8 @@ def permute(indices: Ids, n: int, *, seed: int) -> Ids:
     while outside.any():
         left, right = result[outside] >> np.uint64(n_right), result[outside] & _ones(n_right)
         for round_number in range(3):  # two half-rounds each, so that both sides get their widths back
-            left ^= _hash(right, seed * 8 + 2 * round_number) & _ones(n_left)
-            right ^= _hash(left, seed * 8 + 2 * round_number + 1) & _ones(n_right)
+            left ^= hash_each(right, seed * 8 + 2 * round_number) & _ones(n_left)
+            right ^= hash_each(left, seed * 8 + 2 * round_number + 1) & _ones(n_right)
         result[outside] = (left << np.uint64(n_right)) | right
         outside = result >= np.uint64(n)
     return result.astype(np.int64)
@@ -186,7 +192,7 @@ def _ones(n_bits: int) -> np.uint64:
     return np.uint64(2**n_bits - 1)
 
 
-def _hash(values: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+def hash_each(values: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     """splitmix64 (Steele et al. 2014): 64 well-mixed bits for each value."""
     with np.errstate(over="ignore"):  # arithmetic is modulo 2^64
         z = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed * 0xD1342543DE82EF95 % 2**64)

@@ -72,7 +72,7 @@ def prepare_text(
     cache = cache or cache_root()
     with spool_folder(cache) as spool:
         text = _Text(data, spool, cache, progress or be_silent)
-        path = cache / "tokenizers" / f"{key_of(text.key, tokenizer.to_dict())}.json"
+        path = cache / "tokenizers" / f"{key_of(text.key, tokenizer.key())}.json"
         if tokenizer.path is not None or path.exists():
             learned = Tokenizer.load(tokenizer.path or path)
         else:

@@ -43,17 +43,20 @@ def masked_attention(
     q: Float[Tensor, "B N T K"],
     k: Float[Tensor, "B N S K"],
     v: Float[Tensor, "B N S K"],
-    is_there: Bool[Tensor, "B S"],
+    is_there: Bool[Tensor, "B S"] | None,
     p_dropout: float = 0.0,
     wants_weights: bool = False,
 ) -> tuple[Float[Tensor, "B N T K"], Float[Tensor, "B N T S"] | None]:
-    """A v,  A = softmax(q kᵀ/√K) over the positions that are there; and A where it is wanted.
+    """A v,  A = softmax(q kᵀ/√K) over the positions that are there, None: all; and A where it is wanted.
 
     The fused kernel hides A, so wanting it takes the plain path.
     """
-    seen = is_there[:, None, None]  # (B, 1, 1, S)
+    seen = None if is_there is None else is_there[:, None, None]  # (B, 1, 1, S)
     if not wants_weights:
         return functional.scaled_dot_product_attention(q, k, v, seen, p_dropout), None
+    if seen is None:
+        A = attention_weights(q, k)
+        return functional.dropout(A, p_dropout) @ v, A
     A = masked_weights(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), seen)
     return functional.dropout(A, p_dropout) @ v, A
 
@@ -81,12 +84,19 @@ class MultiHeadAttention(nn.Module):
     y = W_o [head_1; ...; head_N] + b_o
 
     A position sees itself and its past; with `n_window` r (section 4, "restricted") itself and the r-1 positions before
-    it, in time and memory O(r T D); handed a mask, all positions that are there.
+    it, in time and memory O(r T D); handed a mask, all positions that are there; not causal and without a mask, all.
     """
 
-    def __init__(self, d_model: int, n_heads: int, p_dropout: float = 0.0, n_window: int | None = None) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        p_dropout: float = 0.0,
+        n_window: int | None = None,
+        is_causal: bool = True,
+    ) -> None:
         super().__init__()
-        self.n_heads, self.p_dropout, self.n_window = n_heads, p_dropout, n_window
+        self.n_heads, self.p_dropout, self.n_window, self.is_causal = n_heads, p_dropout, n_window, is_causal
         self.qkv = nn.Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
         self.out = nn.Linear(d_model, d_model)  # W_o
 
@@ -116,7 +126,7 @@ class MultiHeadAttention(nn.Module):
                 return plain_attention(q, k, v, p_dropout, taps, r)
             return causal_attention(q, k, v, p_dropout) if r is None else window_attention(q, k, v, r, p_dropout)
 
-        if mask is not None:
+        if mask is not None or not self.is_causal:
             y, A = masked_attention(q, k, v, mask, p_dropout, wants_weights=taps is not None)
             if taps is not None and A is not None:
                 taps.keep("attention", A)

@@ -21,17 +21,17 @@ class TransformerBlock(nn.Module):
     post (Vaswani et al. 2017):          x = norm(x + attention(x)),   x = norm(x + feed_forward(x))
 
     with x + cross_attention(x, source) between the two for a decoder. An encoder hands a mask: its positions see both
-    sides. A language model hands none: each sees its past.
+    sides. A language model hands none: each sees its past, unless the block is not causal: each sees all.
     """
 
-    def __init__(self, config: TransformerConfig, has_source: bool = False) -> None:
+    def __init__(self, config: TransformerConfig, has_source: bool = False, is_causal: bool = True) -> None:
         super().__init__()
         D, N, p = config.d_model, config.n_heads, config.p_dropout
         self.is_pre_norm = config.norm == "pre"
         self.norm_attention = nn.LayerNorm(D)
         self.norm_cross = nn.LayerNorm(D) if has_source else None
         self.norm_feed_forward = nn.LayerNorm(D)
-        self.attention = MultiHeadAttention(D, N, p)
+        self.attention = MultiHeadAttention(D, N, p, is_causal=is_causal)
         self.cross_attention = CrossAttention(D, N, p) if has_source else None
         self.feed_forward = FeedForward(D, config.d_ff or 4 * D, config.activation)
         self.dropout = nn.Dropout(p)

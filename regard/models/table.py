@@ -23,6 +23,7 @@ from regard.mixers.config import (
     TransformerConfig,
     WindowConfig,
 )
+from regard.models.bert_config import BertConfig
 from regard.models.captioner_config import CaptionerConfig
 from regard.models.elmo_config import ElmoConfig
 from regard.models.gpt2_config import GPT2Config
@@ -81,6 +82,12 @@ def _gpt2() -> ModuleType:
     from regard.models import gpt2  # with torch, which takes long to start
 
     return gpt2
+
+
+def _bert() -> ModuleType:
+    from regard.models import bert  # with torch, which takes long to start
+
+    return bert
 
 
 def _seq2seq() -> ModuleType:
@@ -217,6 +224,14 @@ MODELS: dict[str, ModelEntry] = {
         summary="two LSTM language models, one each way, over characters: vectors of words in their context",
         paper="Peters et al. 2018",
         tasks=("bidirectional-language-model",),
+        encodes=True,
+    ),
+    "bert": ModelEntry(
+        config=BertConfig,
+        build=lambda config, vocab_size: _bert().bert(config, vocab_size),
+        summary="BERT in four sizes, 4M to 340M: reads both sides, fills masked places; from scratch or Hugging Face",
+        paper="Devlin et al. 2019",
+        tasks=("masked-language-model",),
         encodes=True,
     ),
     "seq2seq": ModelEntry(

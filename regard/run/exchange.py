@@ -12,11 +12,12 @@ from safetensors.numpy import save_file
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.models.bert import Bert
 from regard.models.outline import outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.engine import load
-from regard.run.initial_weights import open_initial_weights
+from regard.run.initial_weights import find_limit, open_initial_weights
 from regard.tasks.table import AnyRun, build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.learning import word_tokenizer
@@ -35,7 +36,7 @@ def export_run(run: Any, to: Path | str) -> None:
 def import_run(
     source: Path | str, folder: Path | str, tell: Callable[[str], None] | None = None, *, force: bool = False
 ) -> AnyRun:
-    """Make a run folder of an ARPA file, packed by gzip or not, of a Hugging Face GPT-2 folder or of an ELMo folder.
+    """Make a run folder of an ARPA file, packed by gzip or not, of a Hugging Face folder or of an ELMo folder.
 
     `tell` is called with a sentence where something in the folder is not taken as it stands. `force` writes into a
     folder that holds other files.
@@ -47,7 +48,7 @@ def import_run(
         return _import_elmo(source, write)
     if not hugging_face.is_for_hugging_face(source):
         return _import_arpa(source, write)
-    return _import_gpt2(source, write, tell or (lambda note: None))
+    return _import_hugging_face(source, write, tell or (lambda note: None))
 
 
 def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -64,8 +65,8 @@ def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     return write(config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
 
 
-def _import_gpt2(path: Path, write: Callable[..., AnyRun], tell: Callable[[str], None]) -> AnyRun:
-    """Make a run folder of a Hugging Face GPT-2 folder: the same model, not trained any further."""
+def _import_hugging_face(path: Path, write: Callable[..., AnyRun], tell: Callable[[str], None]) -> AnyRun:
+    """Make a run folder of a Hugging Face folder: the same model, not trained any further."""
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
@@ -81,7 +82,8 @@ def _import_gpt2(path: Path, write: Callable[..., AnyRun], tell: Callable[[str],
             "model": {"name": start.model_name, **start.model.to_dict()},
         }
     )
-    flops = outline.flops_per_token(outline.mixer.max_context or 1)
+    limit = find_limit(outline) or 1
+    flops = outline.flops(limit) // limit if isinstance(outline, Bert) else outline.flops_per_token(limit)
     sizes = outline.n_parameters, flops
     facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
     return write(config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)

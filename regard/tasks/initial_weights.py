@@ -16,6 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.models.bert import Bert
 from regard.models.captioner import Captioner
 from regard.models.gradient_model import GradientModel
 from regard.models.initialise_from import initialise_from
@@ -74,7 +75,7 @@ class InitialWeights:
         load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares
         return weights
 
-    def load_into(self, model: GradientModel) -> None:
+    def load_into(self, model: GradientModel | Bert) -> None:
         """Give a model the weights, and forget them: so much memory is not needed twice."""
         load_weights(model, self.weights)
         del self.__dict__["weights"]
@@ -107,7 +108,12 @@ def begin_decoder(model: Seq2Seq | Captioner, start: InitialWeights | None) -> N
     _initialise(model, language_model)
 
 
-def _initialise(model: Seq2Seq | Captioner, language_model: GradientModel) -> None:
+def _initialise(model: Seq2Seq | Captioner, language_model: GradientModel | Bert) -> None:
+    if isinstance(language_model, Bert):
+        raise RegardError(
+            "The decoder cannot begin as BERT, which reads both sides and does not write. Give a run of rnn, gru, "
+            "lstm, transformer or gpt2."
+        )
     if not isinstance(language_model, LanguageModel):
         raise RegardError(
             "The decoder cannot begin as a pointer, which reads its past as a decoder reads its source. Give a run of "

@@ -80,6 +80,17 @@ class LanguageModelRun(Run):
         limit = self.next_token.max_context
         return encode_opening(self.facts.opening, self.tokenizer, None if limit is None else limit - 1)
 
+    def predict_next(self, prefix: str, n: int = 5) -> list[tuple[str, float]]:
+        """The n most probable tokens after `prefix`, and their probabilities."""
+        words = self._vocabulary_of_a_text()
+        ids = words.encode(check_text(prefix, "prefix")) if prefix else self._opening()
+        limit = self.next_token.max_context
+        if limit is not None:
+            ids = ids[-(limit - 1) :] if limit > 1 else ids[:0]
+        log_probs, _ = self.next_token.start(torch.from_numpy(ids.astype(np.int64))[None])
+        values, tokens = log_probs[0].double().topk(min(n, log_probs.shape[1]))
+        return [(words.token_text(t), p) for t, p in zip(tokens.tolist(), values.exp().tolist(), strict=True)]
+
     def score(self, text: str) -> Scored:
         """What every token of `text` costs, the end of the text included."""
         ids, spans = self._vocabulary_of_a_text().encode_with_offsets(check_text(text))

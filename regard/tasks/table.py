@@ -22,6 +22,8 @@ from regard.tasks.captions import CAPTIONS
 from regard.tasks.classification import CLASSIFICATION, ClassificationRun
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
+from regard.tasks.masked_language_model import MASKED_LANGUAGE_MODEL
+from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.parsing import PARSING, ParsingRun
 from regard.tasks.rating import RATING, RatingRun
 from regard.tasks.tagging import TAGGING, TaggingRun
@@ -38,12 +40,13 @@ TASKS: dict[str, Task] = {
     "tagging": TAGGING,
     "answering": ANSWERING,
     "bidirectional-language-model": BIDIRECTIONAL,
+    "masked-language-model": MASKED_LANGUAGE_MODEL,
 }
 SHORT_NAMES = {"classify": "classification", "rate": "rating", "tag": "tagging", "answer": "answering"}
 """What a task may be called too."""
 
 AnyRun = (
-    LanguageModelRun | TranslationRun | ParsingRun | CaptionRun | BidirectionalRun
+    LanguageModelRun | TranslationRun | ParsingRun | CaptionRun | BidirectionalRun | MaskedLanguageModelRun
     | ClassificationRun | RatingRun | TaggingRun | AnsweringRun
 )  # fmt: skip
 """What `regard.load` returns; which of them, the run's task decides."""

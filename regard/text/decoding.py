@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable
 
 GLUED = frozenset(".,?!")  # WordPiece text has no space before these, as in Hugging Face's decoder
 
@@ -11,8 +12,15 @@ GLUED = frozenset(".,?!")  # WordPiece text has no space before these, as in Hug
 class StreamDecoder:
     """`push(id)` gives the text that became certain; `flush()` what is left (U+FFFD for a character cut short)."""
 
-    def __init__(self, kind: str, texts: list[str], byte_values: list[bytes] | None) -> None:
-        self._kind, self._texts, self._bytes = kind, texts, byte_values
+    def __init__(
+        self,
+        kind: str,
+        texts: list[str],
+        byte_values: list[bytes] | None,
+        unprinted: frozenset[int] = frozenset((0,)),
+    ) -> None:
+        """`unprinted` are the ids that stand for no text; for words, where it is 0, the end of a line."""
+        self._kind, self._texts, self._bytes, self._unprinted = kind, texts, byte_values, unprinted
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._at_start = True  # of the text or of a line: no space before the next word
 
@@ -25,7 +33,7 @@ class StreamDecoder:
         return self._utf8.decode(b"", final=True)
 
     def _push_word(self, token: int) -> str:
-        if token == 0:
+        if token in self._unprinted:
             is_line_end = self._kind == "word"
             self._at_start = self._at_start or is_line_end
             return "\n" if is_line_end else ""
@@ -36,15 +44,16 @@ class StreamDecoder:
         return text if at_start or (self._kind == "wordpiece" and text in GLUED) else " " + text
 
 
-def byte_values(kind: str, texts: list[str], eos: int) -> list[bytes]:
-    """The bytes of each token of a lossless vocabulary; the end mark `eos` has none."""
+def byte_values(kind: str, texts: list[str], unprinted: Iterable[int]) -> list[bytes]:
+    """The bytes of each token of a lossless vocabulary; those of `unprinted`, the end mark among them, have none."""
     if kind == "char":
         values = [bytes([int(t[3:5], 16)]) if re.fullmatch("<0x[0-9A-F]{2}>", t) else t.encode() for t in texts]
     else:
         byte_of = {char: byte for byte, char in enumerate(byte_characters())}
         # What is not written in these characters is a mark that somebody added: it stands for itself.
         values = [bytes(map(byte_of.__getitem__, t)) if byte_of.keys() >= set(t) else t.encode() for t in texts]
-    values[eos] = b""
+    for mark in unprinted:
+        values[mark] = b""
     return values
 
 

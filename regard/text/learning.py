@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.decoding import byte_characters
+from regard.text.likely_pieces import join_by_likelihood
+from regard.text.marks import BERT_MARKS
 from regard.text.tokenizer import EOS, UNK, Tokenizer
 from regard.text.units import split_bert_words, split_words
 
@@ -134,18 +136,26 @@ def _wordpiece(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Toke
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     assert config.vocab_size is not None  # the config checked it
-    hf = Tokenizer(models.WordPiece(unk_token=UNK))
+    unk = BERT_MARKS[1] if config.has_marks else UNK
+    hf = Tokenizer(models.WordPiece(unk_token=unk))
     hf.normalizer = normalizers.BertNormalizer(lowercase=config.lowercase)
     hf.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     hf.decoder = decoders.WordPiece()
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(split_bert_words(text))
-    continuing = {"##" + char for word in _bert_tokens(hf, counts) for char in word[1:]}
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=config.vocab_size, special_tokens=[EOS, UNK, *sorted(continuing)], show_progress=False
-    )
-    hf.train_from_iterator(_write_out(counts), trainer)
+    marks = list(BERT_MARKS) if config.has_marks else [EOS, UNK]
+    if config.joins_by == "likelihood":
+        pieces = join_by_likelihood(
+            _count_bert_tokens(hf, counts), config.vocab_size - len(marks), max(config.min_count, 1)
+        )
+        hf.model = models.WordPiece(vocab=_number([*marks, *pieces]), unk_token=unk)
+    else:
+        continuing = {"##" + char for word in _bert_tokens(hf, counts) for char in word[1:]}
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=config.vocab_size, special_tokens=[*marks, *sorted(continuing)], show_progress=False
+        )
+        hf.train_from_iterator(_write_out(counts), trainer)
     if hf.get_vocab_size() > config.vocab_size:
         raise RegardError(
             f"The text has too many different characters for a wordpiece vocabulary of {config.vocab_size}: every one "
@@ -160,6 +170,15 @@ def _bert_tokens(hf: tokenizers.Tokenizer, words: Iterable[str]) -> Iterator[str
     assert pre_tokenizer is not None
     for word in words:
         yield from (token for token, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(word)))
+
+
+def _count_bert_tokens(hf: tokenizers.Tokenizer, words: Counter[str]) -> Counter[str]:
+    """How often each word occurs once it is cleaned and its punctuation split off."""
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for token in _bert_tokens(hf, [word]):
+            counts[token] += count
+    return counts
 
 
 def _write_out(counts: Counter[str]) -> Iterator[str]:

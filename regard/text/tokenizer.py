@@ -1,8 +1,9 @@
 """Tokenizers: a thin, typed face on Hugging Face `tokenizers`, so that what we save loads there with the same ids.
 
 Every vocabulary that is learned here has <eos> as id 0: it ends each document, and each line for the word tokenizer.
-word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id. The end mark is
-an ordinary vocabulary entry, not a special token that is searched for in the text: a document that happens to spell it
+word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id, and one made
+for BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. The end mark is an
+ordinary vocabulary entry, not a special token that is searched for in the text: a document that happens to spell it
 stays text (only for the word tokenizer "<eos>" is the line end, as newlines are).
 """
 
@@ -20,10 +21,12 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.text.bert_tokenizer import read_vocab_txt
 from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
+from regard.text.marks import Marks, find_marks
 from regard.text.words import WordEncoder
 
 if TYPE_CHECKING:
@@ -55,9 +58,13 @@ class Tokenizer:
         self.kind = _kind_of(parsed, "The given tokenizer")
         vocab = hf.get_vocab()
         self.vocab_size: int = max(vocab.values()) + 1  # GPT-2's may have holes
-        self.end_mark = EOS if vocab.get(EOS) == 0 else END_OF_TEXT
+        self.marks: Marks | None = None if vocab.get(EOS) == 0 else find_marks(vocab)
+        """Those of BERT's family; None: the vocabulary has none."""
+        self.end_mark = EOS if vocab.get(EOS) == 0 else END_OF_TEXT if self.marks is None else self.marks.names[3]
         self.eos: int = vocab[self.end_mark]
         self.unk: int | None = 1 if self.kind in KINDS_WITH_UNK else None
+        if self.marks is not None and self.unk is not None:
+            self.unk = self.marks.unknown
         # Unknown characters fall back to their bytes, if the vocabulary has them all; others' may not.
         self.is_lossless = self.unk is None and (self.kind != "bpe" or set(byte_characters()) <= vocab.keys())
         canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -95,7 +102,8 @@ class Tokenizer:
 
     def stream_decoder(self, after: Sequence[int] | NDArray[Any] = ()) -> StreamDecoder:
         """A decoder fed one id at a time, as if it had been given the ids `after` (a prompt, say) already."""
-        decoder = StreamDecoder(self.kind, self._texts, self._bytes)
+        unprinted = frozenset((0,)) if self.marks is None else self.marks.unprinted
+        decoder = StreamDecoder(self.kind, self._texts, self._bytes, unprinted)
         for i in after:
             decoder.push(int(i))
         return decoder
@@ -125,10 +133,12 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
-        """Read a tokenizer.json, the one in a run folder, or a Hugging Face folder's tokenizer.json or vocab.json."""
+        """Read a tokenizer.json, that of a run folder, or a Hugging Face folder's, vocab.json and vocab.txt too."""
         path = Path(path)
         if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.json").exists():
             return cls.from_json(read_vocab_and_merges(path), str(path / "vocab.json"))
+        if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.txt").exists():
+            return cls.from_json(read_vocab_txt(path), str(path / "vocab.txt"))
         path = path / "tokenizer.json" if path.is_dir() else path
         try:
             text = path.read_text(encoding="utf-8")
@@ -153,10 +163,11 @@ class Tokenizer:
             raise
         except Exception as error:  # the library raises plain Exception
             raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {error}.") from None
-        if hf.token_to_id(EOS) != 0 and hf.token_to_id(END_OF_TEXT) is None:
+        if hf.token_to_id(EOS) != 0 and hf.token_to_id(END_OF_TEXT) is None and find_marks(hf.get_vocab()) is None:
             raise RegardError(
-                f"{where} was made neither by Regard nor for GPT-2: its vocabulary must have {EOS} as id 0 or "
-                f"{END_OF_TEXT} at any. Leave out tokenizer.path to learn one from the training text."
+                f"{where} was made neither by Regard nor for GPT-2, BERT or RoBERTa: its vocabulary must have {EOS} as "
+                f"id 0, {END_OF_TEXT} at any, or the marks of one of the last two. Leave out tokenizer.path to learn "
+                "one from the training text."
             )
         check_pieces(parsed, where)
         return cls(hf)
@@ -175,7 +186,8 @@ class Tokenizer:
 
     @cached_property
     def _bytes(self) -> list[bytes] | None:
-        return byte_values(self.kind, self._texts, self.eos) if self.unk is None else None
+        unprinted = (self.eos,) if self.marks is None else self.marks.unprinted
+        return byte_values(self.kind, self._texts, unprinted) if self.unk is None else None
 
     @cached_property
     def _encoder(self) -> Encoder:

@@ -98,11 +98,13 @@ def note_dropouts(found: Mapping[str, Any]) -> str:
     )
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
+    """Whether a value of a config.json is a whole number from 1 on."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _is_number(value: object, high: float = math.inf) -> bool:
+def is_number(value: object, high: float = math.inf) -> bool:
+    """Whether a value of a config.json is a number from 0 to `high`."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= high
 
 
@@ -111,10 +113,10 @@ def _is_names(value: object) -> bool:
 
 
 _TYPES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
-    (("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"), _is_count, "a whole number from 1 on"),
-    (("n_inner", "n_ctx"), lambda value: value is None or _is_count(value), "a whole number from 1 on, or null"),
-    (DROPOUTS, lambda value: _is_number(value, 0.95), "a number from 0 to 0.95"),
-    (("layer_norm_epsilon",), _is_number, "a number from 0 on"),
+    (("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"), is_count, "a whole number from 1 on"),
+    (("n_inner", "n_ctx"), lambda value: value is None or is_count(value), "a whole number from 1 on, or null"),
+    (DROPOUTS, lambda value: is_number(value, 0.95), "a number from 0 to 0.95"),
+    (("layer_norm_epsilon",), is_number, "a number from 0 on"),
     (("tie_word_embeddings",), lambda value: isinstance(value, bool), "true or false"),
     (("activation_function",), lambda value: isinstance(value, str), 'a name, such as "gelu_new"'),
     (("architectures",), _is_names, 'a list of names, such as ["GPT2LMHeadModel"]'),
@@ -217,12 +219,12 @@ def to_our_tensors(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], whe
     missing, extra = [name for name in wanted if name not in given], sorted(set(given) - set(wanted))
     if missing:
         raise RegardError(
-            f"{where} lacks tensors that its config.json calls for: {_quote(missing)}. Copy the whole folder again, "
-            "or correct n_layer and tie_word_embeddings there."
+            f"{where} lacks tensors that its config.json calls for: {quote_names(missing)}. Copy the whole folder "
+            "again, or correct n_layer and tie_word_embeddings there."
         )
     if extra:
         raise RegardError(
-            f"{where} has tensors that a GPT-2 of its config.json has not: {_quote([given[n] for n in extra])}. "
+            f"{where} has tensors that a GPT-2 of its config.json has not: {quote_names([given[n] for n in extra])}. "
             "Remove them, or correct config.json."
         )
     result = {}
@@ -262,6 +264,7 @@ def to_their_tensors(own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
-def _quote(names: list[str]) -> str:
+def quote_names(names: list[str]) -> str:
+    """The first five names, in quotes, and how many more there are."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(f"'{name}'" for name in names[:5]) + more

@@ -1,4 +1,4 @@
-"""Hugging Face folders of GPT-2: read, and written. Weights are safetensors; a pickle is never opened."""
+"""Hugging Face folders of GPT-2 and of BERT's family, in and out. Weights are safetensors; no pickle is opened."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
+from regard.models.bert_config import FAMILIES, BertConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import check_finite, named_weights, read_tensors
+from regard.weights.bert_files import describe_bert
+from regard.weights.bert_form import note_bert, read_bert_config, to_our_bert, to_their_bert
 from regard.weights.gpt2_form import note_dropouts, read_config_json, to_our_tensors, to_their_tensors, write_config
 
 if TYPE_CHECKING:
@@ -62,22 +66,32 @@ def _say_where_to_get(path: Path) -> str:
     )
 
 
-def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
-    """Read the model and the tokenizer that a folder describes, and what is read otherwise than it says, if anything.
+class Described(NamedTuple):
+    """What a folder describes, without its weights."""
 
-    Its weights are not read.
-    """
+    model_name: str
+    config: GPT2Config | BertConfig
+    tokenizer: Tokenizer
+    note: str
+    """What is read otherwise than the folder says, if anything."""
+
+
+def read_config(path: Path) -> Described:
+    """Read the model and the tokenizer that a folder describes. Of its weights only the names are read."""
     check_folder(path)
     if not (path / "config.json").exists():
         raise RegardError(
             f"'{path}' is no Hugging Face folder: config.json is missing. Give the folder that a model was saved to, "
             "with config.json, model.safetensors and the tokenizer's files, or a run folder of Regard's."
         )
-    found = read_object(path / "config.json")
-    config, n_rows = read_config_json(found, f"'{path}/config.json'")
-    if not any((path / name).exists() for name in ("tokenizer.json", "vocab.json")):
+    found, where = read_object(path / "config.json"), f"'{path}/config.json'"
+    is_bert = find_family(found, where) in FAMILIES
+    names = list_tensor_names(path) if is_bert else []
+    config: GPT2Config | BertConfig
+    config, n_rows = read_bert_config(found, names, where) if is_bert else read_config_json(found, where)
+    if not any((path / name).exists() for name in ("tokenizer.json", "vocab.json", "vocab.txt")):
         raise RegardError(
-            f"'{path}' has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt. "
+            f"'{path}' has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, nor BERT's vocab.txt. "
             "Copy these files there from where the model came from."
         )
     tokenizer = Tokenizer.load(path)
@@ -87,8 +101,39 @@ def read_config(path: Path) -> tuple[GPT2Config, Tokenizer, str]:
             "(vocab_size in config.json). They do not belong together: copy the tokenizer and config.json from where "
             "the weights came from."
         )
+    if is_bert and tokenizer.marks is None:
+        raise RegardError(
+            f"The tokenizer in '{path}' has not the marks of BERT or RoBERTa, such as [CLS] and [MASK]. Copy it again "
+            "from where the model came from."
+        )
     config = config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows)
-    return config, tokenizer, note_dropouts(found)
+    note = note_bert(found, names) if is_bert else note_dropouts(found)
+    return Described("bert" if is_bert else "gpt2", config, tokenizer, note)
+
+
+def find_family(found: Mapping[str, Any], where: str) -> str:
+    """The family of models that a config.json is of; an error that says which are known."""
+    family = found.get("model_type", "gpt2")  # what old folders of GPT-2 leave out
+    if family in ("gpt2", *FAMILIES):
+        return str(family)
+    architectures = found.get("architectures")
+    given = ", ".join(map(str, architectures)) if isinstance(architectures, list) else f"model_type {family}"
+    raise RegardError(
+        f"{where} describes an architecture that Regard does not read: {given}. It reads the families gpt2, "
+        f"{', '.join(FAMILIES[:-1])} and {FAMILIES[-1]} (model_type)."
+    )
+
+
+def list_tensor_names(path: Path) -> list[str]:
+    """The names of the tensors in a folder, from the heads of its files."""
+    names: list[str] = []
+    for file in list_weight_files(path):
+        try:
+            with safe_open(file, "pt") as opened:
+                names += opened.keys()
+        except (SafetensorError, OSError):
+            read_tensors(file, "copy or download it again")  # which says what is wrong with it
+    return names
 
 
 def list_weight_files(path: Path) -> tuple[Path, ...]:
@@ -118,7 +163,11 @@ def read_weights(path: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
         found = read_tensors(file, "copy or download it again")
         check_finite(found, f"'{file}'", "Copy or download the file again, or ask who made it")
         tensors |= found
-    return to_our_tensors(tensors, own, f"'{files[0] if len(files) == 1 else path}'")
+    where = f"'{files[0] if len(files) == 1 else path}'"
+    family = find_family(read_object(path / "config.json"), where)
+    if family in FAMILIES:
+        return to_our_bert(tensors, own, family, where)
+    return to_our_tensors(tensors, own, where)
 
 
 def _refuse_pickle(file: Path, folder: Path) -> str:
@@ -145,14 +194,30 @@ def _refuse_pickle(file: Path, folder: Path) -> str:
     return f"{refusal}{beside} This converts its tensors and runs none of its code: python -c {shlex.quote(code)}"
 
 
-def write_hugging_face(model: nn.Module, config: GPT2Config, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write a model as a folder that transformers' `GPT2LMHeadModel` and `AutoTokenizer` load."""
+def write_hugging_face(model: nn.Module, config: GPT2Config | BertConfig, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write a model as a folder that transformers' `AutoModel...` and `AutoTokenizer` load."""
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
     weights = {name: tensor.cpu() for name, tensor in named_weights(model).items()}
+    n_rows = len(weights["embedding"])
+    if isinstance(config, BertConfig):
+        files, tensors = describe_bert(config, n_rows, tokenizer), to_their_bert(weights, config)
+    else:
+        files, tensors = _describe_gpt2(config, n_rows, tokenizer), to_their_tensors(weights)
+
+    def fill(aside: Path) -> None:
+        for name, content in files.items():
+            (aside / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        save_file(tensors, aside / "model.safetensors", metadata={"format": "pt"})
+
+    write_folder_atomically(folder, fill)
+
+
+def _describe_gpt2(config: GPT2Config, n_rows: int, tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
+    """The JSON files of a GPT-2 folder."""
     eos, mark = tokenizer.eos, tokenizer.end_mark
-    files: dict[str, dict[str, Any]] = {
-        "config.json": write_config(config, len(weights["embedding"]), eos),
+    return {
+        "config.json": write_config(config, n_rows, eos),
         "generation_config.json": {"bos_token_id": eos, "eos_token_id": eos},
         "tokenizer.json": _mark_end(tokenizer),
         "tokenizer_config.json": {
@@ -163,13 +228,6 @@ def write_hugging_face(model: nn.Module, config: GPT2Config, tokenizer: Tokenize
             "clean_up_tokenization_spaces": False,
         },
     }
-
-    def fill(aside: Path) -> None:
-        for name, content in files.items():
-            (aside / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        save_file(to_their_tensors(weights), aside / "model.safetensors", metadata={"format": "pt"})
-
-    write_folder_atomically(folder, fill)
 
 
 def describe_as_gpt2(name: str, config: Settings, where: str) -> GPT2Config:

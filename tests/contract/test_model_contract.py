@@ -25,6 +25,8 @@ from tiny_training import same_runs, stop_at
 from regard import api
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
+from regard.data.masked_batches import MaskedBatches
+from regard.data.masked_config import MaskingConfig
 from regard.data.prepared_text import PreparedText
 from regard.data.tree_lines import to_brackets
 from regard.data.trees import parse_trees
@@ -32,6 +34,7 @@ from regard.errors import InterruptedRunError
 from regard.models.table import MODELS, build_model, model_config, models_for
 from regard.run.folder import state_facts
 from regard.tasks import gradient
+from regard.tasks.masked_objective import as_tensors
 from regard.tasks.table import TASKS, build_config, example_config, list_settings, task_of
 from regard.tasks.task import Fitting, OpenRun
 from regard.training.loop import train_by_gradient
@@ -130,6 +133,20 @@ def text_rows_both_ways(data: PreparedText) -> HostBatch:
     return HostBatch((inputs, targets, targets.flip(1), inputs.flip(1), mask), 2 * n_tokens, is_fresh=True)
 
 
+def write_masked(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The lines of `write_text` as documents of their own; what is predicted of each is its second word."""
+    data, lines = write_text(folder)
+    words = [line.split() for line in lines]
+    return data | {"document": "line"}, [" ".join([row[0], "[MASK]", *row[2:]]) for row in words]
+
+
+def masked_rows(data: PreparedText) -> HostBatch:
+    """Eight rows in which the same places are always masked."""
+    objective = MaskedBatches(data.train, data.tokenizer, MaskingConfig(), n_batch=8, n_context=24, has_pairs=True)
+    batch = objective.at(0)
+    return HostBatch(as_tensors(batch), int(batch.is_there.sum()), is_fresh=True)
+
+
 CHOSEN = tiny_pairs.TEXTS[1::3]
 
 
@@ -209,6 +226,19 @@ BENCHES: dict[str, Bench] = {
         lr=5e-3,
         n_steps=200,
         nats=0.03,
+    ),
+    "masked-language-model": Bench(
+        write=write_masked,
+        tiny={
+            "d_model": 8, "d_ff": 12, "n_layers": 2, "n_heads": 2, "max_context": 24, "p_dropout": 0.0,
+        },
+        wide={"d_model": 64, "d_ff": 64},
+        sections={
+            "tokenizer": {"kind": "wordpiece", "vocab_size": 200},
+            "train": {"n_batch": 4, "n_context": 24},
+        },
+        rows=masked_rows,
+        lr=5e-3,
     ),
 }  # fmt: skip
 

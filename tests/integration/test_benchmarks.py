@@ -11,7 +11,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SHARED = ("ours", "rivals", "sentences", "side_by_side", "timing")
-NEEDS = {"generate": "transformers", "gpu": "transformers", "train_step": "transformers",
+NEEDS = {"bert": "transformers", "generate": "transformers", "gpu": "transformers", "train_step": "transformers",
          "translate_cpu": "ctranslate2", "translate_gpu": "transformers"}  # fmt: skip
 NAMES = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in SHARED)
 

@@ -133,14 +133,18 @@ def test_the_converting_command_is_one_that_runs(folder: Path, monkeypatch: pyte
     ("changes", "given"),
     [
         ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}, "LlamaForCausalLM"),
-        ({"architectures": ["GPT2ForSequenceClassification"]}, "GPT2ForSequenceClassification"),
-        ({"model_type": "bert", "architectures": None}, "model_type bert"),
+        ({"model_type": "t5", "architectures": None}, "model_type t5"),
     ],
 )
-def test_another_architecture_is_told_which_are_supported(
+def test_another_family_is_told_which_are_read(
     folder: Path, refused: Callable[..., None], changes: dict[str, Any], given: str
 ) -> None:
-    refused(changed(folder, **changes), given, "Supported are GPT2LMHeadModel and GPT2Model, of model_type gpt2.")
+    refused(changed(folder, **changes), given, "It reads the families gpt2, bert, distilbert and roberta (model_type).")
+
+
+def test_another_head_of_gpt_2_is_told_which_are_read(folder: Path, refused: Callable[..., None]) -> None:
+    given = "GPT2ForSequenceClassification"
+    refused(changed(folder, architectures=[given]), given, "Supported are GPT2LMHeadModel and GPT2Model, of model_type")
 
 
 @pytest.mark.parametrize(

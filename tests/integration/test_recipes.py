@@ -21,7 +21,10 @@ PAIRS = sorted(
 PICTURES = sorted(
     p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("captions")
 )
-RECIPES = sorted(set(FOLDER.glob("*.yaml")) - set(COMPARISONS) - set(STARTED) - set(PAIRS) - set(PICTURES))
+MASKED = sorted(
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
+)
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED})
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
          "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
 SMALL = {"d_model": 8, "d_hidden": 12, "max_context": 16, "order": 2, "n_heads": 2}
@@ -32,6 +35,7 @@ def test_every_model_has_a_recipe() -> None:
     assert {load_config(p).model_name for p in RECIPES} == of_texts
     assert {load_config(p).model_name for p in PAIRS} == set(models_for("translation"))
     assert {load_config(p).model_name for p in PICTURES} == set(models_for("captions"))
+    assert {load_config(p).model_name for p in MASKED} == set(models_for("masked-language-model"))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda p: p.stem)
@@ -41,6 +45,14 @@ def test_a_recipe_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
     settings = [*QUICK, *small, "train.n_context=16"]
     run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
     assert run.test_result()["bits_per_byte"] > 0
+    assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
+
+
+@pytest.mark.parametrize("recipe", MASKED, ids=lambda p: p.stem)
+def test_a_recipe_for_masked_text_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
+    small = ["model.d_model=8", "model.n_heads=2", "train.n_context=16", "model.max_context=16"]
+    run = api.train(recipe, data=str(text), settings=[*QUICK, *small], out=tmp_path / "run")
+    assert run.test_result()["n_masked"] > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
 
 

@@ -113,7 +113,7 @@ def test_what_would_change_every_text_is_refused(folder: Path, changes: dict[str
 def test_a_vocabulary_with_neither_end_mark_is_refused(folder: Path) -> None:
     vocab = {token: i for i, token in enumerate(bpe(300)[0]) if token != END}
     (folder / "vocab.json").write_text(json.dumps(vocab))
-    with pytest.raises(RegardError, match=r"neither by Regard nor for GPT-2.*<eos> as id 0 or <\|endoftext\|> at any"):
+    with pytest.raises(RegardError, match=r"neither by Regard nor for GPT-2.*<eos> as id 0, <\|endoftext\|> at any"):
         Tokenizer.load(folder)
 
 

@@ -236,7 +236,8 @@ def test_loading_what_is_no_tokenizer_says_so(tmp_path: Path) -> None:
     foreign.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     (tmp_path / "tokenizer.json").write_text(foreign.to_str())
     with pytest.raises(
-        RegardError, match=r"made neither by Regard nor for GPT-2: its vocabulary must have <eos> as id 0"
+        RegardError,
+        match=r"made neither by Regard nor for GPT-2, BERT or RoBERTa: its vocabulary must have <eos> as id 0",
     ):
         Tokenizer.load(tmp_path)
 

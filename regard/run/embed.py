@@ -1,0 +1,90 @@
+"""Vectors of texts into a file, from a run or a Hugging Face folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import RegardError
+from regard.files import check_not_there, write_atomically
+from regard.models.bert import Bert
+from regard.models.encoder import Encoder
+from regard.run.engine import PRECISIONS, load
+from regard.run.initial_weights import open_initial_weights
+from regard.tasks.embedding import Embedder
+from regard.text.tokenizer import Tokenizer
+from regard.training.device import pick_device
+from regard.weights.hugging_face import is_hugging_face
+
+FORMS = (".npz", ".parquet")
+
+
+def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, Tokenizer]:
+    """The encoder in a run folder or a Hugging Face folder, ready to be used, and its tokenizer."""
+    if is_hugging_face(folder) and (folder / "config.json").exists():
+        start = open_initial_weights(folder)
+        model: Any = start.outline().to_empty(device="cpu")
+        start.load_into(model)
+        model, tokenizer = model.to(pick_device(device), PRECISIONS[precision]).eval(), start.tokenizer
+    else:
+        run = load(folder, device, precision)
+        model, tokenizer = run.model, run.tokenizers[0]
+    if not isinstance(model, Bert):
+        raise RegardError(
+            f"'{folder}' is no encoder: it does not give vectors for texts. Give a run of bert, or a Hugging Face "
+            "folder of bert, distilbert or roberta."
+        )
+    return model, tokenizer
+
+
+def embed_texts(
+    folder: Path,
+    texts: Sequence[str],
+    to: Path,
+    *,
+    layers: str,
+    pool: str,
+    stride: int | None,
+    n_batch: int,
+    force: bool,
+    device: str,
+    precision: str,
+) -> tuple[int, int]:
+    """Write the vectors of texts to an .npz or .parquet file; how many there are and how wide."""
+    if to.suffix not in FORMS:
+        raise RegardError(f"--out names a file that ends in {' or '.join(FORMS)}, not '{to}'.")
+    check_not_there(to, force)
+    if to.suffix == ".parquet":
+        _import_pyarrow()  # before anything is computed
+    encoder, tokenizer = open_encoder(folder, device, precision)
+    found = list(Embedder(encoder, tokenizer, layers, pool, stride).embed(texts, n_batch))
+    lengths = np.array([1 if pool != "none" else len(vectors) for vectors in found])
+    vectors = np.stack(found) if pool != "none" else np.concatenate(found)
+    write_atomically(to, lambda aside: _write(aside, to.suffix, vectors, lengths, pool))
+    return vectors.shape[0], vectors.shape[1]
+
+
+def _write(path: Path, form: str, vectors: NDArray[np.float32], lengths: NDArray[np.int64], pool: str) -> None:
+    if form == ".npz":
+        arrays: dict[str, Any] = {"vectors": vectors} | ({"lengths": lengths} if pool == "none" else {})
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)
+        return
+    pyarrow, parquet = _import_pyarrow()
+    column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel()), vectors.shape[1])
+    table = {"text": np.repeat(np.arange(len(lengths)), lengths), "vector": column}
+    parquet.write_table(pyarrow.table(table), path)
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    """Import what writes Parquet files; it is large, and few want it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise RegardError("pyarrow, which writes .parquet, is not installed. Install it, or give a .npz.") from None
+    return pyarrow, pyarrow.parquet
