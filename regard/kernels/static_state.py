@@ -61,7 +61,7 @@ def move_to(here: Any, new: Any) -> None:
 
 def changing(state: Any) -> list[Tensor]:
     """List what a step changes, except for the positions of a cache that it fills: the next one fills them again."""
-    return [part for part in tensors_of(state) if part.ndim <= 2]
+    return [part for part in tensors_of(state) if part.ndim < 4]  # a cache has four dimensions
 
 
 def write_corner(here: Tensor, new: Tensor) -> None:

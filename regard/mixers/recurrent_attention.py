@@ -31,6 +31,7 @@ class RecurrentAttention(nn.Module):
     """
 
     carries_state = True
+    has_static_step = True
     max_context: int | None = None
 
     def __init__(self, recurrent: Recurrent, d_model: int, score: str, max_memory: int) -> None:
@@ -77,6 +78,11 @@ class RecurrentAttention(nn.Module):
         a = log_a.exp()  # (B, T, M)
         c = past_average(a.to(h.dtype), keys)  # (B, T, D)
         return self.out(torch.cat([c, h], dim=-1)), a, keys, is_there
+
+    def step(
+        self, x: Float[Tensor, "B 1 D"], state: RecurrentAndMemory
+    ) -> tuple[Float[Tensor, "B 1 D"], RecurrentAndMemory]:
+        return self(x, state)  # type: ignore[no-any-return]
 
     def start(self, B: int, capacity: int, like: Tensor) -> RecurrentAndMemory:
         memory = like.new_zeros(B, self.max_memory, self.d_model)

@@ -16,12 +16,11 @@ from regard.kernels.step_attention import (
     step_cross_attention,
 )
 from regard.kernels.step_linear import plain_step_linear, plain_step_norm, step_linear, step_norm
-from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.models.seq2seq_next_token import Translating
-from regard.models.table import build_model
+from regard.models.table import build_model, model_config
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 GPU = torch.device("cuda")
@@ -91,13 +90,15 @@ def test_the_argmax_is_the_first_of_the_largest(V: int) -> None:
     assert argmax(logits).tolist() == first
 
 
-@pytest.mark.parametrize("name", ["transformer", "lstm"])
+SMALL = {"transformer": {"max_context": 48}, "rnn-attention": {"max_memory": 7}}
+
+
+@pytest.mark.parametrize("name", ["transformer", "lstm", "rnn-attention"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_captured_step_writes_the_same_texts(name: str, temperature: float) -> None:
     """Twice with each model: the second text is read with the step that the first one left."""
     torch.manual_seed(0)
-    config = TransformerConfig(d_model=64, max_context=48) if name == "transformer" else LSTMConfig(d_model=64)
-    model = build_model(name, config, 50).double()
+    model = build_model(name, model_config(name, {"d_model": 64} | SMALL.get(name, {})), 50).double()
     sampling = SamplingConfig(max_tokens=100, temperature=temperature)
     prompts = torch.randint(1, 50, (2, 3, 5))
     on_cpu = [generate_all(GradientNextToken(model), prompt, sampling) for prompt in prompts]
