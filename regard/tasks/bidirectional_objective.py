@@ -18,10 +18,10 @@ from regard.score.two_way import TwoWayEvaluation
 from regard.tasks.text_objective import N_LANES, first_tokens
 from regard.text.extended import ExtendedVocabulary
 from regard.training.config import DEFAULT_CONTEXT, TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 
 
-class BidirectionalObjective:
+class BidirectionalObjective(Objective):
     """loss = Σ_t -log →P(w_{t+1} | w_1 ... w_t) - log ←P(w_{t-1} | w_t ... w_n), over windows of `prepared.train`.
 
     Each direction reads the whole text in its own order, with its state carried from window to window, as in the
@@ -31,6 +31,7 @@ class BidirectionalObjective:
     select_by = "loss"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
+    can_replay = False  # characters are read once for each word of a batch, however many there are
 
     def __init__(self, model: Elmo, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed
@@ -81,9 +82,6 @@ class BidirectionalObjective:
 
     def body(self, model: Elmo) -> Callable[..., Any]:
         return lambda *inputs: read_both(model, *inputs)
-
-    def start(self, model: Elmo, tensors: tuple[Tensor, ...]) -> Any:
-        return None
 
     def loss(self, model: Elmo, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         ahead, after_ahead, back, after_back, mask = tensors

@@ -22,7 +22,7 @@ from regard.score.evaluate import finite_perplexity
 from regard.score.measured import Figure, Measured
 from regard.text.tokenizer import Tokenizer
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score
 
 EVALUATION_SEED = 0x5EED  # the same places are masked whenever and by whatever run a text is scored
 MIN_EVALUATED = 8  # tokens; a text that is shorter is not scored
@@ -77,7 +77,7 @@ class MaskedEvaluation:
         return Measured(tuple(figures), "loss, nats a masked token", False, counts, notes=self.notes)
 
 
-class MaskedObjective:
+class MaskedObjective(Objective):
     """loss = mean over the masked tokens of -log P(token)  +  mean over the pairs of -log P(follows or not)
 
     (Devlin et al. 2019); the second where the model has a next-sentence head. The head reads the masked places alone, a
@@ -87,6 +87,7 @@ class MaskedObjective:
     select_by = "loss"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
+    can_replay = True
     carries_state = False
     bytes_per_token: float | None = None
 
@@ -124,14 +125,8 @@ class MaskedObjective:
         batch = self.batches.at(index)
         return HostBatch(as_tensors(batch), int(batch.is_there.sum()), is_fresh=True)
 
-    def rate_factor(self, index: int) -> float:
-        return 1.0
-
     def body(self, model: Bert) -> Callable[..., Any]:
         return model.hidden
-
-    def start(self, model: Bert, tensors: tuple[Tensor, ...]) -> Any:
-        return None
 
     def loss(self, model: Bert, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         tokens, segments, places, targets, is_there, is_next = tensors
