@@ -47,9 +47,7 @@ def _model_rows(opened: OpenRun) -> Rows:
     entry = model_entry(config.model_name)
     rows = [("model", f"{config.model_name}: {entry.summary} ({entry.paper})"), ("task", config.task)]
     if facts.started_from is not None:
-        part = next(
-            (key.removesuffix("_from") for key in ("decoder_from", "encoder_from") if key in config.folders), None
-        )
+        parts = [key.removesuffix("_from") for key in ("decoder_from", "encoder_from") if key in config.folders]
         what = f"its {parts[0]} began as" if parts else "started from"
         rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
     rows.append(("n-grams" if entry.is_counted else "parameters", f"{facts.n_parameters:,}"))
