@@ -32,8 +32,7 @@ def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note:
         lines += ["", "## Test score", "", *_score_lines(None if test is None else test.measure())]
     lines += ["", note] if note else []
     usage = task.usage(opened.folder, data)
-    lines += ["", "## How to use it", "", *(("```sh", *usage.shell, "```", "") if usage.shell else ())]
-    lines += ["```python", "import regard"]
+    lines += ["", "## How to use it", "", "```sh", *usage.shell, "```", "", "```python", "import regard"]
     lines += [f'run = regard.load("{opened.folder}")', *usage.python, "```", ""]
     lines += [
         f"`config.yaml` holds every setting, `model.safetensors` the weights, {usage.files},",
@@ -48,10 +47,8 @@ def _model_rows(opened: OpenRun) -> Rows:
     entry = model_entry(config.model_name)
     rows = [("model", f"{config.model_name}: {entry.summary} ({entry.paper})"), ("task", config.task)]
     if facts.started_from is not None:
-        part = next(
-            (key.removesuffix("_from") for key in ("decoder_from", "encoder_from") if key in config.folders), None
-        )
-        what = f"its {part} began as" if part else "started from"
+        parts = [key.removesuffix("_from") for key in ("decoder_from", "encoder_from") if key in config.folders]
+        what = f"its {parts[0]} began as" if parts else "started from"
         rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
     rows.append(("n-grams" if entry.is_counted else "parameters", f"{facts.n_parameters:,}"))
     flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"

@@ -16,12 +16,12 @@ from regard.data.labelled_splits import PreparedLabelled
 from regard.data.labelled_windows import TextFramer, Windows
 from regard.models.heads import SpanHead, best_span
 from regard.models.reader import Reader
-from regard.models.reader_config import SpanConfig
 from regard.score.calibration import calibrate
 from regard.score.measured import Figure
 from regard.score.spans import MEASURES, Spans
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.reader_config import SpanConfig
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from regard.data.labelled_splits import PreparedLabelled
 from regard.data.labelled_windows import Windows
 from regard.models.heads import ClassHead, Goal
 from regard.models.reader import Reader
-from regard.models.reader_config import ClassConfig
 from regard.score.calibration import calibrate
 from regard.score.classes import MEASURES, Classes, count_confusions
 from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.reader_config import ClassConfig
 
 MAX_SHOWN = 12
 """Classes of which a table of confusions is printed."""

@@ -25,7 +25,6 @@ from regard.models.elmo import tell_words
 from regard.models.encoder_from_scratch import build_encoder
 from regard.models.heads import Goal, deep_layers
 from regard.models.reader import LayerChoice, Reader
-from regard.models.reader_config import EncoderConfig
 from regard.models.table import build_model
 from regard.score.judges import Judge
 from regard.settings import Settings
@@ -33,6 +32,7 @@ from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.labelled_objective import LabelledObjective
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
+from regard.tasks.reader_config import EncoderConfig
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.learning import Progress

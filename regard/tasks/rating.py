@@ -17,11 +17,11 @@ from regard.data.labelled_windows import Windows
 from regard.errors import RegardError
 from regard.models.heads import NumberHead
 from regard.models.reader import Reader
-from regard.models.reader_config import NumberConfig
 from regard.score.correlation import MEASURES, Correlation
 from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.reader_config import NumberConfig
 
 
 @dataclass(frozen=True)

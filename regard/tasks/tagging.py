@@ -16,12 +16,12 @@ from regard.data.labelled_splits import PreparedLabelled
 from regard.data.labelled_windows import TextFramer, Windows
 from regard.models.heads import IGNORED, Goal, TagHead
 from regard.models.reader import Reader
-from regard.models.reader_config import TagConfig
 from regard.score.classes import count_confusions
 from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, score_by_kind
 from regard.tasks.classification import balance, draw_confusions
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.reader_config import TagConfig
 
 
 @dataclass(frozen=True)

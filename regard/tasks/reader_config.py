@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from regard.settings import Settings, setting
 
@@ -47,7 +47,7 @@ class ClassConfig(Settings):
     p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
     select_by: str = setting("accuracy", _SELECT, choices=("accuracy", "macro-f1", "matthews", "loss"))
 
-    def take_open(self, begun: Settings) -> Self:
+    def take_open(self, begun: Settings) -> ClassConfig:
         return _take(self, begun, "labels")
 
 
@@ -62,7 +62,7 @@ class NumberConfig(Settings):
     p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
     select_by: str = setting("pearson", _SELECT, choices=("pearson", "spearman", "loss"))
 
-    def take_open(self, begun: Settings) -> Self:
+    def take_open(self, begun: Settings) -> NumberConfig:
         return _take(self, begun, "centre", "spread")
 
 
@@ -83,7 +83,7 @@ class TagConfig(Settings):
         choices=("f1", "accuracy", "loss"),
     )
 
-    def take_open(self, begun: Settings) -> Self:
+    def take_open(self, begun: Settings) -> TagConfig:
         return _take(self, begun, "labels", "select_by")
 
 
@@ -99,7 +99,7 @@ class SpanConfig(Settings):
     p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
     select_by: str = setting("f1", _SELECT, choices=("f1", "exact", "loss"))
 
-    def take_open(self, begun: Settings) -> Self:
+    def take_open(self, begun: Settings) -> SpanConfig:
         return _take(self, begun, "allows_none")
 
 

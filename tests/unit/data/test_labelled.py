@@ -1,0 +1,109 @@
+"""Labelled files of every form, and a sentence for each way in which one can be broken."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.data.labelled import ANSWERS, CLASSES, NUMBERS, TAGS, Answer
+from regard.data.labelled_config import LabelledConfig
+from regard.data.labelled_splits import prepare_labelled
+from regard.errors import RegardError
+from regard.text.config import TokenizerConfig
+
+WORDS = TokenizerConfig(kind="word", vocab_size=None)
+
+
+def read(path: Path, content: str, kind: str, **settings: object) -> list[tuple[object, ...]]:
+    path.write_text(content)
+    data = LabelledConfig(train=str(path), p_valid=0, p_test=0, **settings)  # type: ignore[arg-type]
+    return [(*example.texts, example.label) for example in prepare_labelled(data, kind, WORDS).train]
+
+
+def test_tables_lines_and_records_give_the_same_examples(tmp_path: Path) -> None:
+    wanted = [("good film", "pos"), ("bad film", "neg")]
+    assert read(tmp_path / "a.tsv", "good film\tpos\nbad film\tneg\n", CLASSES) == wanted
+    assert read(tmp_path / "b.tsv", "id\tlabel\ttext\n1\tpos\tgood film\n2\tneg\tbad film\n", CLASSES) == wanted
+    assert read(tmp_path / "c.csv", 'review,stars\n"good film",pos\nbad film,neg\n', CLASSES, text="review") == wanted
+    assert read(tmp_path / "d.txt", "pos good film\nneg bad film\n", CLASSES) == wanted
+    records = [{"sentence": "good film", "label": "pos"}, {"sentence": "bad film", "label": "neg"}]
+    assert read(tmp_path / "e.jsonl", "".join(json.dumps(r) + "\n" for r in records), CLASSES) == wanted
+
+
+def test_two_texts_and_numbers_are_read_by_name_or_number(tmp_path: Path) -> None:
+    text = "id\tsentence_A\tsentence_B\tscore\n1\ta dog\ta cat\t3.5\n2\tx y\tz\t1\n"
+    wanted = [("a dog", "a cat", 3.5), ("x y", "z", 1.0)]
+    assert read(tmp_path / "a.tsv", text, NUMBERS, text="sentence_A", second="sentence_B", label="score") == wanted
+    bare = "\n".join(text.splitlines()[1:]) + "\n"
+    assert read(tmp_path / "b.tsv", bare, NUMBERS, text=2, second=3, label=4) == wanted
+
+
+def test_conll_columns_become_bio_and_conllu_has_parts_of_speech(tmp_path: Path) -> None:
+    conll = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\nPeter NNP I-NP I-PER\n"
+    assert read(tmp_path / "eng.train", conll, TAGS) == [("EU rejects", ("B-ORG", "O")), ("Peter", ("B-PER",))]
+    assert read(tmp_path / "b", conll, TAGS, label=2)[0][1] == ("NNP", "VBZ")
+    columns = "\t_\t_\t_\t_\t_"
+    conllu = f"# text\n1-2\tdon't\t_\t_\t_{columns}\n1\tdo\t_\tAUX\tVB{columns}\n2\tn't\t_\tPART\tRB{columns}\n\n"
+    assert read(tmp_path / "a.conllu", conllu, TAGS) == [("do n't", ("AUX", "PART"))]
+
+
+def squad(answer: str, start: int, **more: object) -> str:
+    question = {"id": "q1", "question": "Who?", "answers": [{"text": answer, "answer_start": start}], **more}
+    return json.dumps({"data": [{"paragraphs": [{"context": "Anna barks.", "qas": [question]}]}]})
+
+
+def test_squad_gives_spans_and_impossible_questions_none(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.json", squad("Anna", 0), ANSWERS) == [("Who?", "Anna barks.", (Answer(0, "Anna"),))]
+    assert read(tmp_path / "b.json", squad("Anna", 0, is_impossible=True), ANSWERS)[0][2] == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "settings", "said"),
+    [
+        ("a.tsv", "text\tlabel\nx\ty\n", CLASSES, {"label": "stars"}, "no column 'stars'.*first row is: text, label"),
+        ("a.jsonl", '{"text": "x"}\n', CLASSES, {}, "line 1 has no field 'label'.*Set data.label"),
+        ("a.tsv", "  \tpos\nx\tneg\n", CLASSES, {}, "line 1 has an empty text"),
+        ("a.tsv", "one column\n", CLASSES, {}, "has one column"),
+        ("a.tsv", "x\thigh\n", NUMBERS, {}, "the label 'high', which is no number"),
+        ("a.jsonl", '{"words": ["a", "b"], "tags": ["O"]}\n', TAGS, {}, "has 2 words and 1 tags"),
+        ("a.conll", "word\n", TAGS, {}, "line 1 has 1 column"),
+        ("a.json", squad("Anna", 3), ANSWERS, {}, "question q1 has the answer 'Anna' at character 3"),
+        ("a.json", "[1", ANSWERS, {}, "is not SQuAD's JSON"),
+        ("a.tsv", "x\tpos\ny\tpos\n", CLASSES, {}, "All training examples have the label 'pos'"),
+        ("a.tsv", "", CLASSES, {}, "is empty. Give a file"),
+    ],
+)  # fmt: skip
+def test_what_is_broken_is_said_in_a_sentence(
+    tmp_path: Path, name: str, text: str, kind: str, settings: dict[str, object], said: str
+) -> None:
+    with pytest.raises(RegardError, match=said):
+        read(tmp_path / name, text, kind, **settings)
+
+
+def test_a_label_that_training_lacks_is_named_and_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("x\tpos\ny\tneg\n")
+    (tmp_path / "test.tsv").write_text("z\tpos\nw\tpositive\n")
+    data = LabelledConfig(train=str(tmp_path / "train.tsv"), test=str(tmp_path / "test.tsv"), p_valid=0)
+    with pytest.raises(RegardError, match="line 2 has the label 'positive', which does not come"):
+        prepare_labelled(data, CLASSES, WORDS)
+    found = prepare_labelled(data.replace(skips_bad=True), CLASSES, WORDS)
+    assert len(found.test) == 1
+    assert found.skipped == {"unknown label": 1}
+
+
+def test_a_split_keeps_equal_texts_and_one_passage_together(tmp_path: Path) -> None:
+    lines = [f"text {i % 40}\t{'pos' if i % 2 else 'neg'}" for i in range(80)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n")
+    found = prepare_labelled(LabelledConfig(train=str(tmp_path / "a.tsv")), CLASSES, WORDS)
+    seen = [{example.texts for example in split} for split in (found.train, found.valid, found.test)]
+    assert all(seen)
+    assert sum(map(len, seen)) == len(set.union(*seen))
+
+
+def test_the_built_in_grammar_has_a_label_of_every_kind() -> None:
+    for name, kind in (("en-sentiment", CLASSES), ("de-stars", NUMBERS), ("fr-ner", TAGS), ("questions", ANSWERS)):
+        data = LabelledConfig(train=f"grammar:{name}:20", valid=f"grammar:{name}:5", test=f"grammar:{name}:5")
+        found = prepare_labelled(data, kind, WORDS)
+        assert (len(found.train), len(found.valid), len(found.test)) == (20, 5, 5)
+    with pytest.raises(RegardError, match="has tags, and classes are wanted"):
+        prepare_labelled(LabelledConfig(train="grammar:en-pos:20"), CLASSES, WORDS)
