@@ -50,7 +50,7 @@ def embed(
 
     Examples:
       regard embed runs/bert-tiny my.txt --out my.npz
-      regard embed minilm my.txt --layers concat-last-four --pool none --out my.npz
+      regard embed minilm my.txt --layers concat-last-four --pool none
     """
     texts = lines.read_lines(file)
     if not texts:
