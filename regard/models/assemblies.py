@@ -1,4 +1,4 @@
-"""A language model of every kind: the mixer of its config between an embedding and a head."""
+"""A language model of every kind: the mixer of its config between an embedding and a head; and ELMo."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from regard.mixers.recurrent import Recurrent, recurrent
 from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.mixers.transformer import transformer as transformer_mixer
 from regard.mixers.window import Window
+from regard.models.elmo import Elmo
+from regard.models.elmo_config import ElmoConfig
 from regard.models.language_model import LanguageModel
 from regard.models.pointer import PointerModel
 from regard.models.regularization import Regularization
@@ -103,3 +105,7 @@ def self_attention(config: AttentionConfig | RestrictedConfig | TransformerConfi
     return LanguageModel(
         vocab_size, config.d_model, mixer, tie_embeddings=config.tie_embeddings, has_bias=False, std=std
     )
+
+
+def elmo(config: ElmoConfig, vocab_size: int) -> Elmo:
+    return Elmo(config, vocab_size)

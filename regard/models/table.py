@@ -96,12 +96,6 @@ def _seq2seq() -> ModuleType:
     return seq2seq_assemblies
 
 
-def _elmo() -> ModuleType:
-    from regard.models import elmo  # with torch, which takes long to start
-
-    return elmo
-
-
 def _captioner() -> ModuleType:
     from regard.models import captioner  # with torch, which takes long to start
 
@@ -220,7 +214,7 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "elmo": ModelEntry(
         config=ElmoConfig,
-        build=lambda config, vocab_size: _elmo().Elmo(config, vocab_size),
+        build=lambda config, vocab_size: _assemblies().elmo(config, vocab_size),
         summary="two LSTM language models, one each way, over characters: vectors of words in their context",
         paper="Peters et al. 2018",
         tasks=("bidirectional-language-model",),
