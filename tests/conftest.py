@@ -13,7 +13,6 @@ import regard.models.bert_config
 import regard.models.captioner_config
 import regard.models.elmo_config
 import regard.models.gpt2_config
-import regard.models.reader_config
 import regard.models.seq2seq_config
 
 if torch.cuda.is_available():  # Triton reads the source of its kernels, which the hook would wrap
