@@ -31,6 +31,11 @@ TOP = {
     "seed": ("0", "seed of the weights, the order of the data and all else that is drawn", ("a whole number",)),
     "start_from": ("null", "a run or a Hugging Face GPT-2 folder whose model, tokenizer and weights are taken", ()),
     "decoder_from": ("null", "a language model's run or GPT-2 folder that the decoder begins as", ()),
+    "encoder_from": (
+        "null",
+        "a pre-trained model's run or folder that reads the texts of a task, in its vocabulary",
+        (),
+    ),
 }
 
 

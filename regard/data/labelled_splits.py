@@ -128,7 +128,7 @@ def prepare_labelled(
     found = {name: tuple(examples) for name, examples in splits.items()}
     notes = _tell_unseen_tags(found) if kind == TAGS else ()
     return PreparedLabelled(
-        learned, **found, fingerprint=_hash(found, learned), skipped=dict(reader.skipped), notes=notes
+        learned, found["train"], found["valid"], found["test"], _hash(found, learned), dict(reader.skipped), notes
     )
 
 

@@ -109,7 +109,10 @@ class TextFramer:
             raise RegardError(
                 f"The encoder reads {limit} tokens at once, too few for a text and its end. Take another."
             )
-        rows, segments, keeps, origin = [], [], [], []
+        rows: list[Ids] = []
+        segments: list[Ids] = []
+        keeps: list[Mask] = []
+        origin: list[tuple[int, int]] = []
         for start, first, last, end in cut_windows(len(long), room, self.stride):
             tokens = np.concatenate([prefix, long[start:end], self._after])
             keep = np.zeros(len(tokens), dtype=np.bool_)

@@ -84,9 +84,10 @@ class Reader(nn.Module):
         """What the head reads. Windows that a text does not have are not computed, and are zero."""
         B, W, T = tokens.shape
         rows = slice(None) if W == 1 else mask.any(dim=-1).flatten().nonzero()[:, 0]
-        parts = [part if part is None else part.flatten(0, 1)[rows] for part in (tokens, mask, segments)]
+        ids, is_there = tokens.flatten(0, 1)[rows], mask.flatten(0, 1)[rows]  # (R, T)
+        kinds = None if segments is None else segments.flatten(0, 1)[rows]
         with torch.no_grad() if self.is_frozen else nullcontext():
-            layers = self.encoder.encode(*parts)
+            layers = self.encoder.encode(ids, is_there, kinds)
         h = self.choice(layers)  # (R, T, E)
         if W > 1:
             h = h.new_zeros(B * W, T, h.shape[-1]).index_copy(0, rows, h)
@@ -116,4 +117,4 @@ class Reader(nn.Module):
 
     def flops(self, n_tokens: int) -> int:
         """Forward cost of a text of so many tokens."""
-        return self.encoder.flops(n_tokens) + self.head.flops(n_tokens)
+        return int(self.encoder.flops(n_tokens) + self.head.flops(n_tokens))

@@ -30,13 +30,8 @@ class Classes:
     is_higher_better: bool = True
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return MEASURES[self.measure].removesuffix(", %")
-
-    @property
-    def signature(self) -> str:
-        return SIGNATURES[self.measure]
+    def __post_init__(self) -> None:
+        self.name, self.signature = MEASURES[self.measure].removesuffix(", %"), SIGNATURES[self.measure]
 
     def counts(self, answers: Sequence[Any]) -> Counts:
         """(n, 3 K): of every class, whether it was rightly given, given, and true."""
@@ -83,4 +78,4 @@ def count_confusions(gold: Sequence[str], answers: Sequence[str], labels: Sequen
     number = {label: k for k, label in enumerate(labels)}
     found = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(found, ([number[g] for g in gold], [number[a] for a in answers]), 1)
-    return found.tolist()  # type: ignore[no-any-return]
+    return found.tolist()

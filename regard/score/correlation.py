@@ -29,9 +29,8 @@ class Correlation:
     signature: str = "correlation of given and true numbers × 100"
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return MEASURES[self.measure]
+    def __post_init__(self) -> None:
+        self.name = MEASURES[self.measure]
 
     def counts(self, answers: Sequence[Any]) -> Counts:
         """(n, 6): 1, x, y, x², y², x y, with x and y taken from their means."""
@@ -67,4 +66,4 @@ def rank_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[which]  # type: ignore[no-any-return]
+    return (last - (counts - 1) / 2)[which]

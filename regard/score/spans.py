@@ -50,9 +50,8 @@ class Spans:
     signature: str = "SQuAD's rules: case, punctuation and articles do not count; the best of several true answers"
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return MEASURES[self.measure].removesuffix(", %")
+    def __post_init__(self) -> None:
+        self.name = MEASURES[self.measure].removesuffix(", %")
 
     def counts(self, answers: Sequence[Any]) -> Counts:
         """(n, 3): the F1, whether it is exact, 1."""

@@ -57,13 +57,9 @@ class Tags:
     is_higher_better: bool = True
     other_signatures: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return MEASURES[self.measure].removesuffix(", %")
-
-    @property
-    def signature(self) -> str:
-        return CONLLEVAL if self.measure == "f1" else "the share of words whose tag is right"
+    def __post_init__(self) -> None:
+        self.name = MEASURES[self.measure].removesuffix(", %")
+        self.signature = CONLLEVAL if self.measure == "f1" else "the share of words whose tag is right"
 
     def counts(self, answers: Sequence[Any]) -> Counts:
         """(n, 5): phrases that match, true ones, given ones; tags that are right, words."""

@@ -117,7 +117,7 @@ class AnsweringTask(LabelledTask):
         figures.append(Figure("calibration error, %", 100 * calibration.ece))
         wrong = [i for i in range(len(found)) if not counts[i, 1]]
         worst = sorted(wrong, key=lambda i: (counts[i, 0], -found[i].probability))[:N_WORST]
-        errors = [
+        errors: list[dict[str, Any]] = [
             {"texts": examples[i].texts, "true": self.show_label(examples[i]), "given": answers[i],
              "probability": found[i].probability}
             for i in worst

@@ -166,7 +166,7 @@ class LabelledTask(gradient.GradientTask):
 
     def initialise(self, config: RunConfig, model: Reader, fitting: Fitting) -> None:
         if fitting.start is not None:
-            fitting.start.load_into(model.encoder)
+            fitting.start.load_into(model.encoder)  # type: ignore[arg-type]
 
     def objective(
         self, config: RunConfig, model: Reader, data: PreparedLabelled, fitting: Fitting | None = None

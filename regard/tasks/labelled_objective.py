@@ -93,7 +93,8 @@ class LabelledObjective(Objective):
     def loss(self, model: Reader, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         tokens, mask, keep, places, segments, targets = tensors
         outputs = body(tokens, mask, keep, places, segments if self.has_segments else None)
-        return PartLoss(*model.head.goal_of(outputs, targets, self.goal), None)
+        goal, nats = model.head.goal_of(outputs, targets, self.goal)
+        return PartLoss(goal, nats, None)
 
     @torch.no_grad()
     def evaluate(self, model: Reader) -> Score | None:

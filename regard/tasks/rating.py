@@ -92,8 +92,10 @@ class RatingTask(LabelledTask):
         gap = [abs(a - g) for a, g in zip(answers, gold, strict=True)]
         figures.append(Figure("root mean square error", float(np.sqrt(np.mean(np.square(gap)))), 3))
         worst = sorted(range(len(gap)), key=lambda i: -gap[i])[:N_WORST]
-        errors = [{"texts": examples[i].texts, "true": gold[i], "given": answers[i]} for i in worst]
-        lines = [f"  {e['given']:.2f}, true {e['true']:g}: {' ⇥ '.join(e['texts'])[:160]}" for e in errors]  # type: ignore
+        errors: list[dict[str, Any]] = [
+            {"texts": examples[i].texts, "true": gold[i], "given": answers[i]} for i in worst
+        ]
+        lines = [f"  {e['given']:.2f}, true {e['true']:g}: {' ⇥ '.join(e['texts'])[:160]}" for e in errors]
         chosen = self.select_by(config)
         return LabelledEvaluation(
             figures=tuple(figures),

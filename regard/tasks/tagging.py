@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -92,7 +93,7 @@ class TaggingTask(LabelledTask):
     ) -> TagPrediction:
         words, labels, head = tuple(texts[0].split()), _labels(config), model.head
         u = output[None, : len(words)].to(head.out.weight.device)
-        tags = head.best_tags(u, u.new_ones(u.shape[:2], dtype=bool))[0].tolist()
+        tags = head.best_tags(u, torch.ones(u.shape[:2], dtype=torch.bool, device=u.device))[0].tolist()
         return TagPrediction(words, tuple(labels[tag] for tag in tags))
 
     def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Tags:
@@ -123,7 +124,7 @@ class TaggingTask(LabelledTask):
             for kind, s in by_kind.items()
         ]
         listed = [f"  {wrong[i]} wrong: {_mark_errors(found[i], gold[i])[:200]}" for i in worst]
-        chosen = config.section("head", TagConfig).select_by
+        chosen = self.select_by(config)
         return LabelledEvaluation(
             figures=tuple(figures),
             headline=MEASURES[chosen if chosen in names else names[0]],

@@ -160,4 +160,4 @@ def test_a_line_with_the_wrong_columns_and_another_kind_of_run_are_refused(class
     assert found.returncode == 2
     assert "has 1 column, and a question and a passage are wanted" in found.stderr
     assert command("predict", str(tmp_path / "answerer"), "--skip-bad", given="Who?\n").stdout == "\n"
-    assert "is a run that tells the class" in command("generate", str(classifier)).stderr
+    assert "that tells the class of a text" in command("generate", str(classifier)).stderr
