@@ -33,7 +33,7 @@ TOP = {
     "decoder_from": ("null", "a language model's run or GPT-2 folder that the decoder begins as", ()),
     "encoder_from": (
         "null",
-        "a pre-trained model's run or folder that reads the texts of a task, in its vocabulary",
+        "a pre-trained model's run or folder that reads the texts of a task",
         (),
     ),
 }

@@ -6,6 +6,7 @@ A task brings tiny data in files (`BENCHES`). A model whose parts can be put tog
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,8 @@ from regard.data.prepared_text import PreparedText
 from regard.data.tree_lines import to_brackets
 from regard.data.trees import parse_trees
 from regard.errors import InterruptedRunError
-from regard.models.table import MODELS, build_model, model_config, models_for
+from regard.models.encoder_from_scratch import FROM_SCRATCH
+from regard.models.table import MODELS, model_config, models_for
 from regard.run.folder import state_facts
 from regard.tasks import gradient
 from regard.tasks.masked_objective import as_tensors
@@ -180,7 +182,69 @@ def write_pictures(folder: Path) -> tuple[dict[str, Any], list[str]]:
     return data, [str(pictures / name) for name in splits["train"]]
 
 
+SENTENCES = [
+    "Anna saw a dog",
+    "the dog slept",
+    "Bo ran far",
+    "a cat sat",
+    "Cy met Anna",
+    "it rains",
+    "we left",
+    "go on now",
+]
+LABELS = ["good", "bad", "so", "good", "bad", "so", "good", "bad"]
+
+
+def write_labelled(folder: Path, lines: list[str], items: list[str], ending: str) -> tuple[dict[str, Any], list[str]]:
+    for name, some in (("train", lines), ("valid", lines[:3])):
+        (folder / f"{name}.{ending}").write_text("\n".join(some) + "\n")
+    files = {name: str(folder / f"{name}.{ending}") for name in ("train", "valid")}
+    return {**files, "p_test": 0}, items
+
+
+def write_classes(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    lines = [f"{text}\t{label}" for text, label in zip(SENTENCES, LABELS, strict=True)]
+    return write_labelled(folder, lines, SENTENCES, "tsv")
+
+
+def write_numbers(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    lines = [f"{text}\t{i % 3}" for i, text in enumerate(SENTENCES)]
+    return write_labelled(folder, lines, SENTENCES, "tsv")
+
+
+def write_tags(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    lines = ["\n".join(f"{w} {'B-PER' if w[0].isupper() else 'O'}" for w in text.split()) + "\n" for text in SENTENCES]
+    return write_labelled(folder, lines, SENTENCES, "conll")
+
+
+def write_questions(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    def question(i: int, text: str) -> dict[str, Any]:
+        asked = {"id": str(i), "question": f"which word is {i % 2} ?"}
+        words = text.split()
+        place = sum(len(word) + 1 for word in words[: i % 2])
+        return {"context": text, "qas": [{**asked, "answers": [{"text": words[i % 2], "answer_start": place}]}]}
+
+    for name, n in (("train", 8), ("valid", 3)):
+        paragraphs = [question(i, text) for i, text in enumerate(SENTENCES[:n])]
+        (folder / f"{name}.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    items = [f"which word is {i % 2} ?\t{text}" for i, text in enumerate(SENTENCES)]
+    return {**{name: str(folder / f"{name}.json") for name in ("train", "valid")}, "p_test": 0}, items
+
+
+READER = {"d_model": 8, "d_hidden": 12, "d_ff": 12, "n_layers": 2, "n_heads": 2, "max_context": 16, "p_dropout": 0.0}
+WIDE = {"d_model": 32, "d_hidden": 32}
+
+
+def reader_bench(write: Callable[[Path], tuple[dict[str, Any], list[str]]], **head: Any) -> Bench:
+    sections: Sections = {"train": {"n_batch": 8}, "head": {"p_dropout": 0.0, **head}, "encoder": {"pool": "attention"}}
+    return Bench(write=write, tiny=READER, wide=WIDE, sections=sections)
+
+
 BENCHES: dict[str, Bench] = {
+    "classification": reader_bench(write_classes, labels=["bad", "good", "so"]),
+    "rating": reader_bench(write_numbers, centre=1.0, spread=0.8),
+    "tagging": reader_bench(write_tags, labels=["B-PER", "O"], select_by="f1"),
+    "answering": reader_bench(write_questions, allows_none=False),
     "language-model": Bench(
         write=write_text,
         tiny={
@@ -263,6 +327,10 @@ def list_cases() -> dict[str, Case]:
             cases |= {f"{task}: {name} {variant}".strip(): Case(task, name, chosen[variant]) for variant in chosen}
     plain = {"encoder": "transformer", "decoder": "lstm", "attention": "bilinear", "tying": "none"}
     cases["translation: seq2seq with two vocabularies"] = Case("translation", "seq2seq", plain, TWO_VOCABULARIES)
+    for task, names in READERS.items():
+        cases |= {f"{task}: {name}": Case(task, name) for name in names}
+    cases["tagging: gru with a CRF"] = Case("tagging", "gru", {}, {"head": {"has_crf": True}})
+    cases["answering: bag"] = Case("answering", "bag", can_memorise=False)  # it cannot tell which word is the first
     # A frozen network of random numbers stands in for the published one, and needs room to see two places.
     key = "captions: captioner frozen efficientnet to lstm"
     cases[key] = replace(cases[key], sections={"data": {"size": 64}}, can_memorise=False)
@@ -270,6 +338,14 @@ def list_cases() -> dict[str, Case]:
     cases[key] = replace(cases[key], can_memorise=False)  # all it knows of a picture is a mean
     return cases
 
+
+READERS = {
+    "classification": FROM_SCRATCH,
+    "rating": ("convolution",),
+    "tagging": ("lstm", "transformer"),
+    "answering": ("lstm", "transformer"),
+}
+"""Which encoders are tested in which task with labels: all of them in one."""
 
 CASES = list_cases()
 EACH = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -294,7 +370,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
 def build(config: RunConfig, data: Any, seed: int = 7) -> Any:
     task: Any = task_of(config)
     torch.manual_seed(seed)
-    return build_model(config.model_name, config.model, *task.sizes(config, task.tokenizers(data)))
+    return task.build(config, task.tokenizers(data))
 
 
 def opened(config: RunConfig, data: Any) -> OpenRun:
@@ -306,7 +382,8 @@ def opened(config: RunConfig, data: Any) -> OpenRun:
 def test_every_task_has_a_bench_and_every_name_of_the_table_a_case() -> None:
     assert set(BENCHES) == set(TASKS)
     assert {name for name, _ in tiny_pairs.GRID.values()} == set(models_for("translation"))  # which other tests go by
-    assert {(case.task, case.name) for case in CASES.values()} == {(t, n) for n, e in MODELS.items() for t in e.tasks}
+    wanted = {(t, n) for n, e in MODELS.items() for t in e.tasks} | {(t, n) for t in READERS for n in READERS[t]}
+    assert {(case.task, case.name) for case in CASES.values()} >= wanted
 
 
 @pytest.mark.parametrize("name", MODELS)
