@@ -12,7 +12,7 @@ from regard.cli import lines, options
 from regard.errors import RegardError
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run of bert, or a Hugging Face folder of BERT's family.")
+    Path, typer.Argument(metavar="RUN", help="A run of bert, elmo or a language model, or a Hugging Face folder.")
 ]
 File = Annotated[Path, typer.Argument(help="One text a line.")]
 Layers = Annotated[
@@ -43,7 +43,7 @@ def embed(
     device: options.Device = "auto",
     precision: options.Precision = "float32",
 ) -> None:
-    """Write the vector of every line of a file, or with --pool none of every token, from the layers of a BERT.
+    """Write the vector of every line of a file, or with --pool none of every token, from the layers of a model.
 
     Texts that are longer than the model reads are read in windows that overlap: nothing is cut off. An .npz has
     `vectors` (texts, width), or with --pool none all tokens one after the other and `lengths`, how many each text has.

@@ -23,7 +23,6 @@ from regard.text.word_pieces import words_of_tokens
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-CLS, SEP = "[CLS]", "[SEP]"
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,10 @@ class TextFramer:
         self, tokenizer: Tokenizer | ExtendedVocabulary, max_positions: int | None, stride: int | None = None
     ) -> None:
         self.tokenizer, self.max_positions, self.stride = tokenizer, max_positions, stride
-        cls, sep = tokenizer.id_of(CLS), tokenizer.id_of(SEP)
-        self._before = [] if cls is None else [cls]
-        self._after = [tokenizer.eos if sep is None else sep]
+        marks = tokenizer.marks
+        self._before = [] if marks is None else [marks.first]
+        self._after = [tokenizer.eos]  # the separator of a vocabulary with marks
+        self._between = self._after * (2 if marks is not None and marks.is_roberta else 1)
 
     def frame(self, texts: Sequence[str]) -> Windows:
         """One text or two, of which a label is asked."""
@@ -90,7 +90,7 @@ class TextFramer:
     def _cut(self, texts: Sequence[Ids]) -> tuple[Windows, list[tuple[int, int]]]:
         """The windows, and the window and position of every token of the last text."""
         before = np.array(self._before, dtype=np.int64)
-        parts = [before, *(part for text in texts[:-1] for part in (text, self._after)), texts[-1]]
+        parts = [before, *(part for text in texts[:-1] for part in (text, self._between)), texts[-1]]
         prefix, long = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts[:-1]]), parts[-1]
         in_first = np.zeros(len(prefix), dtype=np.int64)
         in_last = np.full(len(long), len(texts) - 1, dtype=np.int64)

@@ -11,34 +11,23 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.files import check_not_there, write_atomically
-from regard.models.bert import Bert
 from regard.models.encoder import Encoder
-from regard.run.engine import PRECISIONS, load
-from regard.run.initial_weights import open_initial_weights
+from regard.run.engine import PRECISIONS
+from regard.run.initial_weights import load_encoder
 from regard.tasks.embedding import Embedder
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
-from regard.weights.hugging_face import is_hugging_face
 
 FORMS = (".npz", ".parquet")
 
 
 def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, Tokenizer]:
     """The encoder in a run folder or a Hugging Face folder, ready to be used, and its tokenizer."""
-    if is_hugging_face(folder) and (folder / "config.json").exists():
-        start = open_initial_weights(folder)
-        model: Any = start.outline().to_empty(device="cpu")
-        start.load_into(model)
-        model, tokenizer = model.to(pick_device(device), PRECISIONS[precision]).eval(), start.tokenizer
-    else:
-        run = load(folder, device, precision)
-        model, tokenizer = run.model, run.tokenizers[0]
-    if not isinstance(model, Bert):
-        raise RegardError(
-            f"'{folder}' is no encoder: it does not give vectors for texts. Give a run of bert, or a Hugging Face "
-            "folder of bert, distilbert or roberta."
-        )
-    return model, tokenizer
+    if precision not in PRECISIONS:
+        raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
+    loaded: Any
+    loaded, tokenizer, _, _ = load_encoder(folder)
+    return loaded.to(pick_device(device), PRECISIONS[precision]), tokenizer
 
 
 def embed_texts(

@@ -7,7 +7,7 @@ and nothing is cut off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -18,20 +18,13 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.data.labelled_windows import cut_windows
 from regard.errors import RegardError, nearest
 from regard.models.encoder import Encoder
+from regard.models.reader import LayerChoice
+from regard.models.reader_config import LAYERS
 from regard.text.tokenizer import Tokenizer
 
-LAYERS: dict[str, tuple[int, Callable[[Sequence[Tensor]], Tensor]]] = {
-    "last": (1, lambda states: states[-1]),
-    "first": (1, lambda states: states[1]),
-    "second-to-last": (2, lambda states: states[-2]),
-    "sum": (1, lambda states: torch.stack(tuple(states[1:])).sum(dim=0)),
-    "sum-last-four": (4, lambda states: torch.stack(tuple(states[-4:])).sum(dim=0)),
-    "concat-last-four": (4, lambda states: torch.cat(tuple(states[-4:]), dim=-1)),
-}
-"""By name how many layers above the embeddings are needed, and the vector that is made of them (Devlin et al. 2019,
-table 7). `first` is the first layer above the embeddings, `sum` that of all above them."""
 POOLS = ("mean", "max", "first", "last", "none")
 WINDOW_READ_AHEAD = 256  # texts that are sorted by length, so that little of a batch is padding
 
@@ -62,7 +55,7 @@ class Embedder:
         if layers == "mix":
             raise RegardError(
                 "A mix of layers is learned by a task, and this model was trained for none. Take sum or "
-                f"concat-last-four, or one of {', '.join(LAYERS)}."
+                f"concat-last-four, or one of {', '.join(LAYERS[:-1])}."
             )
         if layers not in LAYERS:
             raise RegardError(f"layers must be one of {', '.join(LAYERS)}, not '{layers}'.{nearest(layers, LAYERS)}")
@@ -70,11 +63,7 @@ class Embedder:
             raise RegardError(f"pool must be one of {', '.join(POOLS)}, not '{pool}'.{nearest(pool, POOLS)}")
         if stride is not None and stride < 1:
             raise RegardError(f"stride is a number of tokens, 1 at least, not {stride}.")
-        needed, self.choose = LAYERS[layers]
-        if encoder.n_layers < needed:
-            raise RegardError(
-                f"{layers} takes {needed} layers, and the model has {encoder.n_layers}. Take last, first or sum."
-            )
+        self.choose = LayerChoice(layers, encoder.n_layers, encoder.d_model)
         self.encoder, self.tokenizer, self.pool, self.stride = encoder, tokenizer, pool, stride
 
     def embed(self, texts: Iterable[str], n_batch: int = 32) -> Iterator[Vectors]:
@@ -98,8 +87,7 @@ class Embedder:
         """The windows of a text, one where it is short."""
         ids = self.tokenizer.encode(text).tolist()
         marks, limit = self.tokenizer.marks, self.encoder.max_positions
-        before = [self.tokenizer.eos] if marks is None else [marks.first]
-        after = [] if marks is None else [marks.separator]
+        before, after = [] if marks is None else [marks.first], [self.tokenizer.eos]
         room = len(ids) if limit is None else limit - len(before) - len(after)
         if room < 1 and ids:
             raise RegardError(
@@ -108,7 +96,7 @@ class Embedder:
         # Whose vectors count: those of the marks, or of the text alone.
         is_marked = self.pool in ("first", "last") or (not ids and self.pool != "none")
         windows = []
-        for start, end, first, last in cut_windows(len(ids), room, self.stride):
+        for start, first, last, end in cut_windows(len(ids), room, self.stride):
             n = len(before)
             tokens = [*before, *ids[start:end], *after]
             keeps = slice(0, len(tokens)) if is_marked else slice(n + first - start, n + last - start)
@@ -139,23 +127,3 @@ class Embedder:
             return one
         pooled: Vectors = vectors.mean(axis=0) if self.pool == "mean" else vectors.max(axis=0)
         return pooled
-
-
-def cut_windows(n: int, room: int, stride: int | None = None) -> list[tuple[int, int, int, int]]:
-    """Windows of at most `room` of n tokens: where each begins and ends, and from where to where it is kept.
-
-    Where two overlap, each keeps its half.
-
-    >>> cut_windows(10, 6, 3)
-    [(0, 6, 0, 4), (3, 9, 4, 7), (6, 10, 7, 10)]
-    >>> cut_windows(4, 6)
-    [(0, 4, 0, 4)]
-    """
-    if n <= room:
-        return [(0, n, 0, n)]
-    step = max(1, min(room, room // 2 if stride is None else stride))
-    starts = [0]
-    while starts[-1] + room < n:
-        starts.append(starts[-1] + step)
-    borders = [0, *(start + (room - step) // 2 for start in starts[1:]), n]
-    return [(s, min(s + room, n), borders[k], borders[k + 1]) for k, s in enumerate(starts)]

@@ -36,7 +36,7 @@ def some_rows(family: str, n_tokens: int) -> tuple[torch.Tensor, torch.Tensor, t
     draws = torch.Generator().manual_seed(1)
     ids = torch.randint(6, n_tokens, (3, 17), generator=draws)
     mask = torch.arange(17)[None] < torch.tensor([[17], [9], [1]])
-    if family == "roberta":
+    if family == "roberta":  # any segments are one
         ids = ids.masked_fill(~mask, 1)  # it counts positions by what is no padding
     segments = (torch.arange(17) > 6).long().expand(3, 17).contiguous() if family == "bert" else None
     return ids, mask, segments
