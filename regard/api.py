@@ -16,6 +16,7 @@ from regard.models.table import MODELS
 from regard.run import engine
 from regard.run import folder as run_folder
 from regard.run.embed import embed_texts
+from regard.run.engine import load as load_run
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
@@ -128,23 +129,33 @@ def train(
 
 
 @overload
-def load(folder: str | Path, device: str = "auto", precision: str = "float32") -> AnyRun: ...
+def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, engine: str = "torch") -> AnyRun: ...
 
 
 @overload
-def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Kind]) -> Kind: ...
+def load(
+    folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Kind], engine: str = "torch"
+) -> Kind: ...
 
 
-def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Any] | None = None) -> Any:
+def load(
+    folder: str | Path,
+    device: str = "auto",
+    precision: str = "float32",
+    *,
+    kind: type[Any] | None = None,
+    engine: str = "torch",
+) -> Any:
     """Open a run folder: a LanguageModelRun, TranslationRun, MaskedLanguageModelRun or another, as its task says.
 
     With `kind`, one of these classes, any other run is refused, and editors know what is returned. Nothing in the
-    folder is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. A
-    loaded run may be used from several threads.
+    folder is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU.
+    `engine="ctranslate2"` decodes a Transformer that writes text or translates by CTranslate2, on the CPU, with
+    `precision` float32 or int8. A loaded run may be used from several threads.
 
         run = regard.load("runs/en-de", kind=regard.TranslationRun)
     """
-    return engine.load(folder, device, precision, kind)
+    return load_run(folder, device, precision, kind, engine)
 
 
 def _place(

@@ -16,6 +16,16 @@ Tag = Annotated[str | None, typer.Option("--to", metavar="TAG", help="What to wr
 
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Precision = Annotated[str, typer.Option("--precision", help="float32, or bf16: half the memory, faster on a GPU.")]
+EnginePrecision = Annotated[
+    str,
+    typer.Option(
+        "--precision", help="float32; bf16: half the memory, faster on a GPU; int8: with --engine ctranslate2."
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option("--engine", help="torch, or ctranslate2: Transformers on a CPU, much faster (extra: export)."),
+]
 Window = Annotated[
     int | None, typer.Option("--window", min=1, help="Lines read ahead (default: 2000; 1 at a terminal).")
 ]

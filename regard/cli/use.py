@@ -43,7 +43,8 @@ def generate(
     stop: Stop = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
-    precision: options.Precision = "float32",
+    precision: options.EnginePrecision = "float32",
+    engine: options.Engine = "torch",
 ) -> None:
     """Write text with a trained model, as it is made.
 
@@ -51,10 +52,12 @@ def generate(
       regard generate runs/lstm --prompt "In October, people"
       regard generate runs/lstm --n 3 --temperature 0.7 --top-p 0.9 --stop "\\n\\n"
       regard generate runs/lstm --prompt "The" --beam 4 --max-tokens 30
+      # on a CPU, in eight bits
+      regard generate runs/transformer --engine ctranslate2 --precision int8
       # of a BERT, by repeated masking, which is not how it was trained
       regard generate runs/bert-tiny --prompt "Return the" --max-tokens 12
     """
-    loaded: Any = regard.load(run, device, precision)
+    loaded: Any = regard.load(run, device, precision, engine=engine)
     if isinstance(loaded, regard.MaskedLanguageModelRun):
         if stop or beam is not None:
             raise RegardError(f"'{run}' writes by repeated masking: leave out {'--beam' if beam else '--stop'}.")

@@ -28,6 +28,8 @@ from regard.text.tokenizer import Tokenizer
 Ids = NDArray[np.int64]
 Constrain = Callable[[Sequence["Sentence"]], Constraint]
 """What may be written for these sources."""
+Search = Callable[[Sequence[Sequence[int]], BeamConfig, Sequence[int]], list[list[Hypothesis]]]
+"""The best targets of sources, each of at most its limit of tokens."""
 MaxLengths = Callable[[Sequence["Sentence"]], list[int]]
 """The longest target of each, its end included."""
 
@@ -80,13 +82,16 @@ class Translator:
         constrain: Constrain | None = None,
         max_lengths: MaxLengths | None = None,
         sampling: SamplingConfig | None = None,
+        search: Search | None = None,
     ) -> None:
         """`tag` is put before every source that is read with none of its own; `max_lengths` are else the config's.
 
         With `sampling` n_best targets a source are drawn, in the order in which they come, and not searched for; of the
-        config then count n_best, the penalty, the guards and the limits of length.
+        config then count n_best, the penalty, the guards and the limits of length. `search` is another engine's, for
+        one model that copies nothing, instead of our own.
         """
         self.models, self.config, self.constrain, self.tag = models, config, constrain, tag
+        self.search = search
         self.sampling = _check_sampling(sampling, config)
         self.max_lengths = max_lengths or (lambda sentences: config.max_lengths(map(len, sentences)))
         self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
@@ -132,13 +137,24 @@ class Translator:
 
     def translate(self, sentences: Sequence[Sentence]) -> list[list[Translation]]:
         """Translate one batch: the best targets of each source, best first, or those that are drawn."""
+        limits = self.max_lengths(sentences)
+        if self.max_target is not None:
+            limits = [min(limit, self.max_target) for limit in limits]
+        if self.search is not None:
+            found = self.search([sentence.ids.tolist() for sentence in sentences], self.config, limits)
+        else:
+            found = self._decode(sentences, limits)
+        return [
+            [self._make_translation(hypothesis, sentence) for hypothesis in best]
+            for best, sentence in zip(found, sentences, strict=True)
+        ]
+
+    def _decode(self, sentences: Sequence[Sentence], limits: Sequence[int]) -> list[list[Hypothesis]]:
+        """Search, or draw, by the models themselves."""
         ids, mask = pad(flatten_rows([sentence.ids for sentence in sentences]))
         words = None
         if self._copied is not None:
             words = pad(flatten_rows([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
-        limits = self.max_lengths(sentences)
-        if self.max_target is not None:
-            limits = [min(limit, self.max_target) for limit in limits]
         eos = self.target_tokenizer.eos
         steppers = [Translating(model, eos=eos) for model in self.models]
         tensors = torch.from_numpy(ids), torch.from_numpy(mask), None if words is None else torch.from_numpy(words)
@@ -149,16 +165,9 @@ class Translator:
             stepper = together = Ensemble(steppers)
             log_probs, state = together.start(begun)
         if self.sampling is not None:
-            found = self._draw(stepper, log_probs, state, sentences, limits, self.sampling)
-        else:
-            constraint = None if self.constrain is None else self.constrain(sentences)
-            found = beam_search(
-                stepper, log_probs, state, self.config, max_lengths=limits, stop=eos, constraint=constraint
-            )
-        return [
-            [self._make_translation(hypothesis, sentence) for hypothesis in best]
-            for best, sentence in zip(found, sentences, strict=True)
-        ]
+            return self._draw(stepper, log_probs, state, sentences, limits, self.sampling)
+        constraint = None if self.constrain is None else self.constrain(sentences)
+        return beam_search(stepper, log_probs, state, self.config, max_lengths=limits, stop=eos, constraint=constraint)
 
     def _draw(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from regard.config import RunConfig
-from regard.errors import RegardError
+from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
@@ -21,8 +21,10 @@ from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, reopen_data
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
+from regard.weights.ctranslate2_engine import check_precision
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
+ENGINES = ("torch", "ctranslate2")
 
 
 def rehearse(config: RunConfig, progress: ProgressBar = nullcontext) -> Rehearsal:
@@ -86,14 +88,19 @@ def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:
     return run
 
 
-def load(folder: str | Path, device: str = "auto", precision: str = "float32", kind: type[Any] | None = None) -> AnyRun:
+def load(
+    folder: str | Path,
+    device: str = "auto",
+    precision: str = "float32",
+    kind: type[Any] | None = None,
+    engine: str = "torch",
+) -> AnyRun:
     """Open a run folder. Nothing in it is executed: weights are safetensors, the rest is YAML and JSON.
 
     `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. With `kind`, a class of
-    runs, any other run is refused.
+    runs, any other run is refused. `engine="ctranslate2"` decodes by CTranslate2, on the CPU, in float32 or int8.
     """
-    if precision not in PRECISIONS:
-        raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
+    _check_engine(engine, device, precision)
     opened = open_folder(Path(folder))
     task = task_of(opened.config)
     if kind is not None and task.run_type is not kind:
@@ -106,5 +113,23 @@ def load(folder: str | Path, device: str = "auto", precision: str = "float32", k
             f"needed here. Use this one with: regard {task.verb} {folder}"
         )
     weights = read_weights(opened.folder)
-    run: AnyRun = task.load(opened, weights, pick_device(device), PRECISIONS[precision])
+    if engine == "torch":
+        run: AnyRun = task.load(opened, weights, pick_device(device), PRECISIONS[precision])
+    else:
+        run = task.load(opened, weights, pick_device("cpu"), PRECISIONS["float32"])
+        run.use_ctranslate2(precision)
     return run
+
+
+def _check_engine(engine: str, device: str, precision: str) -> None:
+    if engine not in ENGINES:
+        raise RegardError(f"engine must be one of {', '.join(ENGINES)}, not '{engine}'.{nearest(engine, ENGINES)}")
+    if engine == "torch":
+        if precision == "int8":
+            raise RegardError("Eight bits are computed by CTranslate2: add --engine ctranslate2 (in Python: engine).")
+        if precision not in PRECISIONS:
+            raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
+        return
+    check_precision(precision)
+    if device not in ("auto", "cpu"):
+        raise RegardError(f"CTranslate2 decodes on the CPU here, not on '{device}': leave out --device, or --engine.")

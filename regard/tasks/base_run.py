@@ -54,6 +54,13 @@ class Run:
                 f"{', '.join(self.verbs[:-1])} and {self.verbs[-1]}."
             )
 
+    def use_ctranslate2(self, precision: str) -> None:
+        """Decode by CTranslate2 from now on, where the task can."""
+        raise RegardError(
+            f"'{self.folder}' is a run that {self.task.summary}; only language models and translators decode by "
+            "CTranslate2. Leave out --engine (in Python: engine)."
+        )
+
     def test_result(self) -> dict[str, Any] | None:
         """The test scores that were written when training ended; None where there are none."""
         path = self.folder / "test.json"

@@ -30,6 +30,7 @@ from regard.tasks.base_run import Run, check_text
 from regard.tasks.task import OpenRun, Task, check_split, reopen_data
 from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
+from regard.weights.ctranslate2_engine import GeneratorEngine
 
 
 class LanguageModelRun(Run):
@@ -42,6 +43,13 @@ class LanguageModelRun(Run):
         super().__init__(task, opened, model)
         self.tokenizer = opened.tokenizers[0]
         self.next_token: NextToken = as_next_token(model, self.tokenizer.eos)
+        self.engine: GeneratorEngine | None = None
+        """What writes texts instead of the model itself."""
+
+    def use_ctranslate2(self, precision: str) -> None:
+        """Write texts by CTranslate2 from now on; scores are still the model's own."""
+        name, config = self.config.model_name, self.config.model
+        self.engine = GeneratorEngine(self.model, name, config, self.tokenizer, precision, f"'{self.folder}'")
 
     def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]:
         """A continuation of `prompt`, prompt included; a list of them where n > 1.
@@ -67,7 +75,15 @@ class LanguageModelRun(Run):
         # For words, <eos> is only the end of a line; elsewhere the document ends with it.
         end = None if self.tokenizer.kind == "word" else self.tokenizer.eos
         is_stopped = [False] * n
-        for row, token in generate(self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__):
+        tokens: Iterable[tuple[int, int]]
+        if self.engine is None:
+            tokens = generate(self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__)
+        else:
+            texts = self.engine.generate(ids.tolist(), n, config, end)
+            tokens = ((row, token) for row, text in enumerate(texts) for token in text)
+        for row, token in tokens:
+            if is_stopped[row]:
+                continue
             if piece := stops[row].push(decoders[row].push(token)):
                 yield row, piece
             is_stopped[row] = stops[row].is_stopped

@@ -26,6 +26,7 @@ from regard.tasks.base_run import check_text, list_items
 from regard.tasks.pair_run import MAX_TOKENS, PairEvaluation, PairRun, warn_of_split_words
 from regard.tasks.pairs import PairTask
 from regard.text.word_pieces import words_of_tokens
+from regard.weights.ctranslate2_engine import TranslatorEngine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,9 @@ class TranslationRun(PairRun):
         "looked": "force", "aligned": "align", "pairs_of": "reader.pairs_of", "wanted_tag": "reader.choose_tag",
     }  # fmt: skip
 
+    engine: TranslatorEngine | None = None
+    """What searches for targets instead of the model itself."""
+
     def translator(
         self,
         beam: BeamConfig | None = None,
@@ -87,7 +91,16 @@ class TranslationRun(PairRun):
         """
         tag, config = self.reader.check_tag(tag), beam or BeamConfig(max_ratio=MAX_RATIO)
         models, tokenizers = self.join_models(others), (self.source_tokenizer, self.target_tokenizer)
-        return Translator(models, *tokenizers, config, tag=tag, sampling=sampling)
+        if self.engine is not None and (others or sampling is not None):
+            what = "draws targets (--sample)" if sampling is not None else "averages several runs (--with)"
+            raise RegardError(f"Only the engine torch {what}: leave out --engine (in Python: engine), or that.")
+        search = None if self.engine is None else self.engine.search
+        return Translator(models, *tokenizers, config, tag=tag, sampling=sampling, search=search)
+
+    def use_ctranslate2(self, precision: str) -> None:
+        """Search for targets by CTranslate2 from now on."""
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        self.engine = TranslatorEngine(self.model, self.config.model, *tokenizers, precision, f"'{self.folder}'")
 
     def translate(
         self,

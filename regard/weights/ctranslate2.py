@@ -1,13 +1,15 @@
-"""CTranslate2 folders of encoder-decoder Transformers, written: fast on a CPU, in eight bits too, without torch."""
+"""Transformers as CTranslate2 describes them, and folders of those that translate: fast on a CPU, without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from regard.errors import RegardError
 from regard.files import write_folder_atomically
+from regard.mixers.config import TransformerConfig
+from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
 from regard.text.tokenizer import TARGET_TOKENIZER, UNK, Tokenizer
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from regard.mixers.transformer import TransformerBlock
+    from regard.models.language_model import LanguageModel
     from regard.models.seq2seq import Seq2Seq
 
 NOTE = """\
@@ -145,21 +148,59 @@ def build_spec(model: Seq2Seq, config: Seq2SeqConfig, source: Tokenizer, target:
         (spec.register_target_vocabulary, target),
     ):
         register(spell_vocabulary(tokenizer))
-    _set_marks(spec.config, target, model)
+    spec.config.decoder_start_token = target.end_mark
+    _set_marks(spec.config, target, cast(Any, model.target.decoder).layers)
     spec.validate()
     spec.optimize()
     return spec
 
 
-def _set_marks(config: Any, target: Tokenizer, model: Seq2Seq) -> None:
+def describe_as_lm(name: str, config: Settings, where: str) -> TransformerConfig:
+    """The config of a language model that CTranslate2 can run; an error for any other."""
+    config = config.transformer() if isinstance(config, GPT2Config) else config
+    if not isinstance(config, TransformerConfig):
+        raise RegardError(
+            f"{where} is a model '{name}', which CTranslate2 cannot run: of language models it has transformer and "
+            "gpt2 alone. Leave out --engine (in Python: engine)."
+        )
+    return config
+
+
+def build_lm_spec(model: LanguageModel, config: TransformerConfig, tokenizer: Tokenizer) -> Any:
+    """Describe a language model as CTranslate2 does, complete and ready to be saved, in float32."""
+    specs, stack = _import_specs(), cast(Any, model.mixer)
+    spec = specs.TransformerDecoderModelSpec.from_config(
+        config.n_layers,
+        config.n_heads,
+        pre_norm=config.norm == "pre",
+        activation=getattr(specs.Activation, ACTIVATIONS[config.activation]),
+        no_final_norm=config.norm == "post",
+    )
+    decoder = spec.decoder
+    decoder.embeddings.weight = _array(model.embedding[: tokenizer.vocab_size])
+    decoder.scale_embeddings = config.positions == "sinusoidal"
+    decoder.position_encodings.encodings = _positions(stack, config)
+    if config.norm == "pre":
+        _copy_norm(decoder.layer_norm, stack.norm)
+    for layer, block in zip(decoder.layer, stack.layers, strict=True):
+        _copy_block(layer, block)
+    decoder.projection.weight = _array(model.output_weight)
+    spec.register_vocabulary(spell_vocabulary(tokenizer))
+    _set_marks(spec.config, tokenizer, stack.layers)
+    spec.validate()
+    spec.optimize()
+    return spec
+
+
+def _set_marks(config: Any, target: Tokenizer, layers: Any) -> None:
     """A target is read after <eos> and ends with it; nothing is put around a source.
 
     CTranslate2 must have an unknown token. A vocabulary that can spell everything has none and never needs it: its end
     mark stands in, for CTranslate2 would else number one beyond the embeddings.
     """
-    config.bos_token = config.eos_token = config.decoder_start_token = target.end_mark
+    config.bos_token = config.eos_token = target.end_mark
     config.unk_token = target.end_mark if target.unk is None else UNK
-    config.layer_norm_epsilon = model.target.decoder.layers[0].norm_attention.eps  # type: ignore[attr-defined]
+    config.layer_norm_epsilon = layers[0].norm_attention.eps
 
 
 def spell_vocabulary(tokenizer: Tokenizer) -> list[str]:
@@ -191,7 +232,7 @@ def _copy_norm(theirs: Any, ours: nn.LayerNorm) -> None:
     theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
 
 
-def _positions(stack: Any, config: Seq2SeqConfig) -> NDArray[np.float32]:
+def _positions(stack: Any, config: Seq2SeqConfig | TransformerConfig) -> NDArray[np.float32]:
     import numpy as np
 
     if config.positions == "none":
@@ -210,6 +251,6 @@ def _import_specs() -> Any:
         from ctranslate2 import specs
     except ImportError:
         raise RegardError(
-            "ctranslate2, which writes this folder, is not installed. Install it: pip install 'regard[export]'"
+            "ctranslate2, which this needs, is not installed. Install it: pip install 'regard[export]'"
         ) from None
     return specs
