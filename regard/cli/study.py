@@ -14,12 +14,12 @@ from regard.cli.options import Quiet, Set
 
 def study(
     name: Annotated[
-        str | None, typer.Argument(help="gradients, ab, cost, recency, exposure or zero-shot; none: list them.")
+        str | None, typer.Argument(help="gradients, ab, cost, recency, layers, transfer, ...; none: list them.")
     ] = None,
     run: Annotated[
         list[Path] | None,
         typer.Option(
-            "--run", "-r", help="A run folder of your own to look at (repeatable): gradients, recency, exposure."
+            "--run", "-r", help="A run folder of your own to look at (repeatable); not for every study."
         ),
     ] = None,
     seeds: Annotated[

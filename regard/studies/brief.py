@@ -21,7 +21,16 @@ from regard.errors import RegardError
 from regard.models.table import model_config, model_entry
 from regard.run import engine
 from regard.run.initial_weights import apply_start
-from regard.studies.config import ABConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
+from regard.studies.config import (
+    ABConfig,
+    DirectionsConfig,
+    ExposureConfig,
+    GradientsConfig,
+    LayersConfig,
+    RecencyConfig,
+    TransferConfig,
+    ZeroShotConfig,
+)
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.table import AnyRun, build_config, choose_task
@@ -39,7 +48,10 @@ N_BATCH, RATE = 8, 5e-3
 MAX_TOKENS = 1024  # an update of models that read pairs
 
 T = TypeVar("T")
-SeededConfig = GradientsConfig | ABConfig | RecencyConfig | ExposureConfig | ZeroShotConfig
+SeededConfig = (
+    GradientsConfig | ABConfig | RecencyConfig | ExposureConfig | ZeroShotConfig
+    | LayersConfig | TransferConfig | DirectionsConfig
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,9 +123,28 @@ def train_pairs(
     return run
 
 
-def _train(
-    folder: Path, given: Mapping[str, Mapping[str, Any]], n_steps: int, seed: int, what: str, tell: Progress
-) -> AnyRun:
+def train_encoder(folder: Path, model: Mapping[str, Any], *, n_steps: int, seed: int, tell: Progress) -> AnyRun:
+    """A small model of the words of python-docs, for a task to read its texts with."""
+    given: dict[str, Mapping[str, Any]] = {
+        "data": {"train": DATA},
+        "tokenizer": {"kind": "word", "vocab_size": None if model["name"] == "elmo" else 4096},
+        "model": model,
+        "optimizer": {"lr": RATE},
+        "train": {"n_batch": N_BATCH, "n_context": 64, "max_eval_tokens": 2048},
+    }
+    return _train(folder, given, n_steps, seed, f"pre-training {model['name']}", tell)
+
+
+def train_reader(
+    folder: Path, given: Mapping[str, Any], *, n_steps: int, seed: int, what: str, tell: Progress
+) -> tuple[str, float, AnyRun]:
+    """Train for a task; the name of its score, the score on its test examples, and the run."""
+    run = _train(folder, given, n_steps, seed, what, tell)
+    best = run.evaluate(split="test").measure().best
+    return best.name, best.value, run
+
+
+def _train(folder: Path, given: Mapping[str, Any], n_steps: int, seed: int, what: str, tell: Progress) -> AnyRun:
     whole = apply_start(
         {
             **given,

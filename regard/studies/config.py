@@ -179,6 +179,72 @@ class ZeroShotConfig(Settings):
         _check_even(self.d_model)
 
 
+LAYERS = ("first", "second-to-last", "last", "sum", "sum-last-four", "concat-last-four", "mix")
+_LABELLED = "labelled texts, as --data of `regard train --task TASK`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayersConfig(Settings):
+    """Which layers of an encoder a task reads best."""
+
+    data: str = setting("grammar:en-pos:500", f"{_LABELLED}; tagged words by default")
+    task: str = setting("tag", "what they are for", choices=("tag", "classify"))
+    layers: tuple[str, ...] = setting(
+        LAYERS, "which are tried; those that take more layers than there are, are left out"
+    )
+    models: tuple[str, ...] = setting(("lstm", "elmo"), "encoders to make on python-docs where no --run is given")
+    n_layers: int = setting(3, "layers of these", low=1)
+    d_model: int = setting(64, "width of these; ELMo's is half of it, each way", low=4)
+    n_pretrain: int = setting(300, "updates with which these are made", low=1)
+    n_steps: int = setting(200, "updates of each head; the encoder is frozen", low=1)
+    lr: float = setting(0.01, "learning rate of the heads", low=1e-6)
+    seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
+
+    def check(self) -> None:
+        _check_listed("layers", self.layers, "[last, mix]")
+        _check_listed("models", self.models, "[lstm]")
+        wrong = next((name for name in self.layers if name not in LAYERS), None)
+        if wrong is not None:
+            raise RegardError(f"layers must be some of {', '.join(LAYERS)}, not {wrong!r}.{nearest(wrong, LAYERS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferConfig(Settings):
+    """What a pre-trained encoder gains, by the number of labelled examples."""
+
+    data: str = setting("grammar:en-pos", f"{_LABELLED}; tagged words by default")
+    task: str = setting("tag", "what they are for", choices=("tag", "classify"))
+    sizes: tuple[int, ...] = setting((30, 100, 300, 1000), "numbers of labelled examples", low=2)
+    n_pretrain: int = setting(300, "updates of the LSTM that is made on python-docs where no --run is given", low=1)
+    d_model: int = setting(64, "width of this LSTM", low=4)
+    n_steps: int = setting(200, "updates of each training", low=1)
+    lr: float = setting(0.005, "learning rate of all weights, pre-trained or not", low=1e-6)
+    seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
+
+    def check(self) -> None:
+        _check_listed("sizes", self.sizes, "[100, 1000]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionsConfig(Settings):
+    """One direction against two, by the number of layers, at equal parameters."""
+
+    data: str = setting("grammar:en-pos:1000", f"{_LABELLED}; tagged words by default")
+    task: str = setting("tag", "what they are for", choices=("tag", "classify"))
+    model: str = setting("lstm", "what reads them", choices=("rnn", "gru", "lstm"))
+    layers: tuple[int, ...] = setting((1, 2, 3), "numbers of layers", low=1)
+    n_parameters: int = setting(100_000, "parameters of each model, about, embeddings included", low=1000)
+    n_steps: int = setting(200, "updates of each training", low=1)
+    lr: float = setting(0.005, "learning rate", low=1e-6)
+    seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
+
+    def check(self) -> None:
+        _check_listed("layers", self.layers, "[1, 2]")
+
+
 def _check_even(d_model: int) -> None:
     if d_model % 2:
         raise RegardError(f"d_model must be even, half for each direction of the encoder, not {d_model}.")

@@ -43,7 +43,8 @@ def run_study(
     if runs:
         _check_runs(name, runs, given)
     _check_place(out, name)
-    loaded = [load(run, kind=TranslationRun if entry.reads == "pairs" else LanguageModelRun) for run in runs]
+    kinds = {"pairs": TranslationRun, "text": LanguageModelRun}
+    loaded = [load(run, kind=kinds.get(entry.reads)) for run in runs]
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError, nearest
 from regard.settings import Settings
-from regard.studies.config import ABConfig, CostConfig, ExposureConfig, GradientsConfig, RecencyConfig, ZeroShotConfig
+from regard.studies.config import (
+    ABConfig,
+    CostConfig,
+    DirectionsConfig,
+    ExposureConfig,
+    GradientsConfig,
+    LayersConfig,
+    RecencyConfig,
+    TransferConfig,
+    ZeroShotConfig,
+)
 
 if TYPE_CHECKING:
     from regard.studies.finding import Finding
@@ -29,7 +39,7 @@ class StudyEntry:
     making: tuple[str, ...] | None = None
     """The settings of the models that it makes, which mean nothing for runs; None: it takes no runs."""
     reads: str = "text"
-    """What the runs that it takes read: text or pairs."""
+    """What the runs that it takes read, text or pairs; encoder: any that a task can read its texts with."""
 
     @property
     def takes_runs(self) -> bool:
@@ -64,6 +74,17 @@ STUDIES: dict[str, StudyEntry] = {
     "zero-shot": StudyEntry(
         "zero_shot", ZeroShotConfig,
         "translating between two languages of which no pair was seen: at once, by way of a third, supervised",
+    ),
+    "layers": StudyEntry(
+        "layers", LayersConfig, "which layers of a stacked LSTM, ELMo or BERT a tagger reads best: one, a sum, a mix",
+        making=("models", "n_layers", "d_model", "n_pretrain"), reads="encoder",
+    ),
+    "transfer": StudyEntry(
+        "transfer", TransferConfig, "what pre-training gains, by the number of labelled examples",
+        making=("d_model", "n_pretrain"), reads="encoder",
+    ),
+    "directions": StudyEntry(
+        "directions", DirectionsConfig, "one direction against two, with 1, 2 and 3 layers, at equal parameters"
     ),
 }  # fmt: skip
 

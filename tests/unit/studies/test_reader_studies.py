@@ -1,0 +1,71 @@
+"""Studies of what a task reads: layers, pre-training, directions. Tiny ones, to the page."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard import api
+from regard.errors import RegardError
+from regard.studies.config import DirectionsConfig, LayersConfig
+from regard.studies.directions import choose_width
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("tags") / "my.conll"
+    lines = []
+    for i in range(60):
+        words = [("the", "D"), (f"n{i % 7}", "N"), (f"v{i % 5}", "V"), ("here", "A")]
+        lines += [*(f"{word} {tag}" for word, tag in (words if i % 2 else words[::-1])), ""]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def lstm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lm")
+    (folder / "my.txt").write_text("".join(f"the n{i % 7} v{i % 5} here\n" for i in range(200)))
+    recipe: dict[str, Any] = {
+        "model": {"name": "lstm", "d_model": 8, "n_layers": 2},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "train": {"max_steps": 4, "eval_every": 4, "n_batch": 4, "n_context": 8},
+        "runtime": {"device": "cpu", "n_threads": 1},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    api.train(recipe, data=str(folder / "my.txt"), out=folder / "run", is_tested=False)
+    return folder / "run"
+
+
+def test_layers_are_compared_on_runs_of_the_users(lstm: Path, tagged: str, tmp_path: Path) -> None:
+    settings = [f"data={tagged}", "n_steps=3", "n_seeds=2", "layers=[first, last, sum-last-four, mix]"]
+    study = api.study("layers", runs=[lstm], settings=settings, out=tmp_path / "out")
+    scores = study.numbers["scores"]
+    assert {score["layers"] for score in scores} == {"first", "last", "mix"}  # there are no four
+    assert all(0 <= score["value"] <= 100 for score in scores)
+    assert all(sum(score["shares"]) == pytest.approx(1) for score in scores if score["layers"] == "mix")
+    assert study.sentence.startswith("Over 2 seeds")
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 1000
+
+
+def test_pre_trained_and_scratch_are_scored_by_number_of_examples(lstm: Path, tagged: str, tmp_path: Path) -> None:
+    settings = [f"data={tagged}", "n_steps=3", "n_seeds=1", "sizes=[5, 20]"]
+    study = api.study("transfer", runs=[lstm], settings=settings, out=tmp_path / "out")
+    ways = {(way.rpartition(", ")[2], size) for way, size, _ in study.numbers["scores"]}
+    assert ways == {(way, size) for way in ("pre-trained", "from scratch") for size in (5, 20)}
+    assert study.sentence.startswith("Trained once")
+
+
+def test_directions_have_as_many_parameters(tagged: str, tmp_path: Path) -> None:
+    config = DirectionsConfig.from_dict({"data": tagged, "n_parameters": 10_000})
+    found = {(n, both): choose_width(config, n, both) for n in (1, 3) for both in (False, True)}
+    assert all(abs(n - 10_000) < 1_000 for _, n in found.values())
+    assert found[1, True][0] > found[1, False][0]  # halves of a width take fewer weights
+    settings = [f"data={tagged}", "n_steps=3", "n_seeds=1", "layers=[1]", "n_parameters=10000"]
+    study = api.study("directions", settings=settings, out=tmp_path / "out")
+    assert [row[:2] for row in study.numbers["scores"]] == [["one direction", 1], ["two directions", 1]]
+
+
+def test_a_choice_of_layers_that_there_is_not_is_refused() -> None:
+    with pytest.raises(RegardError, match="layers must be some of first"):
+        LayersConfig(layers=("middle",))
