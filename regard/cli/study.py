@@ -18,9 +18,7 @@ def study(
     ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--run", "-r", help="A run folder of your own to look at (repeatable); not for every study."
-        ),
+        typer.Option("--run", "-r", help="A run folder of your own to look at (repeatable); not for every study."),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Trainings of each model: --set n_seeds=N; not for cost.")

@@ -51,7 +51,7 @@ class TextFramer:
         self, tokenizer: Tokenizer | ExtendedVocabulary, max_positions: int | None, stride: int | None = None
     ) -> None:
         self.tokenizer, self.max_positions, self.stride = tokenizer, max_positions, stride
-        marks = tokenizer.marks
+        marks = tokenizer.marks if isinstance(tokenizer, Tokenizer) else None
         self._before = [] if marks is None else [marks.first]
         self._after = [tokenizer.eos]  # the separator of a vocabulary with marks
         self._between = self._after * (2 if marks is not None and marks.is_roberta else 1)

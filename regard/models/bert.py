@@ -90,8 +90,10 @@ class Bert(nn.Module):
         x = functional.embedding(tokens, self.embedding)
         if self.segments is not None:
             # With one text, or one kind of segment, its row is added everywhere, and nothing is looked up.
-            is_one = segments is None or len(self.segments) == 1
-            x = x + (self.segments[0] if is_one else functional.embedding(segments, self.segments))
+            if segments is None or len(self.segments) == 1:
+                x = x + self.segments[0]
+            else:
+                x = x + functional.embedding(segments, self.segments)
         x = self.positions(x, self.n_unused_positions)
         return lower_precision(self.dropout(self.norm(x)))
 

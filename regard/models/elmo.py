@@ -19,6 +19,7 @@ from regard.layers.projected_lstm import ProjectedLSTM, State
 from regard.layers.taps import Taps, keep, scope
 from regard.mixers.recurrent import full_precision
 from regard.models.elmo_config import ElmoConfig
+from regard.models.encoder import Encoder
 from regard.models.gradient_next_token import cut_into_lanes, score_carrying_state
 from regard.text.extended import ExtendedVocabulary
 from regard.text.spelling import N_CHARACTERS, spell_sentence_ends, spell_words
@@ -221,7 +222,7 @@ def back_to_front(ids: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> tuple[
     return there, (n - k[:-1]).clamp_min(0)
 
 
-def tell_words(encoder: nn.Module, tokenizer: Tokenizer) -> Tokenizer | ExtendedVocabulary:
+def tell_words(encoder: nn.Module | Encoder, tokenizer: Tokenizer) -> Tokenizer | ExtendedVocabulary:
     """What a text for an encoder is encoded with: for ELMo by characters, words that the tokenizer has not, too."""
     if not isinstance(encoder, Elmo):
         return tokenizer

@@ -22,7 +22,7 @@ from regard.data.labelled_windows import cut_windows
 from regard.errors import RegardError, nearest
 from regard.models.encoder import Encoder
 from regard.models.reader import LayerChoice
-from regard.models.reader_config import LAYERS
+from regard.tasks.reader_config import LAYERS
 from regard.text.tokenizer import Tokenizer
 
 POOLS = ("mean", "max", "first", "last", "none")

@@ -116,7 +116,8 @@ class GeneratorEngine:
     def generate(self, prompt: Sequence[int], n: int, config: SamplingConfig, stop: int | None) -> list[list[int]]:
         """Continue a prompt n times; the token `stop` ends a text and is its last."""
         self._check(len(prompt), config)
-        generator, how = self._generator, {}
+        how: dict[str, float] = {}
+        generator = self._generator
         if config.beam is not None:
             how = {"beam_size": max(config.beam, n), "num_hypotheses": n}
         elif config.temperature > 0:

@@ -12,9 +12,9 @@ from tiny_bert import write_hf_bert
 
 import regard
 from regard.errors import RegardError
-from regard.models.reader_config import LAYERS
 from regard.run.embed import open_encoder
 from regard.tasks.embedding import POOLS, Embedder
+from regard.tasks.reader_config import LAYERS
 
 TEXT = "The cat sat on the mat. The dog barked at the old man. It did not bark again.\n\n"
 
