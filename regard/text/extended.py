@@ -37,7 +37,7 @@ class ExtendedVocabulary:
                 f"Only a word tokenizer has unknown words to be told apart, not one of '{tokenizer.kind}'; use it as it"
                 " is, or train the run with tokenizer.kind word."
             )
-        self.tokenizer, self.eos = tokenizer, tokenizer.eos
+        self.tokenizer, self.eos, self.marks = tokenizer, tokenizer.eos, tokenizer.marks
         self.words: dict[str, int] = {}
         """The unknown words met so far, and their ids."""
 
