@@ -23,7 +23,9 @@ from regard.text.word_pieces import words_of_tokens
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-CLS, SEP = "[CLS]", "[SEP]"
+BERT, ROBERTA = ("[CLS]", "[SEP]"), ("<s>", "</s>")
+MARKS = (BERT, ROBERTA)
+"""What stands before and after a text in the vocabularies of these models; between two, RoBERTa has its end twice."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,11 @@ class TextFramer:
         self, tokenizer: Tokenizer | ExtendedVocabulary, max_positions: int | None, stride: int | None = None
     ) -> None:
         self.tokenizer, self.max_positions, self.stride = tokenizer, max_positions, stride
-        cls, sep = tokenizer.id_of(CLS), tokenizer.id_of(SEP)
-        self._before = [] if cls is None else [cls]
-        self._after = [tokenizer.eos if sep is None else sep]
+        names = next((names for names in MARKS if all(tokenizer.id_of(name) is not None for name in names)), None)
+        first, end = (None, tokenizer.eos) if names is None else (tokenizer.id_of(name) for name in names)
+        self._before, self._after = [] if first is None else [first], [end]
+        self._is_roberta = names == ROBERTA
+        self._between = [end, end] if self._is_roberta else [end]
 
     def frame(self, texts: Sequence[str]) -> Windows:
         """One text or two, of which a label is asked."""
@@ -90,10 +94,11 @@ class TextFramer:
     def _cut(self, texts: Sequence[Ids]) -> tuple[Windows, list[tuple[int, int]]]:
         """The windows, and the window and position of every token of the last text."""
         before = np.array(self._before, dtype=np.int64)
-        parts = [before, *(part for text in texts[:-1] for part in (text, self._after)), texts[-1]]
+        parts = [before, *(part for text in texts[:-1] for part in (text, self._between)), texts[-1]]
         prefix, long = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts[:-1]]), parts[-1]
         in_first = np.zeros(len(prefix), dtype=np.int64)
-        in_last = np.full(len(long), len(texts) - 1, dtype=np.int64)
+        second = 0 if self._is_roberta else len(texts) - 1
+        in_last = np.full(len(long), second, dtype=np.int64)
         n_before_text = 0
         limit = self.max_positions
         if limit is not None and len(prefix) + len(long) + 1 > limit and len(prefix) > limit // 2:
@@ -121,7 +126,7 @@ class TextFramer:
             keep[-1] = end == len(long)
             origin += [(len(rows), len(prefix) + i - start) for i in range(first, last)]
             rows.append(tokens)
-            segments.append(np.concatenate([in_first, in_last[start:end], [len(texts) - 1]]))
+            segments.append(np.concatenate([in_first, in_last[start:end], [second]]))
             keeps.append(keep)
         return Windows(tuple(rows), tuple(segments), tuple(keeps)), origin[n_before_text:]
 
