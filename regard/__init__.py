@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from regard.compare.result import Comparison
     from regard.lens.trace import Trace
     from regard.score.scored import Scored
+    from regard.tasks.answering import AnsweringRun
     from regard.tasks.bidirectional_run import BidirectionalRun
     from regard.tasks.caption_run import CaptionRun
+    from regard.tasks.classification import ClassificationRun
     from regard.tasks.language_model_run import LanguageModelRun
     from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
     from regard.tasks.parsing import ParsingRun
+    from regard.tasks.rating import RatingRun
     from regard.tasks.table import AnyRun as Run
+    from regard.tasks.tagging import TaggingRun
     from regard.tasks.translation import TranslationRun
 
 _HOMES = {
@@ -40,6 +44,10 @@ _HOMES = {
     "regard.compare.result": ("Comparison",),
     "regard.lens.trace": ("Trace",),
     "regard.score.scored": ("Scored",),
+    "regard.tasks.answering": ("AnsweringRun",),
+    "regard.tasks.classification": ("ClassificationRun",),
+    "regard.tasks.rating": ("RatingRun",),
+    "regard.tasks.tagging": ("TaggingRun",),
     "regard.tasks.bidirectional_run": ("BidirectionalRun",),
     "regard.tasks.caption_run": ("CaptionRun",),
     "regard.tasks.language_model_run": ("LanguageModelRun",),
@@ -51,15 +59,19 @@ _HOMES = {
 """Where each public name lives: it is imported when it is first asked for."""
 
 __all__ = [
+    "AnsweringRun",
     "BidirectionalRun",
     "CaptionRun",
+    "ClassificationRun",
     "Comparison",
     "LanguageModelRun",
     "MaskedLanguageModelRun",
     "ParsingRun",
+    "RatingRun",
     "RegardError",
     "Run",
     "Scored",
+    "TaggingRun",
     "Trace",
     "TranslationRun",
     "__version__",

@@ -7,8 +7,6 @@ import json
 import regard
 from regard.cli import lines, options
 from regard.errors import RegardError
-from regard.tasks.labelled_run import LabelledRun
-from regard.tasks.table import task_of
 
 
 def predict(
@@ -31,11 +29,12 @@ def predict(
     Examples:
       echo "I love this old film." | regard predict runs/classifier
       regard predict runs/tagger sentences.txt > tagged.txt
-      printf 'Who barks?\\tThe dog barks at night.\\n' | regard predict runs/answerer --json
+      # a question and a passage a line, with a tab between them
+      regard predict runs/answerer questions.tsv --json
     """
     loaded = regard.load(run, device, precision)
-    if not isinstance(loaded, LabelledRun):
-        task = task_of(loaded.config)
+    if loaded.task.verb != "predict":
+        task = loaded.task
         raise RegardError(f"'{run}' is a run that {task.summary}. Use it with: regard {task.verb} {run}")
     found = lines.answer_lines(loaded.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
     for number, _, answer in found:

@@ -61,9 +61,9 @@ def train(
       regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
       # fine-tune GPT-2, from a Hugging Face folder, or any run
       regard train --from gpt2 --data my.txt --out runs/mine
-      # a classifier of your own reviews: an LSTM from scratch, or on top of a language model of yours
+      # a classifier of your reviews: from scratch, or on a language model
       regard train lstm --task classify --data reviews.tsv
-      regard train runs/lm --task classify --data reviews.tsv --out runs/reviews
+      regard train runs/lm --task classify --data reviews.tsv --out runs/mine
       # a translator whose decoder begins as a language model of yours
       regard train recipes/multi30k-lstm.yaml --set decoder_from=runs/lm
       # go on where it stopped, by Ctrl-C or kill -9

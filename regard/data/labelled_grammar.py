@@ -18,6 +18,7 @@ from regard.data.labelled import Answer, Example
 from regard.data.pair_grammar import PREFIX, read_name
 
 N_EXAMPLES = {"train": 5_000, "valid": 1_000, "test": 1_000}
+LANGUAGES = ("en", "de", "fr")
 STARS = {"negative": 1.0, "neutral": 3.0, "positive": 5.0}
 QUESTIONS = "questions"
 LABELS = {"sentiment": "classes", "stars": "numbers", "pos": "tags", "ner": "tags"}
@@ -83,7 +84,5 @@ def draw_examples(name: str) -> Iterator[Example]:
 
 
 def _read(name: str) -> tuple[str, int | None, str | None]:
-    from regard.data.builtin.grammar.meaning import LANGUAGES  # lazy, as in `draw_examples`
-
     names = [*(f"{language}-{asked}" for asked in LABELS for language in LANGUAGES), QUESTIONS]
     return read_name(name, names, "labelled sentences", "en-sentiment:2000")

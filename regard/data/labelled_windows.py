@@ -54,7 +54,8 @@ class TextFramer:
         marks = tokenizer.marks if isinstance(tokenizer, Tokenizer) else None
         self._before = [] if marks is None else [marks.first]
         self._after = [tokenizer.eos]  # the separator of a vocabulary with marks
-        self._between = self._after * (2 if marks is not None and marks.is_roberta else 1)
+        self._is_roberta = marks is not None and marks.is_roberta
+        self._between = self._after * (2 if self._is_roberta else 1)
 
     def frame(self, texts: Sequence[str]) -> Windows:
         """One text or two, of which a label is asked."""
@@ -93,7 +94,8 @@ class TextFramer:
         parts = [before, *(part for text in texts[:-1] for part in (text, self._between)), texts[-1]]
         prefix, long = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts[:-1]]), parts[-1]
         in_first = np.zeros(len(prefix), dtype=np.int64)
-        in_last = np.full(len(long), len(texts) - 1, dtype=np.int64)
+        second = 0 if self._is_roberta else len(texts) - 1
+        in_last = np.full(len(long), second, dtype=np.int64)
         n_before_text = 0
         limit = self.max_positions
         if limit is not None and len(prefix) + len(long) + 1 > limit and len(prefix) > limit // 2:
@@ -121,7 +123,7 @@ class TextFramer:
             keep[-1] = end == len(long)
             origin += [(len(rows), len(prefix) + i - start) for i in range(first, last)]
             rows.append(tokens)
-            segments.append(np.concatenate([in_first, in_last[start:end], [len(texts) - 1]]))
+            segments.append(np.concatenate([in_first, in_last[start:end], [second]]))
             keeps.append(keep)
         return Windows(tuple(rows), tuple(segments), tuple(keeps)), origin[n_before_text:]
 

@@ -102,7 +102,7 @@ class LabelledTask(gradient.GradientTask):
         return str(config.section("head", self.head_config).to_dict()["select_by"])
 
     def framer(self, config: RunConfig, tokenizer: Tokenizer, model: Reader) -> TextFramer:
-        words = tell_words(model.encoder, tokenizer)
+        words = tell_words(model.encoder, tokenizer)  # type: ignore[arg-type]
         return TextFramer(words, model.max_positions, config.section("encoder", EncoderConfig).stride)
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:

@@ -17,7 +17,7 @@ from regard.models.reader import LayerChoice, Reader
 from regard.models.table import model_config
 from regard.tasks.labelled_objective import read_windows, to_tensors
 from regard.text.config import TokenizerConfig
-from regard.text.learning import train_tokenizer
+from regard.text.learning import train_tokenizer, word_tokenizer
 
 TINY = {"d_model": 8, "n_layers": 2, "d_hidden": 6, "n_heads": 2, "max_context": 12}
 
@@ -128,3 +128,18 @@ def test_a_frozen_encoder_has_no_gradient_and_drops_nothing() -> None:
     assert all(p.grad is None for p in encoder.parameters())  # type: ignore[attr-defined]
     assert all(p.grad is not None for p in (*model.choice.parameters(), *model.head.parameters()))
     assert not encoder.training  # type: ignore[attr-defined]
+
+
+def framed(*texts: str, marks: tuple[str, str]) -> tuple[str, list[int]]:
+    """What a vocabulary that has two marks makes of texts, as words, and the segment of each."""
+    words = ["<eos>", "<unk>", *marks, *"abcde"]
+    tokenizer = word_tokenizer(words)
+    windows = TextFramer(tokenizer, None).frame(texts)
+    return " ".join(words[i] for i in windows.tokens[0]), windows.segments[0].tolist()
+
+
+def test_texts_stand_between_the_marks_of_their_vocabulary() -> None:
+    assert framed("a b", marks=("x", "y")) == ("a b <eos>", [0, 0, 0])
+    assert framed("a b", "c", marks=("x", "y")) == ("a b <eos> c <eos>", [0, 0, 0, 1, 1])
+    assert framed("a", "c d", marks=("[CLS]", "[SEP]")) == ("[CLS] a [SEP] c d [SEP]", [0, 0, 0, 1, 1, 1])
+    assert framed("a", "c", marks=("<s>", "</s>")) == ("<s> a </s> </s> c </s>", [0, 0, 0, 0, 0, 0])
