@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from regard.tasks.parsing import ParsingRun
     from regard.tasks.table import AnyRun as Run
     from regard.tasks.translation import TranslationRun
+    from regard.tasks.word_vectors_run import WordVectorsRun
 
 _HOMES = {
     "regard.api": ("compare", "compare_runs", "load", "plan", "study", "trace", "train"),
@@ -47,6 +48,7 @@ _HOMES = {
     "regard.tasks.parsing": ("ParsingRun",),
     "regard.tasks.table": ("Run",),
     "regard.tasks.translation": ("TranslationRun",),
+    "regard.tasks.word_vectors_run": ("WordVectorsRun",),
 }
 """Where each public name lives: it is imported when it is first asked for."""
 
@@ -62,6 +64,7 @@ __all__ = [
     "Scored",
     "Trace",
     "TranslationRun",
+    "WordVectorsRun",
     "__version__",
     "api",
     "compare",
