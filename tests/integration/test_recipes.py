@@ -24,7 +24,10 @@ PICTURES = sorted(
 MASKED = sorted(
     p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
 )
-RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED})
+VECTORS = sorted(
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("word-vectors")
+)
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED, *VECTORS})
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
          "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
 SMALL = {"d_model": 8, "d_hidden": 12, "max_context": 16, "order": 2, "n_heads": 2}
@@ -35,6 +38,7 @@ def test_every_model_has_a_recipe() -> None:
     assert {load_config(p).model_name for p in RECIPES} == of_texts
     assert {load_config(p).model_name for p in PAIRS} == set(models_for("translation"))
     assert {load_config(p).model_name for p in PICTURES} == set(models_for("captions"))
+    assert {load_config(p).model_name for p in VECTORS} == set(models_for("word-vectors"))
     assert {load_config(p).model_name for p in MASKED} == set(models_for("masked-language-model"))
 
 
@@ -54,6 +58,14 @@ def test_a_recipe_for_masked_text_trains(recipe: Path, text: Path, tmp_path: Pat
     run = api.train(recipe, data=str(text), settings=[*QUICK, *small], out=tmp_path / "run")
     assert run.test_result()["n_masked"] > 0
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
+
+
+@pytest.mark.parametrize("recipe", VECTORS, ids=lambda p: p.stem)
+def test_a_recipe_for_word_vectors_trains(recipe: Path, text: Path, tmp_path: Path) -> None:
+    settings = ["model.d_model=8", "tokenizer.min_count=1", "data.p_test=0.05"]
+    settings += [] if recipe.stem == "lsa" else ["train.max_epochs=1"]
+    run = api.train(recipe, data=str(text), settings=settings, out=tmp_path / "run")
+    assert run.test_result()["tests"][0]["value"] > 0
 
 
 @pytest.mark.parametrize("recipe", PAIRS, ids=lambda p: p.stem)
