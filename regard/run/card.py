@@ -53,13 +53,8 @@ def _model_rows(opened: OpenRun) -> Rows:
         rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
     counts = entry.is_counted and config.task == "language-model"
     rows.append(("n-grams" if counts else "parameters", f"{facts.n_parameters:,}"))
-    flops = (
-        f"{facts.flops_per_token:,}"
-        if facts.flops_per_token
-        else "none: rows are looked up"
-        if not counts
-        else "none: counts are looked up"
-    )
+    looked_up = "none: counts are looked up" if counts else "none: rows are looked up"
+    flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else looked_up
     unit = "target token" if "target_tokenizer" in config.sections else "token"
     return [*rows, (f"FLOPs a {unit}", flops), ("vocabulary", _describe_vocabulary(opened))]
 

@@ -26,9 +26,9 @@ from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.language_model import MAX_TEST_TOKENS, LanguageModelTask
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, tell_part
 from regard.tasks.test_set import Comparing, TestSet
+from regard.tasks.text_objective import first_tokens
 from regard.tasks.vectors_as_embedding import Embeddings
 from regard.text.tokenizer import Tokenizer
-from regard.tasks.text_objective import first_tokens
 
 
 class BidirectionalTask(LanguageModelTask):

@@ -78,5 +78,5 @@ class TokenizerConfig(Settings):
     def key(self) -> dict[str, Any]:
         """What stands for it in the cache: the settings of version 0.1.0, and younger ones that are not as then."""
         plain = self.to_dict()
-        younger = {"joins_by": "frequency", "has_marks": False}
+        younger = {"joins_by": "frequency", "has_marks": False, "punctuation": "attached"}
         return {name: value for name, value in plain.items() if younger.get(name, ...) != value}
