@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from regard.tasks.table import AnyRun as Run
     from regard.tasks.tagging import TaggingRun
     from regard.tasks.translation import TranslationRun
+    from regard.tasks.word_vectors_run import WordVectorsRun
 
 _HOMES = {
     "regard.api": ("compare", "compare_runs", "load", "plan", "study", "trace", "train"),
@@ -55,6 +56,7 @@ _HOMES = {
     "regard.tasks.parsing": ("ParsingRun",),
     "regard.tasks.table": ("Run",),
     "regard.tasks.translation": ("TranslationRun",),
+    "regard.tasks.word_vectors_run": ("WordVectorsRun",),
 }
 """Where each public name lives: it is imported when it is first asked for."""
 
@@ -74,6 +76,7 @@ __all__ = [
     "TaggingRun",
     "Trace",
     "TranslationRun",
+    "WordVectorsRun",
     "__version__",
     "api",
     "compare",

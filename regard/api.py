@@ -19,11 +19,15 @@ from regard.run.embed import embed_texts
 from regard.run.engine import load as load_run
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
+from regard.score.word_tests import WordEvaluation, read_word_test, score_word_test
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
+from regard.tasks.vectors_as_embedding import load_vectors
+from regard.tasks.word_coverage import measure_coverage
 from regard.text.learning import Progress
 from regard.training.device import take_free_threads
 from regard.training.progress import Reporter, python_reporter
+from regard.weights.word_vectors import write_vectors
 
 if TYPE_CHECKING:
     from regard.compare.result import Comparison
@@ -33,7 +37,10 @@ Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 """A path to YAML, a mapping of the same form, a complete config, or None for every default."""
 Kind = TypeVar("Kind")
 
-__all__ = ["compare", "compare_runs", "export", "import_run", "load", "plan", "report", "study", "trace", "train"]
+__all__ = [
+    "compare", "compare_runs", "draw_word_map", "export", "export_vectors", "import_run", "load", "load_vectors",
+    "measure_coverage", "plan", "report", "score_vectors", "study", "trace", "train",
+]  # fmt: skip
 
 
 def resolve(
@@ -334,3 +341,34 @@ def study(
 def study_folder(name: str) -> Path:
     """Where the page of a study goes if nothing else is said."""
     return Path("study") / name
+
+
+def export_vectors(source: str | Path, to: str | Path, form: str | None = None, *, force: bool = False) -> None:
+    """Write the word vectors of a run or a file as word2vec's text or binary or as GloVe's text, as `to` is named."""
+    check_not_there(Path(to), force)
+    write_vectors(load_vectors(source), Path(to), form)
+
+
+def score_vectors(source: str | Path, tests: Sequence[str | Path]) -> WordEvaluation:
+    """Score the word vectors of a run or a file on files of rated pairs or of analogies."""
+    vectors = load_vectors(source)
+    return WordEvaluation(tuple(score_word_test(vectors, read_word_test(Path(test))) for test in tests))
+
+
+def draw_word_map(
+    source: str | Path,
+    words: Sequence[str] = (),
+    *,
+    n: int = 12,
+    by: str = "pca",
+    seed: int = 0,
+    out: str | Path = "map",
+) -> Path:
+    """Draw words of a run or a file in two dimensions, each of `words` with its n nearest; returns the page.
+
+    Without words, the most frequent ones of four letters and more are drawn. The page, a picture and the numbers behind
+    them go into the folder `out`.
+    """
+    from regard.report.word_map import write_word_map  # here, since most verbs need none of it and start the sooner
+
+    return write_word_map(load_vectors(source), str(source), words, n=n, by=by, seed=seed, out=Path(out))

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from regard import __version__
 from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
 from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_view, write_answers, write_view
-from regard.count.ngram import NgramModel
 from regard.data.cache import key_of
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
@@ -82,7 +82,7 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
             if run.is_imported and lender is not None:
                 lend_data(loaded, lender)
             test_sets[run.name] = request.task.load_test_set(loaded, request.data, request.split, request.skips_bad)
-            if not isinstance(loaded.model, NgramModel):
+            if isinstance(loaded.model, nn.Module):
                 entry.n_non_embedding = count_non_embedding(loaded.model)
     chosen = _choose_items(request.runs, test_sets)
     request = _share_context(request, test_sets)

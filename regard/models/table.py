@@ -28,6 +28,7 @@ from regard.models.captioner_config import CaptionerConfig
 from regard.models.elmo_config import ElmoConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
+from regard.models.word_vectors_config import GloVeConfig, LSAConfig, Word2VecConfig
 from regard.settings import Settings
 
 BASE_WIDTH = 128
@@ -43,7 +44,7 @@ class ModelEntry:
 
     config: type[Settings]
     build: Callable[..., Any] | None
-    """From its config and the sizes that its task hands over; None: it is counted, not built."""
+    """From its config and the sizes that its task hands over; None: its task fits it, by counting or its own rules."""
     summary: str
     paper: str
     tasks: tuple[str, ...] = ("language-model",)
@@ -64,7 +65,7 @@ class ModelEntry:
 
     @property
     def is_counted(self) -> bool:
-        """Fitted by counting: no gradient, no random numbers."""
+        """Fitted by its task and not by the training loop: n-grams and word vectors."""
         return self.build is None
 
     def embedding_rate_at(self, d_model: int) -> float:
@@ -248,6 +249,34 @@ MODELS: dict[str, ModelEntry] = {
         summary="says what is in a picture: convolutions or patches, then a decoder that looks at them word by word",
         paper="Vinyals et al. 2015; Xu et al. 2015",
         tasks=("captions",),
+    ),
+    "lsa": ModelEntry(
+        config=LSAConfig,
+        build=None,
+        summary="word vectors by counting: mutual information of words and contexts, reduced by SVD",
+        paper="Deerwester et al. 1990; Levy et al. 2015",
+        tasks=("word-vectors",),
+    ),
+    "skipgram": ModelEntry(
+        config=Word2VecConfig,
+        build=None,
+        summary="word vectors by predicting: each word predicts those near it; with subwords as in fastText, if asked",
+        paper="Mikolov et al. 2013; Bojanowski et al. 2017",
+        tasks=("word-vectors",),
+    ),
+    "cbow": ModelEntry(
+        config=Word2VecConfig,
+        build=None,
+        summary="word vectors by predicting: the mean of those near it predicts each word",
+        paper="Mikolov et al. 2013; Bojanowski et al. 2017",
+        tasks=("word-vectors",),
+    ),
+    "glove": ModelEntry(
+        config=GloVeConfig,
+        build=None,
+        summary="word vectors whose products are the logarithms of co-occurrence counts",
+        paper="Pennington et al. 2014",
+        tasks=("word-vectors",),
     ),
 }
 

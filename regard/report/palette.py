@@ -31,6 +31,7 @@ PLACES = {
     for place, name in enumerate((
         "ngram", "window", "rnn", "lstm", "transformer", "attention", "bag", "gru",
         "gpt2", "convolution", "restricted", "rnn-attention", "pointer", "seq2seq", "vaswani", "captioner",
+        "bert", "elmo", "lsa", "skipgram", "cbow", "glove",
     ))
 }  # fmt: skip
 """Those that are compared most often have the first eight."""

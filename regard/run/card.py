@@ -51,8 +51,10 @@ def _model_rows(opened: OpenRun) -> Rows:
         parts = [key.removesuffix("_from") for key in ("decoder_from", "encoder_from") if key in config.folders]
         what = f"its {parts[0]} began as" if parts else "started from"
         rows.append((what, f"{facts.started_from}; weights sha256 {facts.started_weights}"))
-    rows.append(("n-grams" if entry.is_counted else "parameters", f"{facts.n_parameters:,}"))
-    flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else "none: counts are looked up"
+    counts = entry.is_counted and config.task == "language-model"
+    rows.append(("n-grams" if counts else "parameters", f"{facts.n_parameters:,}"))
+    looked_up = "none: counts are looked up" if counts else "none: rows are looked up"
+    flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else looked_up
     unit = "target token" if "target_tokenizer" in config.sections else "token"
     return [*rows, (f"FLOPs a {unit}", flops), ("vocabulary", _describe_vocabulary(opened))]
 

@@ -27,6 +27,8 @@ from regard.tasks.language_model import MAX_TEST_TOKENS, LanguageModelTask
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, tell_part
 from regard.tasks.test_set import Comparing, TestSet
 from regard.tasks.text_objective import first_tokens
+from regard.tasks.vectors_as_embedding import Embeddings
+from regard.text.tokenizer import Tokenizer
 
 
 class BidirectionalTask(LanguageModelTask):
@@ -68,6 +70,9 @@ class BidirectionalTask(LanguageModelTask):
         self, config: RunConfig, model: Elmo, data: PreparedText, fitting: Fitting | None = None
     ) -> BidirectionalObjective:
         return BidirectionalObjective(model, data, config.train, config.seed)
+
+    def embeddings(self, config: RunConfig, model: Any, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
+        raise RegardError("train.vectors begins embeddings of tokens, and elmo spells its words. Leave it out.")
 
     def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
         """Fresh weights stay as they are."""

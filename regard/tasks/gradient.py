@@ -19,6 +19,7 @@ from regard.models.outline import outline as outline_of
 from regard.models.table import build_model
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal
+from regard.tasks.vectors_as_embedding import Embeddings, check_width, fill_embeddings, load_vectors
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.config import TrainConfig
@@ -56,6 +57,10 @@ class GradientTask:
         """The loss to minimise; `fitting` is None in a rehearsal, whose model has no weights."""
         raise NotImplementedError
 
+    def embeddings(self, config: RunConfig, model: Any, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
+        """The tables that hold a row a token, which may begin as word vectors (`train.vectors`)."""
+        return [(model.embedding, tokenizers[-1])]
+
     def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
         """What fresh weights become before the first update."""
 
@@ -64,6 +69,9 @@ class GradientTask:
 
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         return {**given, "train": names[0] if len(names) == 1 else list(names)}
+
+    def defaults(self, given: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        return {}
 
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         return given
@@ -123,6 +131,11 @@ def rehearse(
     model = outline(task, config, data)
     objective = task.objective(config, model, data)
     notes = check(model, objective)
+    if config.train.vectors is not None:
+        if start is not None:
+            raise RegardError("train.vectors gives embeddings their first values, and so does the model to start from.")
+        tables = task.embeddings(config, model, task.tokenizers(data))
+        check_width(load_vectors(config.train.vectors), config.train.vectors, tables)
     needed = estimate_memory(model, objective, config.train, config.optimizer, config.runtime)
     return Rehearsal(
         config=config,
@@ -147,6 +160,10 @@ def fit(task: GradientTask, config: RunConfig, data: Any, fitting: Fitting) -> N
     torch.manual_seed(config.seed)
     model = task.build(config, task.tokenizers(data))
     task.initialise(config, model, fitting)
+    if config.train.vectors is not None and latest_checkpoint(fitting.folder) is None:
+        tables = task.embeddings(config, model, task.tokenizers(data))
+        for note in fill_embeddings(load_vectors(config.train.vectors), config.train.vectors, tables):
+            fitting.reporter.note(note)
     objective = task.objective(config, model, data, fitting)
     folder, reporter, before = fitting.folder, fitting.reporter, latest_checkpoint(fitting.folder)
     result = train_by_gradient(

@@ -35,6 +35,7 @@ from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 from regard.tasks.reader_config import EncoderConfig
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
+from regard.tasks.vectors_as_embedding import Embeddings
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 
@@ -163,6 +164,10 @@ class LabelledTask(gradient.GradientTask):
         choice = LayerChoice(chosen.layers, encoder.n_layers, encoder.d_model)
         head = self.build_head(config, choice.d_out, chosen.pool or "mean", layers)
         return Reader(encoder, choice, head, chosen.frozen)
+
+    def embeddings(self, config: RunConfig, model: Reader, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
+        encoder: Any = model.encoder
+        return [(encoder.embedding, tokenizers[0])]
 
     def initialise(self, config: RunConfig, model: Reader, fitting: Fitting) -> None:
         if fitting.start is not None:

@@ -36,6 +36,7 @@ from regard.tasks.task import (
     tell_part,
 )
 from regard.tasks.test_set import Comparing, Decoding, TestSet, answer_in_batches
+from regard.tasks.vectors_as_embedding import Embeddings
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
@@ -143,6 +144,10 @@ class PairTask(gradient.GradientTask):
             skips_bad=pairs.skips_bad,
             greedy_score=self.greedy_scores(pairs).get(teaching.select_by),
         )
+
+    def embeddings(self, config: RunConfig, model: Seq2Seq, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
+        own = [] if model.source_embedding is None else [(model.source_embedding, tokenizers[0])]
+        return [*own, (model.embedding, tokenizers[-1])]
 
     def initialise(self, config: RunConfig, model: Seq2Seq, fitting: Fitting) -> None:
         begin_decoder(model, fitting.start)

@@ -29,6 +29,8 @@ from regard.tasks.rating import RATING, RatingRun
 from regard.tasks.tagging import TAGGING, TaggingRun
 from regard.tasks.task import Task
 from regard.tasks.translation import TRANSLATION, TranslationRun
+from regard.tasks.word_vectors import WORD_VECTORS
+from regard.tasks.word_vectors_run import WordVectorsRun
 
 TASKS: dict[str, Task] = {
     "language-model": LANGUAGE_MODEL,
@@ -41,13 +43,14 @@ TASKS: dict[str, Task] = {
     "answering": ANSWERING,
     "bidirectional-language-model": BIDIRECTIONAL,
     "masked-language-model": MASKED_LANGUAGE_MODEL,
+    "word-vectors": WORD_VECTORS,
 }
 SHORT_NAMES = {"classify": "classification", "rate": "rating", "tag": "tagging", "answer": "answering"}
 """What a task may be called too."""
 
 AnyRun = (
     LanguageModelRun | TranslationRun | ParsingRun | CaptionRun | BidirectionalRun | MaskedLanguageModelRun
-    | ClassificationRun | RatingRun | TaggingRun | AnsweringRun
+    | ClassificationRun | RatingRun | TaggingRun | AnsweringRun | WordVectorsRun
 )  # fmt: skip
 """What `regard.load` returns; which of them, the run's task decides."""
 
@@ -105,6 +108,9 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
     task = choose_task(given)
+    if not is_complete:
+        own = task.defaults(given)
+        given = {**given, **{name: {**values, **mapping(given, name)} for name, values in own.items()}}
     given = task.adapt(given) if is_new else given
     model = dict(mapping(given, "model"))
     entry = model_entry(model_name := model.pop("name"))

@@ -195,6 +195,9 @@ class Task(Protocol):
     def name_sources(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """The plain `data` section for what `--data` names; `given` is the section before."""
 
+    def defaults(self, given: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        """Settings by section that this task has other defaults for than all tasks have."""
+
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The plain config of a new run, with settings that were left open and follow from others that were set."""
 

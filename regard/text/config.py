@@ -40,6 +40,11 @@ class TokenizerConfig(Settings):
     has_marks: bool = setting(
         False, "wordpiece: [PAD], [UNK], [CLS], [SEP] and [MASK] are in the vocabulary; masked language models set it"
     )
+    punctuation: str = setting(
+        "attached",
+        "attached: words are what white space parts; apart: each mark is a token of its own; dropped: left out (word)",
+        choices=("attached", "apart", "dropped"),
+    )
     max_bytes: int | None = setting(
         100_000_000, "learn from at most so many bytes, spread over the training split (bpe, wordpiece)", low=1
     )
@@ -61,6 +66,10 @@ class TokenizerConfig(Settings):
         if self.kind != "wordpiece" and (self.has_marks or self.joins_by != "frequency"):
             given = "has_marks" if self.has_marks else f"joins_by {self.joins_by}"
             raise RegardError(f"{given} is for wordpiece, not for {self.kind}. Leave it out, or set kind to wordpiece.")
+        if self.punctuation != "attached" and self.kind != "word":
+            raise RegardError(
+                f"punctuation {self.punctuation} is for kind word, and {self.kind} reads every character. Leave it out."
+            )
         if self.lowercase and self.kind not in ("word", "wordpiece"):
             raise RegardError(
                 f"lowercase works with word and wordpiece, not with {self.kind}, which gives text back unchanged."
@@ -69,5 +78,5 @@ class TokenizerConfig(Settings):
     def key(self) -> dict[str, Any]:
         """What stands for it in the cache: the settings of version 0.1.0, and younger ones that are not as then."""
         plain = self.to_dict()
-        younger = {"joins_by": "frequency", "has_marks": False}
+        younger = {"joins_by": "frequency", "has_marks": False, "punctuation": "attached"}
         return {name: value for name, value in plain.items() if younger.get(name, ...) != value}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.text.units import split_bert_words, split_units
+from regard.text.units import split_bert_words, split_units, split_words
 from regard.text.words import WordEncoder
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def choose_encoder(kind: str, hf: tokenizers.Tokenizer, eos: int) -> Encoder:
     if kind == "char":
         return EachPiece(CharacterTable(hf), eos)
     if kind == "word":
+        if "WhitespaceSplit" not in str(hf.pre_tokenizer):
+            return _parted_words(hf, eos)
         return WordEncoder(hf.get_vocab(), _lowercase(hf))
     if kind == "wordpiece":
         return UnitEncoder(hf, split_bert_words, eos, glue=" ")
@@ -88,6 +90,12 @@ class CharacterTable:
             parts += [ids[begin:i], _byte_ids(text[i])]
             begin = i + 1
         return np.concatenate([*parts, ids[begin:]])
+
+
+def _parted_words(hf: tokenizers.Tokenizer, eos: int) -> Encoder:
+    """Words that are parted from their punctuation; a newline is <eos>."""
+    encode = UnitEncoder(hf, lambda text: split_words(text.replace("\n", " <eos> ")), eos, glue=" ")
+    return lambda pieces: encode((text, ends and not text.endswith("\n")) for text, ends in pieces)
 
 
 def _lowercase(hf: tokenizers.Tokenizer) -> Callable[[str], str]:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int | None], None]
 T = TypeVar("T")
 
+WORD_PATTERN = rf"{EOS}|{UNK}|\w+(?:['’]\w+)*"
+"""A word without its punctuation; an apostrophe inside it stays: don't."""
+MARK_PATTERN = r"|[^\w\s]"
+
 
 def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: Progress | None = None) -> Tokenizer:
     """A tokenizer of the kind asked for, learned from `texts`, which are read once and not kept."""
@@ -84,15 +88,28 @@ def _char(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer
 
 
 def _word(config: TokenizerConfig, texts: Iterable[str]) -> tokenizers.Tokenizer:
-    """White-space separated words by frequency; a newline is <eos>."""
+    """Words by frequency, parted by white space, and from their punctuation where that is asked; a newline is <eos>."""
     from tokenizers import normalizers
 
     fold = normalizers.Lowercase() if config.lowercase else None
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(split_words(fold.normalize_str(text) if fold else text))
+    if config.punctuation != "attached":
+        counts = _part_punctuation(counts, config.punctuation)
     del counts[EOS], counts[UNK]  # a text may spell them, as PTB does
-    return _word_level([EOS, UNK, *_most_frequent(counts, config, room_taken=2)], fold)
+    return _word_level([EOS, UNK, *_most_frequent(counts, config, room_taken=2)], fold, config.punctuation)
+
+
+def _part_punctuation(counts: Counter[str], punctuation: str) -> Counter[str]:
+    """Counts of words without their punctuation, from counts of what white space parts."""
+    splitter = _word_level([EOS, UNK], None, punctuation).pre_tokenizer
+    assert splitter is not None
+    parted: Counter[str] = Counter()
+    for word, count in counts.items():
+        for part, _ in splitter.pre_tokenize_str(word):
+            parted[part] += count
+    return parted
 
 
 def word_tokenizer(words: Sequence[str]) -> Tokenizer:
@@ -101,13 +118,19 @@ def word_tokenizer(words: Sequence[str]) -> Tokenizer:
     return Tokenizer(_word_level(words, None))
 
 
-def _word_level(words: Sequence[str], fold: normalizers.Normalizer | None) -> tokenizers.Tokenizer:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+def _word_level(
+    words: Sequence[str], fold: normalizers.Normalizer | None, punctuation: str = "attached"
+) -> tokenizers.Tokenizer:
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     hf = Tokenizer(models.WordLevel(vocab=_number(words), unk_token=UNK))
     newline = normalizers.Replace("\n", f" {EOS} ")
     hf.normalizer = normalizers.Sequence([fold, newline] if fold else [newline])
-    hf.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if punctuation == "attached":
+        hf.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    else:
+        kept = WORD_PATTERN if punctuation == "dropped" else WORD_PATTERN + MARK_PATTERN
+        hf.pre_tokenizer = pre_tokenizers.Split(Regex(kept), "removed", invert=True)
     return hf
 
 

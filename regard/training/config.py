@@ -121,6 +121,9 @@ class TrainConfig(Settings):
         None, "stop after so many seconds of training; evaluation and saving do not count", low=0.0
     )
     max_epochs: float | None = setting(None, "stop after so many passes over the training text", low=0.0)
+    vectors: str | None = setting(
+        None, "a run or a file of word vectors that embeddings begin as; tokens that have none there begin at random"
+    )
     n_batch: int = setting(32, "sequences an update", low=1)
     n_context: int | None = setting(
         None, "tokens a sequence; null: the model's context, or 64 where it has none", low=1

@@ -123,6 +123,12 @@ def write_text(folder: Path) -> tuple[dict[str, Any], list[str]]:
     return {"train": str(folder / "train.txt"), "valid": str(folder / "valid.txt"), "p_test": 0}, lines
 
 
+def write_words(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The lines of `write_text`, and their first words."""
+    data, lines = write_text(folder)
+    return data, [line.split()[0] for line in lines]
+
+
 def text_rows(data: PreparedText) -> HostBatch:
     """A line a row, of its eight words."""
     ids = torch.from_numpy(data.train[:]).long().reshape(8, 9)[:, :8]  # and the end of the line, which stays out
@@ -304,6 +310,12 @@ BENCHES: dict[str, Bench] = {
         rows=masked_rows,
         lr=5e-3,
     ),
+    "word-vectors": Bench(
+        write=write_words,
+        tiny={"d_model": 8, "n_buckets": 50, "subsample": 0.0, "lr": 0.05},
+        wide={},
+        sections={"tokenizer": {"min_count": 1}},
+    ),
 }  # fmt: skip
 
 VARIANTS: dict[str, dict[str, Mapping[str, Any]]] = {
@@ -311,6 +323,7 @@ VARIANTS: dict[str, dict[str, Mapping[str, Any]]] = {
     "seq2seq": {variant: model for variant, (name, model) in tiny_pairs.GRID.items() if name == "seq2seq"},
     "captioner": tiny_captions.GRID,
     "elmo": {"": {}, "of tokens, clipped": {"input": "tokens", "cell_clip": 3.0, "projection_clip": 3.0}},
+    "skipgram": {"": {}, "subwords": {"has_subwords": True}},
 }
 
 
@@ -456,8 +469,9 @@ def test_saved_and_loaded_it_predicts_the_same(files: Files, case: Case, tmp_pat
     data = task.prepare(config)
     path, folder = tmp_path / "model.safetensors", opened(config, data)
     if MODELS[case.name].is_counted:
+        config = task.complete(config)
         task.fit(config, data, Fitting(tmp_path, None, False, nullcontext, Silent()))
-        model: Any = NgramModel.fit(config.model, data.train[:], data.tokenizer.vocab_size, None)
+        model: Any = fit_again(config, data, folder, tmp_path / "again")
     else:
         model = build(config, data).eval()
         write_weights(named_weights(model), path)
@@ -466,6 +480,16 @@ def test_saved_and_loaded_it_predicts_the_same(files: Files, case: Case, tmp_pat
     assert len(before) == 8
     assert list(task.load(folder, read_tensors(path), CPU, torch.float32).predict(items)) == before
     assert MODELS[case.name].is_counted or list(other.predict(items)) != before
+
+
+def fit_again(config: RunConfig, data: Any, folder: OpenRun, place: Path) -> Any:
+    """A model that its task fits, fitted a second time."""
+    if config.model_name == "ngram":
+        return NgramModel.fit(config.model, data.train[:], data.tokenizer.vocab_size, None)  # type: ignore[arg-type]
+    place.mkdir()
+    task: Any = task_of(config)
+    task.fit(config, data, Fitting(place, None, False, nullcontext, Silent()))
+    return task.load(folder, read_tensors(place / "model.safetensors"), CPU, torch.float32).model
 
 
 @pytest.mark.parametrize("case", [CASES[key] for key in RESUMED], ids=RESUMED)

@@ -25,7 +25,10 @@ MASKED = sorted(
     p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
 )
 LABELLED = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("task") in ENCODER_TASKS)
-RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED, *LABELLED})
+VECTORS = sorted(
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("word-vectors")
+)
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED, *LABELLED, *VECTORS})
 QUICK = ["tokenizer.vocab_size=300", "train.max_steps=2", "train.n_batch=2", "train.eval_every=1",
          "train.n_accumulate=1", "runtime.is_compiled=false", "data.p_test=0.05"]  # fmt: skip
 SMALL = {"d_model": 8, "d_hidden": 12, "max_context": 16, "order": 2, "n_heads": 2}
@@ -37,6 +40,7 @@ def test_every_model_has_a_recipe() -> None:
     assert {load_config(p).model_name for p in PAIRS} == set(models_for("translation"))
     assert {load_config(p).task for p in LABELLED} == set(ENCODER_TASKS)
     assert {load_config(p).model_name for p in PICTURES} == set(models_for("captions"))
+    assert {load_config(p).model_name for p in VECTORS} == set(models_for("word-vectors"))
     assert {load_config(p).model_name for p in MASKED} == set(models_for("masked-language-model"))
 
 
@@ -58,13 +62,11 @@ def test_a_recipe_for_masked_text_trains(recipe: Path, text: Path, tmp_path: Pat
     assert (tmp_path / "run" / "README.md").read_text().startswith("# run:")
 
 
-@pytest.mark.parametrize("recipe", LABELLED, ids=lambda p: p.stem)
-def test_a_recipe_for_labelled_texts_trains(recipe: Path, tmp_path: Path) -> None:
-    name = read_yaml(recipe)["data"]["train"].removesuffix(":10000")
-    few = [f"data.{split}={name}:{n}" for split, n in (("train", 30), ("valid", 5), ("test", 5))]
-    settings = ["model.d_model=8", "tokenizer.vocab_size=300", "train.max_steps=2", "train.eval_every=1", *few]
-    run = api.train(recipe, settings=settings, out=tmp_path / "run")
-    assert run.test_result()["n_examples"] == 5
+LABELLED = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("task") in ENCODER_TASKS)
+VECTORS = sorted(
+    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("word-vectors")
+)
+RECIPES = sorted(set(FOLDER.glob("*.yaml")) - {*COMPARISONS, *STARTED, *PAIRS, *PICTURES, *MASKED, *LABELLED, *VECTORS})
 
 
 @pytest.mark.parametrize("recipe", PAIRS, ids=lambda p: p.stem)

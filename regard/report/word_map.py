@@ -1,0 +1,168 @@
+"""Words in two dimensions: a page, a picture and the numbers behind them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import RegardError
+from regard.files import make_folder, write_atomically
+from regard.models.word_vectors import WordVectors
+from regard.report.figure import new_figure
+from regard.report.palette import INK, SOFT, colour_of
+from regard.report.shell import how_to_repeat, report_page, section, table
+
+WAYS = ("pca", "umap")
+N_FREQUENT = 150
+WIDTH, HEIGHT, MARGIN = 1040, 760, 60
+
+
+@dataclass(frozen=True)
+class MappedWord:
+    """A word, where it lies, and which of the words that were asked for it is near (None: none was)."""
+
+    word: str
+    x: float
+    y: float
+    group: str | None
+    cosine: float | None
+
+
+def write_word_map(
+    vectors: WordVectors, source: str, words: Sequence[str], *, n: int, by: str, seed: int, out: Path
+) -> Path:
+    """Write report.html, figure.png and numbers.json into `out`; returns the page."""
+    if by not in WAYS:
+        raise RegardError(f"--by must be one of {', '.join(WAYS)}, not '{by}'.")
+    if (out / "config.yaml").exists():
+        raise RegardError(f"'{out}' is a run folder; give --out another one.")
+    chosen = choose_words(vectors, words, n)
+    points, kept = project(np.stack([vectors.vector(word) for word, *_ in chosen]), by, seed)
+    mapped = [MappedWord(word, float(x), float(y), group, cosine)
+              for (word, group, cosine), (x, y) in zip(chosen, points, strict=True)]  # fmt: skip
+    what = f"{len(mapped)} words of {source} by {by.upper()}"
+    note = "" if kept is None else f"The two directions hold {100 * kept:.0f}% of what these words differ in."
+    typed = ["regard", "vectors", "map", source, *words, "--n", str(n), "--by", by, "--out", str(out)]
+    make_folder(out)
+    numbers = {"source": source, "by": by, "seed": seed, "kept": kept, "words": [vars(word) for word in mapped]}
+    write_atomically(out / "numbers.json", (json.dumps(numbers, ensure_ascii=False, indent=1) + "\n").encode())
+    write_atomically(out / "figure.png", lambda aside: draw_picture(mapped, what, note, aside))
+    write_atomically(out / "report.html", render_map(mapped, what, note, shlex.join(typed)).encode())
+    return out / "report.html"
+
+
+def choose_words(vectors: WordVectors, words: Sequence[str], n: int) -> list[tuple[str, str | None, float | None]]:
+    """Each word asked for with its n nearest, or the most frequent; a word is in the group that it is nearest to."""
+    if not words:
+        frequent = [word for word in vectors.words if len(word) >= 4 and word.isalpha()][:N_FREQUENT]
+        frequent = frequent if len(frequent) >= 3 else vectors.words[:N_FREQUENT]
+        if len(frequent) < 3:
+            raise RegardError(f"A map needs three words at least, and there are {len(frequent)}.")
+        return [(word, None, None) for word in frequent]
+    found: dict[str, tuple[str, float]] = {}
+    for word in words:
+        for near, cosine in vectors.nearest(word, n):
+            if near not in found or found[near][1] < cosine:
+                found[near] = (word, cosine)
+    found |= {word: (word, 1.0) for word in words}
+    if len(found) < 3:
+        raise RegardError(f"A map needs three words at least, and there are {len(found)}: raise --n.")
+    return [(word, group, cosine) for word, (group, cosine) in found.items()]
+
+
+def project(rows: NDArray[np.float32], by: str, seed: int) -> tuple[NDArray[np.float64], float | None]:
+    """Rows in two dimensions, and for PCA the share of their variance that these hold; rows have length one before."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float64)
+    if by == "umap":
+        return _project_by_umap(unit, seed), None
+    centred = unit - unit.mean(axis=0)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    signs = np.sign(u[np.abs(u).argmax(axis=0), np.arange(u.shape[1])])  # one of two, the same each time
+    points = np.zeros((len(rows), 2))
+    points[:, : min(2, len(s))] = (u * signs * s)[:, :2]
+    return points, float((s[:2] ** 2).sum() / max((s**2).sum(), 1e-300))
+
+
+def _project_by_umap(unit: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    if importlib.util.find_spec("umap") is None:
+        raise RegardError("--by umap needs the package umap-learn: pip install umap-learn. PCA needs nothing: --by pca")
+    import umap  # optional, and takes long to start
+
+    n_neighbours = max(2, min(15, len(unit) - 1))
+    found: Any = umap.UMAP(n_components=2, metric="cosine", random_state=seed, n_neighbors=n_neighbours, n_jobs=1)
+    return np.asarray(found.fit_transform(unit), dtype=np.float64)
+
+
+def colours_of(mapped: Sequence[MappedWord]) -> dict[str | None, str]:
+    """A colour for each group."""
+    groups = list(dict.fromkeys(word.group for word in mapped))
+    return {group: colour_of(place) for place, group in enumerate(groups)}
+
+
+def render_map(mapped: Sequence[MappedWord], what: str, note: str, command: str) -> str:
+    """The whole page as text."""
+    rows = [(word.word, word.group or "", "" if word.cosine is None else f"{word.cosine:.3f}",
+             f"{word.x:.3f}", f"{word.y:.3f}") for word in mapped]  # fmt: skip
+    return report_page(
+        title=f"Regard: {what}",
+        kicker="Regard · word vectors",
+        headline="Which words are near each other?",
+        lede=f"{what}. Words that stand in the same contexts lie together.",
+        notes=[note] if note else [],
+        sections=[
+            section(
+                "Map", "Distances on paper are only part of those in the vectors: the table has cosines.", draw(mapped)
+            ),
+            section("Words", "", table(("word", "near", "cosine", "x", "y"), rows)),
+            section("How it was made", "", how_to_repeat(command)),
+        ],
+        made="Made by Regard; its numbers are in numbers.json.",
+    )
+
+
+def draw(mapped: Sequence[MappedWord]) -> str:
+    """The map as one `<svg>`."""
+    xs, ys = np.array([word.x for word in mapped]), np.array([word.y for word in mapped])
+    across = MARGIN + (xs - xs.min()) / max(float(np.ptp(xs)), 1e-9) * (WIDTH - 2 * MARGIN)
+    down = HEIGHT - MARGIN - (ys - ys.min()) / max(float(np.ptp(ys)), 1e-9) * (HEIGHT - 2 * MARGIN)
+    colours = colours_of(mapped)
+    parts = []
+    for word, x, y in zip(mapped, across.tolist(), down.tolist(), strict=True):
+        weight = "700" if word.word == word.group else "400"
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[word.group]}"/>'
+            f'<text x="{x + 5:.1f}" y="{y + 4:.1f}" font-size="13" font-weight="{weight}" '
+            f'fill="{colours[word.group]}">{escape(word.word)}</text>'
+        )
+    return (
+        f'<svg class="word-map" viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;height:auto" role="img" '
+        f'aria-label="Words in two dimensions">{"".join(parts)}</svg>'
+    )
+
+
+def draw_picture(mapped: Sequence[MappedWord], what: str, note: str, path: Path) -> None:
+    """Draw `path` (PNG). No display is needed."""
+    figure = new_figure(10.4, 7.6, what, note, 90)
+    axes, colours = figure.subplots(), colours_of(mapped)
+    axes.scatter([w.x for w in mapped], [w.y for w in mapped], s=9, c=[colours[w.group] for w in mapped])
+    for word in mapped:
+        weight = "bold" if word.word == word.group else "normal"
+        axes.annotate(
+            word.word, (word.x, word.y), (3, 2), textcoords="offset points", fontsize=8.5, fontweight=weight,
+            color=colours[word.group] if word.group else INK, parse_math=False,
+        )  # fmt: skip
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_color(SOFT)
+    figure.savefig(path, format="png")
