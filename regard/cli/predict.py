@@ -32,7 +32,7 @@ def predict(
       # a question and a passage a line, with a tab between them
       regard predict runs/answerer questions.tsv --json
     """
-    loaded = regard.load(run, device, precision)
+    loaded: Any = regard.load(run, device, precision)
     if loaded.task.verb != "predict":
         task = loaded.task
         raise RegardError(f"'{run}' is a run that {task.summary}. Use it with: regard {task.verb} {run}")

@@ -103,7 +103,7 @@ class LabelledTask(gradient.GradientTask):
         return str(config.section("head", self.head_config).to_dict()["select_by"])
 
     def framer(self, config: RunConfig, tokenizer: Tokenizer, model: Reader) -> TextFramer:
-        words = tell_words(model.encoder, tokenizer)  # type: ignore[arg-type]
+        words = tell_words(model.encoder, tokenizer)
         return TextFramer(words, model.max_positions, config.section("encoder", EncoderConfig).stride)
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
