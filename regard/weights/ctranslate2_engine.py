@@ -150,8 +150,8 @@ class GeneratorEngine:
         if n_prompt + config.max_tokens > self._max_context:
             raise RegardError(
                 f"The prompt has {n_prompt} tokens and {config.max_tokens} more are asked for; with CTranslate2 a text "
-                f"has {self._max_context} at most, which the model sees at once. Ask for fewer tokens, or choose the "
-                "engine torch."
+                f"has {self._max_context} at most, which the model sees at once. Give --max-tokens "
+                f"{max(1, self._max_context - n_prompt)} (in Python: max_tokens), or leave out --engine."
             )
 
 

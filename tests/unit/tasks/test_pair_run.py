@@ -376,8 +376,8 @@ def test_other_verbs_and_other_runs_are_refused_in_one_sentence(run: Translation
         RegardError, match=r"ngram that predicts the next token of a text, and one that translates is n"
     ):
         load(tmp_path / "text", kind=TranslationRun)
-    with pytest.raises(RegardError, match="precision must be one of float32, bf16, not 'int8'"):
-        load(run.folder, precision="int8")
+    with pytest.raises(RegardError, match="precision must be one of float32, bf16, not 'half'"):
+        load(run.folder, precision="half")
     with pytest.raises(RegardError, match="split must be train, valid or test, not 'dev'"):
         run.evaluate(split="dev")
 
