@@ -64,6 +64,7 @@ class RandomPairs(PairObjective):
 
     def __init__(self, size: Size) -> None:
         self.teaching, self.per_epoch, self.size = TeachingConfig(smoothing=0.0), 1, size
+        self.copies, self.can_replay, self.max_source, self.max_target = False, True, None, None
 
     def at(self, index: int) -> HostBatch:
         B, T, V = self.size.B, self.size.T, self.size.V
