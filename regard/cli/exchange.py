@@ -47,7 +47,7 @@ def import_run(
       # a folder with config.json, model.safetensors and its tokenizer
       regard import gpt2 --out runs/gpt2
       regard import bert-base-uncased --out runs/bert
-      # ELMo as published: a folder with its options.json and HDF5 weights (extra: elmo)
+      # ELMo as published: options.json and HDF5 weights (extra: elmo)
       regard import elmo-small --out runs/elmo
     """
     notes: list[str] = []

@@ -4,9 +4,12 @@ from itertools import chain
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from regard.data.labelled_batches import LabelledBatches, pad_windows
 from regard.data.labelled_windows import TextFramer, cut_windows
@@ -17,7 +20,9 @@ from regard.models.reader import LayerChoice, Reader
 from regard.models.table import model_config
 from regard.tasks.labelled_objective import read_windows, to_tensors
 from regard.text.config import TokenizerConfig
-from regard.text.learning import train_tokenizer, word_tokenizer
+from regard.text.learning import train_tokenizer
+from regard.text.marks import BERT_MARKS, ROBERTA_MARKS
+from regard.text.tokenizer import Tokenizer
 
 TINY = {"d_model": 8, "n_layers": 2, "d_hidden": 6, "n_heads": 2, "max_context": 12}
 
@@ -130,16 +135,18 @@ def test_a_frozen_encoder_has_no_gradient_and_drops_nothing() -> None:
     assert not encoder.training  # type: ignore[attr-defined]
 
 
-def framed(*texts: str, marks: tuple[str, str]) -> tuple[str, list[int]]:
-    """What a vocabulary that has two marks makes of texts, as words, and the segment of each."""
-    words = ["<eos>", "<unk>", *marks, *"abcde"]
-    tokenizer = word_tokenizer(words)
-    windows = TextFramer(tokenizer, None).frame(texts)
+def framed(*texts: str, marks: tuple[str, ...]) -> tuple[str, list[int]]:
+    """What a vocabulary that begins with some marks makes of texts, as words, and the segment of each."""
+    words = [*marks, *"abcde"]
+    hf = tokenizers.Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token=marks[1]))
+    hf.pre_tokenizer = WhitespaceSplit()
+    windows = TextFramer(Tokenizer(hf), None).frame(texts)
     return " ".join(words[i] for i in windows.tokens[0]), windows.segments[0].tolist()
 
 
 def test_texts_stand_between_the_marks_of_their_vocabulary() -> None:
-    assert framed("a b", marks=("x", "y")) == ("a b <eos>", [0, 0, 0])
-    assert framed("a b", "c", marks=("x", "y")) == ("a b <eos> c <eos>", [0, 0, 0, 1, 1])
-    assert framed("a", "c d", marks=("[CLS]", "[SEP]")) == ("[CLS] a [SEP] c d [SEP]", [0, 0, 0, 1, 1, 1])
-    assert framed("a", "c", marks=("<s>", "</s>")) == ("<s> a </s> </s> c </s>", [0, 0, 0, 0, 0, 0])
+    plain = ("<eos>", "<unk>")
+    assert framed("a b", marks=plain) == ("a b <eos>", [0, 0, 0])
+    assert framed("a b", "c", marks=plain) == ("a b <eos> c <eos>", [0, 0, 0, 1, 1])
+    assert framed("a", "c d", marks=BERT_MARKS) == ("[CLS] a [SEP] c d [SEP]", [0, 0, 0, 1, 1, 1])
+    assert framed("a", "c", marks=ROBERTA_MARKS) == ("<s> a </s> </s> c </s>", [0, 0, 0, 0, 0, 0])
