@@ -116,6 +116,11 @@ def prepare_labelled(
     splits: dict[str, list[Example]] = {"train": train, "valid": [], "test": []}
     if data.part_valid or data.part_test:
         splits = _split(train, kind, data)
+        if not splits["train"]:
+            raise RegardError(
+                f"{len(train):,} examples are too few to set some apart: none is left to learn from. Give more, or "
+                "name files for the others: data.valid and data.test."
+            )
     for name in ("valid", "test"):
         if named := data.names(name):
             splits[name] = list(reader.read(named))

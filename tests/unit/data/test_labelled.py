@@ -91,6 +91,12 @@ def test_a_label_that_training_lacks_is_named_and_can_be_left_out(tmp_path: Path
     assert found.skipped == {"unknown label": 1}
 
 
+def test_too_few_examples_to_set_some_apart_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("x\tpos\ny\tneg\n")
+    with pytest.raises(RegardError, match="2 examples are too few to set some apart: none is left to learn from"):
+        prepare_labelled(LabelledConfig(train=str(tmp_path / "a.tsv")), CLASSES, WORDS)
+
+
 def test_a_split_keeps_equal_texts_and_one_passage_together(tmp_path: Path) -> None:
     lines = [f"text {i % 40}\t{'pos' if i % 2 else 'neg'}" for i in range(80)]
     (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n")
