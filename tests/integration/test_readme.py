@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny_bert import write_hf_bert
 from tiny_gpt2 import write_hf_folder
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,11 @@ def test_readme_commands_work_in_the_order_they_are_shown(
     shutil.copy(text, "other.txt")
     shutil.copytree(ROOT / "recipes", "recipes")
     write_hf_folder(tmp_path / "gpt2")
+    write_hf_bert(tmp_path / "bert-base-uncased")
+    reviews = [
+        f"{label}\tI {verb} the {noun}" for label, verb in (("good", "love"), ("bad", "hate")) for noun in range(30)
+    ]
+    Path("reviews.tsv").write_text("\n".join(["label\ttext", *reviews, ""]))
     words_of_two = [f"{a} {b} {c} ." for a in "abcdefg" for b in "hijklm" for c in "nopqr"]
     for name in ("train.en", "train.de", "test.en", "test.de"):
         lines = words_of_two if name.startswith("train") else words_of_two[:20]
@@ -41,7 +47,9 @@ def test_readme_commands_work_in_the_order_they_are_shown(
     for command in COMMANDS:
         words = shlex.split(command)[1:]
         quick = QUICK.get(words[0], []) if "--resume" not in words else []
-        quick = quick[:2] if "--from" in words else quick  # its model and tokenizer are given
+        if "--from" in words or words[1].startswith("runs/"):  # its model and tokenizer are given
+            quick = quick[:2]
+        quick = [*quick, "--data", "my.txt"] if "recipes/skipgram.yaml" in words else quick
         quick = [*quick, "--data", "grammar:en-de:200"] if "recipes/grammar.yaml" in words else quick
         if ">" in words:  # in this process there is no shell: the file to read is named, and what is printed is written
             *words, _, source, _, written = words
