@@ -23,7 +23,7 @@ from regard.report.shell import how_to_repeat, report_page, section, table
 
 WAYS = ("pca", "umap")
 N_FREQUENT = 150
-WIDTH, HEIGHT, MARGIN = 1040, 760, 60
+WIDTH, HEIGHT, MARGIN, LINE_HEIGHT = 1040, 760, 40, 13
 
 
 @dataclass(frozen=True)
@@ -130,19 +130,50 @@ def render_map(mapped: Sequence[MappedWord], what: str, note: str, command: str)
     )
 
 
-def draw(mapped: Sequence[MappedWord]) -> str:
-    """The map as one `<svg>`."""
+@dataclass(frozen=True)
+class Label:
+    """Where a word's point and the middle of its name lie, in pixels from the top left."""
+
+    x: float
+    y: float
+    text_x: float
+    text_y: float
+
+
+def place_labels(mapped: Sequence[MappedWord]) -> list[Label]:
+    """Put every name beside its point, where it covers the names before it least: right, left, below or above."""
     xs, ys = np.array([word.x for word in mapped]), np.array([word.y for word in mapped])
     across = MARGIN + (xs - xs.min()) / max(float(np.ptp(xs)), 1e-9) * (WIDTH - 2 * MARGIN)
     down = HEIGHT - MARGIN - (ys - ys.min()) / max(float(np.ptp(ys)), 1e-9) * (HEIGHT - 2 * MARGIN)
-    colours = colours_of(mapped)
-    parts = []
+    placed: list[tuple[float, float, float]] = []  # middle and half width of each name
+    labels = []
     for word, x, y in zip(mapped, across.tolist(), down.tolist(), strict=True):
+        half = 3.9 * len(word.word)
+        sides = ((x + half + 6, y), (x - half - 6, y), (x, y + 12), (x, y - 12))
+        text_x, text_y = min(sides, key=lambda side: _cover(side, half, placed))
+        placed.append((text_x, text_y, half))
+        labels.append(Label(x, y, text_x, text_y))
+    return labels
+
+
+def _cover(middle: tuple[float, float], half: float, placed: Sequence[tuple[float, float, float]]) -> float:
+    """How much of other names, and of what is outside the picture, a name would cover, in square pixels."""
+    x, y = middle
+    outside = max(0.0, half - x) + max(0.0, x + half - WIDTH)
+    width = (max(0.0, half + other - abs(x - at)) for at, _, other in placed)
+    height = (max(0.0, LINE_HEIGHT - abs(y - at)) for _, at, _ in placed)
+    return outside * LINE_HEIGHT + sum(w * h for w, h in zip(width, height, strict=True))
+
+
+def draw(mapped: Sequence[MappedWord]) -> str:
+    """The map as one `<svg>`."""
+    colours, parts = colours_of(mapped), []
+    for word, at in zip(mapped, place_labels(mapped), strict=True):
         weight = "700" if word.word == word.group else "400"
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[word.group]}"/>'
-            f'<text x="{x + 5:.1f}" y="{y + 4:.1f}" font-size="13" font-weight="{weight}" '
-            f'fill="{colours[word.group]}">{escape(word.word)}</text>'
+            f'<circle cx="{at.x:.1f}" cy="{at.y:.1f}" r="3" fill="{colours[word.group]}"/>'
+            f'<text x="{at.text_x:.1f}" y="{at.text_y + 4:.1f}" font-size="13" font-weight="{weight}" '
+            f'text-anchor="middle" fill="{colours[word.group]}">{escape(word.word)}</text>'
         )
     return (
         f'<svg class="word-map" viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;height:auto" role="img" '
@@ -152,13 +183,15 @@ def draw(mapped: Sequence[MappedWord]) -> str:
 
 def draw_picture(mapped: Sequence[MappedWord], what: str, note: str, path: Path) -> None:
     """Draw `path` (PNG). No display is needed."""
-    figure = new_figure(10.4, 7.6, what, note, 90)
-    axes, colours = figure.subplots(), colours_of(mapped)
-    axes.scatter([w.x for w in mapped], [w.y for w in mapped], s=9, c=[colours[w.group] for w in mapped])
-    for word in mapped:
+    figure = new_figure(10.4, 8.0, what, note, 90)
+    axes, colours, labels = figure.subplots(), colours_of(mapped), place_labels(mapped)
+    axes.set_xlim(0, WIDTH)
+    axes.set_ylim(HEIGHT, 0)
+    axes.scatter([at.x for at in labels], [at.y for at in labels], s=9, c=[colours[w.group] for w in mapped])
+    for word, at in zip(mapped, labels, strict=True):
         weight = "bold" if word.word == word.group else "normal"
-        axes.annotate(
-            word.word, (word.x, word.y), (3, 2), textcoords="offset points", fontsize=8.5, fontweight=weight,
+        axes.text(
+            at.text_x, at.text_y, word.word, fontsize=8.5, fontweight=weight, ha="center", va="center_baseline",
             color=colours[word.group] if word.group else INK, parse_math=False,
         )  # fmt: skip
     axes.set_xticks([])
