@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regard.data.batches import permute
 from regard.data.labelled_windows import Windows
-from regard.data.pair_batches import key_of_epoch, round_up
+from regard.data.pair_order import key_of_epoch, round_up
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -20,7 +20,7 @@ from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.seq2seq import roll_out
 from regard.score.translation import BleuScore, bleu
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, Objective, PartLoss, Score, pad_rows
+from regard.training.objective import HostBatch, Objective, PartLoss, Score, pad_to
 from regard.training.scheduled_sampling import own_words, tell_share
 from regard.training.teaching_config import TeachingConfig
 
@@ -102,7 +102,9 @@ class CaptionObjective(Objective):
     def round_shape(self, batch: HostBatch) -> HostBatch:
         """Captions up to a multiple of 4 words; batches have as many rows as the others already."""
         seen, inputs, targets, mask, *share = batch.tensors
-        captions = (pad_rows(tensor, 1, 4, self.max_words) for tensor in (inputs, targets, mask))
+        n_words = -(-inputs.shape[1] // 4) * 4
+        n_words = n_words if self.max_words is None else min(n_words, self.max_words)
+        captions = (pad_to(tensor, len(tensor), n_words) for tensor in (inputs, targets, mask))
         return batch._replace(tensors=(seen, *captions, *share))
 
     def body(self, model: Captioner) -> Callable[..., Any]:

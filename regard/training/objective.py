@@ -20,15 +20,12 @@ class HostBatch(NamedTuple):
     """The rows begin something new: no state is carried over from the batch before."""
 
 
-def pad_rows(tensor: Tensor, n_rows: int, n_columns: int = 1, limit: int | None = None) -> Tensor:
-    """Put zeros behind rows and columns, up to a multiple of each number; columns no further than to the `limit`.
+def pad_to(tensor: Tensor, *shape: int) -> Tensor:
+    """Put zeros behind rows and columns.
 
-    >>> pad_rows(Tensor([[1, 1, 1]]), 2, 4).tolist()
+    >>> pad_to(Tensor([[1, 1, 1]]), 2, 4).tolist()
     [[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
-    shape = [-(-n // multiple) * multiple for n, multiple in zip(tensor.shape, (n_rows, n_columns), strict=False)]
-    if limit is not None:
-        shape[1:] = [min(shape[1], limit)]
     padded = tensor.new_zeros(shape)
     padded[tuple(slice(n) for n in tensor.shape)] = tensor
     return padded

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.data.pair_batches import PairBatches, classify_lengths, cut_batches, read_in_order, round_up
+from regard.data.pair_batches import PairBatches, read_in_order
+from regard.data.pair_order import classify_lengths, cut_batches, round_up
 from regard.data.pairs import MaxLengths, Pairs, Side, add_tags
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import prepare_pairs
