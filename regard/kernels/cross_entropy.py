@@ -154,7 +154,11 @@ def _on_gpu(
             torch.mm(z, W, out=d_hidden[rows])
         else:
             d_hidden[rows] = z @ W
-        _add_product(d_weight, z, h[rows])
+        # In the precision of the sum at once: a product of its own, added afterwards, took a fifth longer.
+        if d_weight.dtype == low:
+            d_weight.addmm_(z.t(), h[rows])
+        else:
+            torch.addmm(d_weight, z.t(), h[rows], out_dtype=d_weight.dtype, out=d_weight)
         if d_bias is not None:
             d_bias += z[:, :V].sum(dim=0, dtype=d_bias.dtype)
     return nats.sum(), (d_hidden, None if d_weight is None else d_weight[:V], d_bias)

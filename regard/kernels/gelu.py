@@ -20,6 +20,11 @@ def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     if is_training and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64):
         y: Tensor = GELUBySigmoid.apply(x)  # type: ignore[no-untyped-call]
         return y
+    if is_training and x.is_cuda and torch.compiler.is_compiling():
+        # Compiled, torch's tanh is slower than memory: 138 µs for 32 x 1,024 x 3,072 numbers, where reading and writing
+        # them takes 96.
+        wide = x.float()
+        return (wide * torch.sigmoid(wide * (A + C * wide * wide))).to(x.dtype)
     return functional.gelu(x, approximate="tanh")
 
 
