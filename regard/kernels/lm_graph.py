@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     class StepModel(Protocol):
         """What is asked of a language model."""
 
-        vocab_size: int
-        embedding: nn.Parameter
+        @property
+        def embedding(self) -> Float[Tensor, "V D"]: ...
 
         @property
         def output_weight(self) -> Float[Tensor, "V D"]: ...
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
         def start(self, B: int, capacity: int) -> Any: ...
 
-        def step(self, ids: Int[Tensor, "B 1"], state: Any) -> tuple[Float[Tensor, "B 1 D"], Any]: ...
+        def step(self, ids: Int[Tensor, "B 1"], state: Any) -> tuple[Any, Any]: ...
 
-        def step_logits(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
+        def step_logits(self, h: Any, weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
 
-        def log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
+        def step_log_probs(self, h: Any, weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]: ...
 
 else:
     StepModel = nn.Module  # Python 3.12 does not see the parameters and parts of a module when it checks a protocol.
@@ -58,7 +58,7 @@ class LMGraph:
         """Make room for `capacity` positions of B texts; `is_limited`: there may be no more of them."""
         device = model.embedding.device
         self.model, self.room = model, capacity if is_limited else None
-        self.head = functional.pad(model.output_weight, (0, 0, 0, -model.vocab_size % ROWS_MULTIPLE))
+        self.head = functional.pad(model.output_weight, (0, 0, 0, -len(model.output_weight) % ROWS_MULTIPLE))
         self.tokens = torch.zeros(B, 1, dtype=torch.int64, device=device)
         self.state = count_on_device(model.start(B, capacity), device)
         self._log_probs: CapturedGraph | None = None
@@ -68,7 +68,7 @@ class LMGraph:
     def log_probs(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         """Read a token of each text; the log-probabilities of the next are valid until the next step."""
         if self._log_probs is None:
-            self._log_probs = self._capture(lambda h: self.model.log_probs(h, self.head))
+            self._log_probs = self._capture(lambda h: self.model.step_log_probs(h, self.head))
         self.tokens.copy_(tokens[:, None])
         return self._log_probs.replay()
 
@@ -80,7 +80,7 @@ class LMGraph:
         self.tokens.copy_(tokens[:, None])
         return self._argmax.replay()
 
-    def _capture(self, read: Callable[[Tensor], Tensor]) -> CapturedGraph:
+    def _capture(self, read: Callable[[Any], Tensor]) -> CapturedGraph:
         """Capture a step that ends with what `read` makes of the hidden state; the state stays where it was."""
         before = [part.clone() for part in changing(self.state)]
 
@@ -104,7 +104,8 @@ class LMGraph:
     def begin(self, state: Any) -> None:
         """Go on from the state after a prompt. The output weights are read again: the model may have learned since."""
         move_to(self.state, state)
-        self.head[: self.model.vocab_size].copy_(self.model.output_weight)
+        weight = self.model.output_weight
+        self.head[: len(weight)].copy_(weight)
 
     def without_graph(self, n: int) -> Any:
         """Return the state as other code knows it, after n tokens."""

@@ -18,8 +18,8 @@ from regard.kernels.lm_graph import LMGraph, fit_key
 from regard.kernels.state import reorder
 from regard.mixers.mixer import State, StaticMixer, select_positions
 from regard.models.gradient_model import GradientModel
-from regard.models.language_model import LanguageModel
 from regard.models.next_token import EOS, CountNextToken, NextToken, context_length, greedy_steps
+from regard.models.pointer import PointerModel
 
 N_TOKENS_AT_ONCE = 4096
 MAX_GRAPHS = 4  # kept for later texts, each with the memory of its caches
@@ -111,9 +111,8 @@ class GradientNextToken:
         """Read the prompt; the steps to come are a CUDA graph where that is possible and pays."""
         B = len(text)
         model = self.model
-        if n_steps < MIN_STEPS or not can_be_captured(model):
+        if n_steps < MIN_STEPS or not can_be_captured(model, text):
             return self._read(text, Reading(model.start(B, room), history, n, head))
-        assert isinstance(model, LanguageModel)
         key = fit_key(model, B, room if history is not None else 0)
         graph = self._graphs.borrow(key, lambda: LMGraph(model, B, room, is_limited=history is not None))
         log_probs, state = self._read(text, Reading(graph.thing.before(B, room), history, n, head))
@@ -224,9 +223,14 @@ def score_carrying_state(
     return nats.numpy()
 
 
-def can_be_captured(model: GradientModel) -> bool:
-    """Whether a step is a CUDA graph: on a GPU, and its state holds nothing that Python must look at."""
-    if not isinstance(model, LanguageModel) or model.embedding.device.type != "cuda":
+def can_be_captured(model: GradientModel, text: Int[Tensor, "B T"]) -> bool:
+    """Whether a step is a CUDA graph: on a GPU, and its state holds nothing that Python must look at.
+
+    What can be copied from a text with words that the tokenizer does not have, Python must look at.
+    """
+    if model.embedding.device.type != "cuda":
+        return False
+    if isinstance(model, PointerModel) and int(text.max()) >= model.vocab_size:
         return False
     return isinstance(model.mixer, StaticMixer) and model.mixer.has_static_step
 

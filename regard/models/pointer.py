@@ -41,22 +41,37 @@ class PointerModel(nn.Module):
         self, ids: Int[Tensor, "B T"], state: LanguageModelAndMemory | None = None, taps: Taps | None = None
     ) -> tuple[Pointed, LanguageModelAndMemory]:
         """What every position's probabilities are made of, and the state after the last."""
-        T, M = ids.shape[1], self.copy.max_memory
         is_start = state is None
-        before, memory, words = self.start(len(ids), T) if state is None else state
+        before, memory, words = self.start(*ids.shape) if state is None else state
         h, after = self.language_model.hidden(ids.where(ids < self.n_vocab, UNK), before, taps)
+        found, memory, words = self._look_back(h, ids, memory, words)
+        if taps is not None:
+            n_layers = sum(name.startswith("layers.") and name.endswith(".hidden") for name in taps)
+            scope = taps.scope(f"layers.{n_layers}")
+            first = self.copy.max_memory if is_start else 0
+            scope.keep("attention", off_band(found.log_a.exp())[:, None, :, first:])  # (B, 1, T, S)
+            scope.keep("gates.vocabulary", found.log_g.exp()[..., None])  # (B, T, 1)
+        return found, (after, memory, words)
+
+    def _look_back(
+        self, h: Float[Tensor, "B T D"], ids: Int[Tensor, "B T"], memory: Float[Tensor, "B M D"], words: Tensor
+    ) -> tuple[Pointed, Float[Tensor, "B M D"], Int[Tensor, "B M"]]:
+        """What can be copied at every position and how likely, and the memory after the last."""
+        T, M = ids.shape[1], self.copy.max_memory
         keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
         words = torch.cat([words, ids], dim=1)  # (B, M+T)
         is_there = past_windows(words >= 0, M)  # (B, T, M)
         shares = self.copy(h, keys, is_there)
         copied = past_windows(words, M) if self.copies == "word" else words.unfold(1, M, 1)[:, 1:]
         copied = copied.where(is_there, -1)  # the word after a state that is not there is no copy
-        if taps is not None:
-            n_layers = sum(name.startswith("layers.") and name.endswith(".hidden") for name in taps)
-            scope = taps.scope(f"layers.{n_layers}")
-            scope.keep("attention", off_band(shares.log_a.exp())[:, None, :, M if is_start else 0 :])  # (B, 1, T, S)
-            scope.keep("gates.vocabulary", shares.log_g.exp()[..., None])  # (B, T, 1)
-        return Pointed(h, shares.log_g, shares.log_a, copied), (after, keys[:, T:], words[:, T:])
+        return Pointed(h, shares.log_g, shares.log_a, copied), keys[:, T:], words[:, T:]
+
+    def step(self, ids: Int[Tensor, "B 1"], state: LanguageModelAndMemory) -> tuple[Pointed, LanguageModelAndMemory]:
+        """What `hidden` gives after one more word, with no gradient, over a state that stays where it is."""
+        before, memory, words = state
+        h, after = self.language_model.step(ids.where(ids < self.n_vocab, UNK), before)
+        found, memory, words = self._look_back(h, ids, memory, words)
+        return found, (after, memory, words)
 
     def encode(
         self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
@@ -108,6 +123,13 @@ class PointerModel(nn.Module):
     def log_probs(self, h: Pointed, weight: Float[Tensor, "V D"] | None = None) -> Float[Tensor, "B W"]:
         """log P of every next word after one position; W is the vocabulary and the words beyond it in memory."""
         return self._log_probs(h, self.output_weight if weight is None else weight)[:, 0]
+
+    def step_log_probs(self, h: Pointed, weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]:
+        """log P of every word of the tokenizer after one position, where no other is in memory."""
+        return mixture_log_probs(h, weight[: self.n_vocab], self.language_model.bias, self.vocab_size)[:, 0]
+
+    def step_logits(self, h: Pointed, weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]:
+        return self.step_log_probs(h, weight)
 
     def _log_probs(self, h: Pointed, weight: Float[Tensor, "V D"]) -> Float[Tensor, "B T W"]:
         n_words = max(self.vocab_size, int(h.words.max()) + 1)

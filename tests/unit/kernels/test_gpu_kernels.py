@@ -16,7 +16,7 @@ from regard.kernels.step_attention import (
     step_cross_attention,
 )
 from regard.kernels.step_linear import plain_step_linear, plain_step_norm, step_linear, step_norm
-from regard.models.gradient_next_token import GradientNextToken
+from regard.models.gradient_next_token import GradientNextToken, can_be_captured
 from regard.models.seq2seq_assemblies import seq2seq
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.models.seq2seq_next_token import Translating
@@ -90,10 +90,10 @@ def test_the_argmax_is_the_first_of_the_largest(V: int) -> None:
     assert argmax(logits).tolist() == first
 
 
-SMALL = {"transformer": {"max_context": 48}, "rnn-attention": {"max_memory": 7}}
+SMALL = {"transformer": {"max_context": 48}, "rnn-attention": {"max_memory": 7}, "pointer": {"max_memory": 7}}
 
 
-@pytest.mark.parametrize("name", ["transformer", "lstm", "rnn-attention"])
+@pytest.mark.parametrize("name", ["transformer", "lstm", "rnn-attention", "pointer"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_captured_step_writes_the_same_texts(name: str, temperature: float) -> None:
     """Twice with each model: the second text is read with the step that the first one left."""
@@ -103,6 +103,7 @@ def test_a_captured_step_writes_the_same_texts(name: str, temperature: float) ->
     prompts = torch.randint(1, 50, (2, 3, 5))
     on_cpu = [generate_all(GradientNextToken(model), prompt, sampling) for prompt in prompts]
     on_gpu = GradientNextToken(model.to(GPU))
+    assert can_be_captured(model, prompts[0])
     assert [generate_all(on_gpu, prompt, sampling) for prompt in prompts] == on_cpu
 
 

@@ -114,3 +114,14 @@ def test_a_pointer_of_low_precision_still_sums_to_one(tiny_config: Callable) -> 
         h, _ = model.hidden(torch.tensor([[3, 4, 5, 3]]))
         total = model._log_probs(h, model.output_weight).exp().sum(dim=-1)
     torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_a_step_of_a_model_that_copies_equals_reading_on(tiny_model: Callable) -> None:
+    model, ids = tiny_model("pointer", max_memory=3).double().eval(), torch.randint(11, (2, 6))
+    _, state = model.hidden(ids[:, :-1])
+    read, after = model.hidden(ids[:, -1:], state)
+    stepped, stepped_after = model.step(ids[:, -1:], state)
+    padded = torch.nn.functional.pad(model.output_weight, (0, 0, 0, 5))  # as a captured step has it
+    torch.testing.assert_close(model.step_log_probs(stepped, padded), model.log_probs(read), rtol=0, atol=1e-12)
+    torch.testing.assert_close(stepped_after[1:], after[1:], rtol=0, atol=1e-12)
