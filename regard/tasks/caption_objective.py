@@ -39,7 +39,7 @@ class CaptionObjective(Objective):
     memory_settings = "train.n_batch or data.size"
     carries_state = False
     has_one_shape = False
-    can_replay = True
+    cannot_replay = ""
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ class LabelledObjective(Objective):
     memory_settings = "train.n_batch"
     carries_state = False
     has_one_shape = False
+    cannot_replay = "batches of labelled texts come in many shapes"
     bytes_per_token: float | None = None
 
     def __init__(

@@ -87,7 +87,7 @@ class MaskedObjective(Objective):
     select_by = "loss"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
-    can_replay = True
+    cannot_replay = ""
     carries_state = False
     bytes_per_token: float | None = None
 

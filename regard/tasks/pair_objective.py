@@ -69,7 +69,7 @@ class PairObjective(Objective):
         self.n_rows = max(1, teaching.max_tokens // (self.n_source + self.n_target))
         self.n_classes = model.vocab_size
         self.max_source, self.max_target = model.encoder.max_context, model.target.max_context
-        self.copies, self.can_replay = model.copies, not model.copies  # how many words can be copied is asked for
+        self.copies, self.cannot_replay = model.copies, "each asks how many words can be copied" if model.copies else ""
         # Sources cost too, but the loss is a mean over target tokens: each pays for its share of the source.
         self.flops_per_token = model.flops_per_pair(self.n_source, self.n_target) // self.n_target
         n_tokens = int(pairs.target_lengths.sum()) + len(pairs)

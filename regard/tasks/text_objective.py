@@ -32,7 +32,7 @@ class TextObjective(Objective):
     select_by = "loss"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
-    can_replay = True
+    cannot_replay = ""
 
     def __init__(self, model: GradientModel, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed

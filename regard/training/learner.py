@@ -118,8 +118,8 @@ class Learner:
             # That number, and the rate of each group of weights, where a graph can read them.
             self.given = torch.zeros(1 + len(self.optimizer.param_groups), device=self.device)
             self._place_rates(self.given)
-        can_replay = self.is_guarded and runtime.is_replayed and objective.can_replay
-        self.replay = Replay(self._learn, self.device, tell) if can_replay else None
+        is_replayed = self.is_guarded and runtime.is_replayed and can_replay(objective, tell)
+        self.replay = Replay(self._learn, self.device, tell) if is_replayed else None
 
     def _place_rates(self, given: Tensor) -> None:
         self.n_tokens = given[0]
@@ -233,7 +233,7 @@ class Learner:
     def _make_ready(self, index: int) -> ReadyBatch:
         """Read batch `index`. Asked for while a GPU works, it costs no time."""
         batch = self.objective.at(index)
-        if self.device.type == "cuda" and self.objective.can_replay and not self.objective.has_one_shape:
+        if self.device.type == "cuda" and not self.objective.cannot_replay and not self.objective.has_one_shape:
             batch = self.objective.round_shape(batch)
         return ReadyBatch(index, tuple(map(self._pin, batch.tensors)), batch.n_tokens, batch.is_fresh)
 
@@ -266,6 +266,13 @@ class Learner:
         on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
         self.carried = list(unflatten(on_device, carried_shape))
         restore_random(tensors["random"])
+
+
+def can_replay(objective: Objective, tell: Callable[[str], None]) -> bool:
+    """Whether updates can be captured; where they cannot, say why."""
+    if objective.cannot_replay:
+        tell(f"Updates are launched kernel by kernel, and none is captured and replayed: {objective.cannot_replay}.")
+    return not objective.cannot_replay
 
 
 def detach(tree: Any) -> Any:

@@ -66,8 +66,9 @@ class Objective(Protocol):
     bytes_per_token: float | None
     has_one_shape: bool
     """Whether one batch is as large as the next."""
-    can_replay: bool = False
-    """Whether an update does the same whatever the batch holds, and never asks the device for a number on the way."""
+    cannot_replay: str = "it may ask the device for numbers on the way"
+    """Why an update cannot be captured and replayed; empty where it does the same whatever the batch holds, and never
+    asks the device for a number on the way."""
     select_by: str
     """Which weights are kept: those with the lowest "loss", or the highest "bleu" or "f1"."""
     memory_settings: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tiny_training import SIZES, run_tiny, same_runs, stop_at, tiny_model
 from torch import Tensor
 
 from regard.training import replay
+from regard.training.learner import can_replay
 from regard.training.replay import CapturedUpdate, Replay
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -138,3 +140,11 @@ def test_what_cannot_be_captured_is_said_once_and_launched(monkeypatch: pytest.M
         "Updates are launched kernel by kernel, since one could not be captured and replayed: operation not permitted "
         "when stream is capturing"
     ]
+
+
+def test_an_objective_that_cannot_be_captured_says_why_once() -> None:
+    told: list[str] = []
+    assert can_replay(SimpleNamespace(cannot_replay=""), told.append)  # type: ignore[arg-type]
+    assert not told
+    assert not can_replay(SimpleNamespace(cannot_replay="each asks for more"), told.append)  # type: ignore[arg-type]
+    assert told == ["Updates are launched kernel by kernel, and none is captured and replayed: each asks for more."]
