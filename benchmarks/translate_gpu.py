@@ -62,9 +62,11 @@ TINY = Size(
 class RandomPairs(PairObjective):
     """Batches of one shape, all of it real."""
 
+    has_one_shape = True
+
     def __init__(self, size: Size) -> None:
         self.teaching, self.per_epoch, self.size = TeachingConfig(smoothing=0.0), 1, size
-        self.copies, self.can_replay, self.max_source, self.max_target = False, True, None, None
+        self.copies, self.cannot_replay = False, ""
 
     def at(self, index: int) -> HostBatch:
         B, T, V = self.size.B, self.size.T, self.size.V
