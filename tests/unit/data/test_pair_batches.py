@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regard.data import pair_dropout_order
 from regard.data.pair_batches import PairBatches, read_in_order
 from regard.data.pair_order import classify_lengths, cut_batches, round_up
 from regard.data.pairs import MaxLengths, Pairs, Side, add_tags
@@ -238,3 +239,36 @@ def test_under_a_tenth_of_a_batch_is_padding(tmp_path: Path) -> None:
         shapes = [batches.at(i) for i in range(batches.per_epoch)]
         n_places = sum(batch.source.size + batch.targets.size for batch in shapes)
         assert n_tokens / n_places > 0.9
+
+
+@pytest.mark.parametrize("max_together", [2**15, 7])
+def test_under_bpe_dropout_every_pair_comes_once_an_epoch_and_batches_depend_on_their_number_alone(
+    monkeypatch: pytest.MonkeyPatch, max_together: int
+) -> None:
+    monkeypatch.setattr(pair_dropout_order, "MAX_TOGETHER", max_together)
+    texts = ["the cat", "the cat sat", "the cat sat on the mat", "the cat and the hat sat on the mat"]
+    pairs = Pairs.of([(texts[i % 4], texts[i % 3]) for i in range(20)], BPE)
+    used, orders = PairBatches(pairs, max_tokens=60, p_bpe_dropout=0.4), set()
+    for epoch in range(2):
+        numbers = range(epoch * used.per_epoch, (epoch + 1) * used.per_epoch)
+        order = [i for number in numbers for i in used.indices(number).tolist()]
+        assert sorted(order) == list(range(20))
+        orders.add(tuple(order))
+    assert len(orders) == 2
+    for number in (used.per_epoch, 0, 2 * used.per_epoch - 1):
+        again, found = PairBatches(pairs, max_tokens=60, p_bpe_dropout=0.4).at(number), used.at(number)
+        assert np.array_equal(found.source, again.source)
+        assert np.array_equal(found.targets, again.targets)
+        assert used.shape(number) == (*found.source.shape, found.targets.shape[1])
+        chosen = used.indices(number).tolist()
+        assert [BPE.decode(row[mask]) for row, mask in zip(found.source, found.source_mask, strict=True)] == [
+            pairs.source_text(i) for i in chosen
+        ]
+
+
+def test_under_bpe_dropout_pairs_of_like_lengths_in_that_epoch_go_together() -> None:
+    pairs = Pairs.of([("the cat sat on the mat", "the hat and the cat")] * 200, BPE)
+    batches = PairBatches(pairs, max_tokens=200, p_bpe_dropout=0.5)
+    n_real = sum(int(batches.at(i).source_mask.sum()) for i in range(batches.per_epoch))
+    n_padded = sum(batches.at(i).source_mask.size for i in range(batches.per_epoch))
+    assert n_padded < 1.1 * n_real  # by their lengths without dropout they are all alike, and it is 1.2
