@@ -30,7 +30,8 @@ LayeredEncoder = BagEncoder | RecurrentEncoder | ConvolutionEncoder | Transforme
 class TextEncoder(nn.Module):
     """x = E w + S s,   h^0 = x,   h^l = layer_l(h^{l-1});  w are the tokens, s the text of a pair that each is of.
 
-    With `words`, x = W [word vector; characters] + b + S s.
+    With `words`, x = W dropout([word vector; characters]) + b + S s. What is dropped is dropped before W, which could
+    else put it back together from the rest (Lample et al. 2016).
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class TextEncoder(nn.Module):
         std: float,
         has_segments: bool = False,
         words: WordInput | None = None,
+        p_dropout: float = 0.0,
     ) -> None:
-        """`std` is the spread of E at the start."""
+        """`std` is the spread of E at the start, `p_dropout` what is dropped of words."""
         super().__init__()
-        self.d_model, self.words = d_model, words
+        self.d_model, self.words, self.dropout = d_model, words, nn.Dropout(p_dropout)
         self.embedding = nn.Parameter(torch.empty(vocab_size, d_model)) if words is None else None  # E
         self.project = None if words is None else nn.Linear(words.d_out, d_model)  # W, b
         self.segments = nn.Parameter(torch.zeros(2, d_model)) if has_segments else None  # S
@@ -69,7 +71,7 @@ class TextEncoder(nn.Module):
         if self.words is None or self.project is None:
             assert self.embedding is not None
             return functional.embedding(tokens, self.embedding)
-        return self.project(self.words(tokens))  # type: ignore[no-any-return]
+        return self.project(self.dropout(self.words(tokens)))  # type: ignore[no-any-return]
 
     def flops(self, n_tokens: int) -> int:
         """Forward cost of a text of so many tokens."""
@@ -96,11 +98,14 @@ def build_encoder(
     """
     if name not in FROM_SCRATCH:
         return cast(Encoder, build_model(name, config, vocab_size))
-    mixer, std = _build_mixer(name, config, is_bidirectional)
-    return TextEncoder(vocab_size, config.to_dict()["d_model"], mixer, std, has_segments, words)
+    mixer, std = _build_mixer(name, config, is_bidirectional, drops_input=words is None)
+    plain = config.to_dict()
+    return TextEncoder(vocab_size, plain["d_model"], mixer, std, has_segments, words, plain["p_dropout"])
 
 
-def _build_mixer(name: str, config: Settings, is_bidirectional: bool) -> tuple[LayeredEncoder, float]:
+def _build_mixer(
+    name: str, config: Settings, is_bidirectional: bool, drops_input: bool
+) -> tuple[LayeredEncoder, float]:
     """The mixer, and the spread that embeddings start with: as in the language models, gates need loud words."""
     if isinstance(config, BagConfig):
         return BagEncoder(config.p_dropout), 0.1
@@ -108,7 +113,7 @@ def _build_mixer(name: str, config: Settings, is_bidirectional: bool) -> tuple[L
         D = config.d_model
         if is_bidirectional and D % 2:
             raise RegardError(f"model.d_model is {D}, and each direction takes half of it. Make it {D + 1}.")
-        return RecurrentEncoder(name, D, config.n_layers, is_bidirectional, config.p_dropout), 0.3
+        return RecurrentEncoder(name, D, config.n_layers, is_bidirectional, config.p_dropout, drops_input), 0.3
     std = 0.02 * math.sqrt(768 / config.to_dict()["d_model"])
     if isinstance(config, ConvolutionConfig):
         return ConvolutionEncoder(config.d_model, config.n_layers, config.p_dropout), std

@@ -153,7 +153,7 @@ class WordInput(nn.Module):
 
 
 class UpperLayers(nn.Module):
-    """z = mixer(W [h; x] + b): h is what a pre-trained encoder gives, x word vectors of the task's own, if there are any.
+    """z = mixer(W dropout([h; x]) + b): h is what a pre-trained encoder gives, x word vectors of the task's own, if there are any.
 
     The mixer is a recurrent network that reads both ways (Peters et al. 2018, section 3.3).
     """
@@ -162,14 +162,15 @@ class UpperLayers(nn.Module):
         super().__init__()
         self.words, self.d_out = words, config.d_model
         self.project = nn.Linear(d_encoder + (0 if words is None else words.d_out), config.d_model)  # W, b
-        self.layers = RecurrentEncoder(config.cell, config.d_model, config.n_layers, True, config.p_dropout)
+        self.dropout = nn.Dropout(config.p_dropout)
+        self.layers = RecurrentEncoder(config.cell, config.d_model, config.n_layers, True, config.p_dropout, False)
 
     def forward(
         self, h: Float[Tensor, "B T E"], tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B T D"]:
         if self.words is not None:
             h = torch.cat([h, self.words(tokens)], dim=-1)
-        return self.layers.read_layers(self.project(h), mask)[-1]
+        return self.layers.read_layers(self.project(self.dropout(h)), mask)[-1]
 
     def flops(self, n_tokens: int) -> int:
         own = 0 if self.words is None else self.words.flops()
