@@ -18,7 +18,7 @@ from regard.mixers.recurrent_encoder import RecurrentEncoder
 from regard.mixers.transformer_encoder import TransformerEncoder, initialise_xavier
 from regard.models.encoder import Encoder
 from regard.models.table import build_model
-from regard.models.word_input import WordInput
+from regard.models.word_input import WordInput, build_projection
 from regard.settings import Settings
 
 FROM_SCRATCH = ("bag", *CELLS, "convolution", "transformer")
@@ -48,7 +48,7 @@ class TextEncoder(nn.Module):
         super().__init__()
         self.d_model, self.words, self.dropout = d_model, words, nn.Dropout(p_dropout)
         self.embedding = nn.Parameter(torch.empty(vocab_size, d_model)) if words is None else None  # E
-        self.project = None if words is None else nn.Linear(words.d_out, d_model)  # W, b
+        self.project = None if words is None else build_projection(words.d_out, d_model)  # W, b
         self.segments = nn.Parameter(torch.zeros(2, d_model)) if has_segments else None  # S
         self.mixer = mixer
         self.max_positions = mixer.max_context

@@ -152,6 +152,14 @@ class WordInput(nn.Module):
         return 0 if self.cnn is None else self.cnn.flops(self.config.max_characters)
 
 
+def build_projection(d_in: int, d_out: int) -> nn.Linear:
+    """A layer whose output is as loud as its input when it is young."""
+    layer = nn.Linear(d_in, d_out)
+    nn.init.normal_(layer.weight, std=d_in**-0.5)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
 class UpperLayers(nn.Module):
     """z = mixer(W dropout([h; x]) + b): h is what a pre-trained encoder gives, x word vectors of the task's own, if there are any.
 
@@ -161,7 +169,7 @@ class UpperLayers(nn.Module):
     def __init__(self, config: MixerConfig, d_encoder: int, words: WordInput | None) -> None:
         super().__init__()
         self.words, self.d_out = words, config.d_model
-        self.project = nn.Linear(d_encoder + (0 if words is None else words.d_out), config.d_model)  # W, b
+        self.project = build_projection(d_encoder + (0 if words is None else words.d_out), config.d_model)  # W, b
         self.dropout = nn.Dropout(config.p_dropout)
         self.layers = RecurrentEncoder(config.cell, config.d_model, config.n_layers, True, config.p_dropout, False)
 
