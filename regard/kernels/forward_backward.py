@@ -63,9 +63,7 @@ class _LogTotal(torch.autograd.Function):
         return p, None, p[:, 0].sum(dim=0), pairs.sum(dim=(0, 1)), p.gather(1, last)[:, 0].sum(dim=0)
 
 
-def log_total(
-    u: Scores, mask: Bool[Tensor, "B N"], begin: Tensor, follow: Tensor, end: Tensor
-) -> Float[Tensor, " B"]:
+def log_total(u: Scores, mask: Bool[Tensor, "B N"], begin: Tensor, follow: Tensor, end: Tensor) -> Float[Tensor, " B"]:
     """log Z of every sentence, with a gradient."""
     total: Tensor = _LogTotal.apply(u, mask, begin, follow, end)  # type: ignore[no-untyped-call]
     return total

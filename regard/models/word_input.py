@@ -71,7 +71,8 @@ class WordInput(nn.Module):
 
     def __init__(self, config: WordsConfig) -> None:
         super().__init__()
-        assert config.d_word and config.n_learned, "filled in before"
+        assert config.d_word is not None, "filled in before"
+        assert config.n_learned is not None, "counted before"
         self.config = config
         self.vocabulary: ExtendedVocabulary | None = None
         self.embedding = nn.Parameter(torch.empty(config.n_learned, config.d_word))  # E
@@ -80,9 +81,7 @@ class WordInput(nn.Module):
         self.register_buffer("spelled", torch.zeros(config.n_bytes or 0, dtype=torch.uint8))
         # What a token of the vocabulary is: its row, and its characters.
         self.register_buffer("rows", torch.zeros(0, dtype=torch.int64), persistent=False)
-        self.register_buffer(
-            "characters", torch.zeros(0, config.max_characters, dtype=torch.int16), persistent=False
-        )
+        self.register_buffer("characters", torch.zeros(0, config.max_characters, dtype=torch.int16), persistent=False)
         self.fixed: Tensor
         self.spelled: Tensor
         self.rows: Tensor
@@ -161,7 +160,7 @@ def build_projection(d_in: int, d_out: int) -> nn.Linear:
 
 
 class UpperLayers(nn.Module):
-    """z = mixer(W dropout([h; x]) + b): h is what a pre-trained encoder gives, x word vectors of the task's own, if there are any.
+    """z = mixer(W dropout([h; x]) + b): h is what a pre-trained encoder gives, x are words of the task's own, if any.
 
     The mixer is a recurrent network that reads both ways (Peters et al. 2018, section 3.3).
     """

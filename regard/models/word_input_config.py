@@ -34,9 +34,7 @@ class WordsConfig(Settings):
     filters: tuple[int, ...] = setting(
         (0, 0, 50), "convolutions one character wide, two wide, three wide, ...; []: characters are not read", low=0
     )
-    max_characters: int = setting(
-        25, "bytes of a word that are read, with the marks at its ends", low=SHORTEST
-    )
+    max_characters: int = setting(25, "bytes of a word that are read, with the marks at its ends", low=SHORTEST)
     n_learned: int | None = setting(None, f"words whose vectors are learned; {_COUNTED}", low=2)
     n_fixed: int | None = setting(None, f"words whose vectors stay as they are; {_COUNTED}", low=0)
     n_bytes: int | None = setting(None, f"bytes of all words, one a line; {_COUNTED}", low=0)

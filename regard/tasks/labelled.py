@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.config import RunConfig, mapping
+from regard.config import RunConfig
 from regard.data.cache import key_of
 from regard.data.labelled import Example
 from regard.data.labelled_config import LabelledConfig

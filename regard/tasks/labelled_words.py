@@ -22,8 +22,8 @@ def check_words(config: RunConfig) -> None:
     has_words, has_mixer = config.sections["words"] is not None, config.sections["mixer"] is not None
     if has_mixer and not is_trained:
         raise RegardError(
-            f"mixer lies above an encoder that was trained before, and none is named. Leave it out: {config.model_name} "
-            "mixes by itself; or set encoder_from to a run."
+            "mixer lies above an encoder that was trained before, and none is named. Leave it out: "
+            f"{config.model_name} mixes by itself; or set encoder_from to a run."
         )
     if not has_words:
         return
@@ -107,4 +107,3 @@ def _list(config: RunConfig, data: PreparedLabelled) -> WordList:
 
 def _load(config: RunConfig) -> WordVectors | None:
     return None if config.train.vectors is None else load_vectors(config.train.vectors)
-

@@ -25,7 +25,6 @@ from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
 from regard.tasks.reader_config import TagConfig
 
-
 N_DECODED = 512
 """Sentences whose tags are read together."""
 

@@ -46,10 +46,12 @@ def test_a_word_has_one_row_in_any_case_and_its_characters_keep_theirs(tokenizer
     text = "the The DOG Anna cow wug blick"
     x = made(torch.from_numpy(vocabulary.encode(text))[None])[0]
     row = dict(zip(text.split(), x, strict=True))
-    assert torch.equal(row["the"][:3], made.embedding[2]) and torch.equal(row["The"][:3], made.embedding[2])
+    assert torch.equal(row["the"][:3], made.embedding[2])
+    assert torch.equal(row["The"][:3], made.embedding[2])
     assert torch.equal(row["DOG"][:3], made.embedding[3])  # no text of training spells it so
-    assert row["cow"][:3].tolist() == [0, 1, 2] and row["Anna"][:3].tolist() == [3, 4, 5]
-    assert torch.equal(row["wug"][:3], made.embedding[0]) and torch.equal(row["blick"][:3], made.embedding[0])
+    assert (row["cow"][:3].tolist(), row["Anna"][:3].tolist()) == ([0, 1, 2], [3, 4, 5])
+    assert torch.equal(row["wug"][:3], made.embedding[0])
+    assert torch.equal(row["blick"][:3], made.embedding[0])
     spelled = [row[word][3:] for word in ("the", "The", "wug", "blick")]
     assert len({tuple(each.tolist()) for each in spelled}) == 4
 
@@ -60,7 +62,8 @@ def test_words_come_back_from_the_weights_alone(tokenizer: Tokenizer) -> None:
     again.load_state_dict(made.state_dict())
     made.hear_of(vocabulary := again.hear_of(tokenizer))
     tokens = torch.from_numpy(vocabulary.encode("The ran"))[None]
-    assert torch.equal(again(tokens), made(tokens)) and again.d_out == 3
+    assert torch.equal(again(tokens), made(tokens))
+    assert again.d_out == 3
 
 
 def test_layers_above_an_encoder_read_its_states_beside_words(tokenizer: Tokenizer) -> None:

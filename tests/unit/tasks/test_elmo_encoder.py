@@ -91,7 +91,8 @@ def test_a_tagger_reads_elmo_beside_vectors_and_characters_of_its_own(elmo: Path
     }
     run = api.train(recipe, data=str(tagged), out=tmp_path / "tags", is_tested=False)
     words = run.model.words
-    assert words is not None and words.fixed.abs().sum() > 0 and words.config.n_fixed >= 1
+    assert words.config.n_fixed >= 1
+    assert words.fixed.abs().sum() > 0
     vectors.unlink()  # a run has all that it needs
     text = "w1ing NEVER blick wug"
     (there,), (here,) = (list(each.predict([text])) for each in (run, api.load(tmp_path / "tags")))
