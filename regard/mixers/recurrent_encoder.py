@@ -56,7 +56,7 @@ class RecurrentEncoder(nn.Module):
 
     def _drop(self, x: Float[Tensor, "B S D"], index: int) -> Float[Tensor, "B S D"]:
         """What layer `index` reads."""
-        return self.dropout(x) if index or self.drops_input else x  # type: ignore[no-any-return]
+        return self.dropout(x) if index or self.drops_input else x
 
     def flops(self, n_source: int) -> int:
         return n_source * sum(layer.flops_per_token() for layer in self.layers)

@@ -50,11 +50,11 @@ def list_words(
         if token not in (tokenizer.eos, tokenizer.unk):
             folded[_fold(spelled[token], config)] += n
     words = sorted(folded, key=lambda word: (-folded[word], word))
-    has_vector = (lambda word: False) if vectors is None else lambda word: vectors.find(word) is not None
-    learned = (UNK, EOS, *(word for word in words if folded[word] >= config.min_count or has_vector(word)))
+    known = set() if vectors is None else {word for word in words if vectors.find(word) is not None}
+    learned = (UNK, EOS, *(word for word in words if folded[word] >= config.min_count or word in known))
     others = [] if vectors is None else dict.fromkeys(_fold(word, config) for word in vectors.words)
-    known = {*learned, ""}
-    fixed = [word for word in others if word not in known and "\n" not in word]
+    taken = {*learned, ""}
+    fixed = [word for word in others if word not in taken and "\n" not in word]
     return WordList(learned, tuple(fixed[: config.max_fixed]))
 
 
