@@ -98,9 +98,9 @@ class RunConfig:
         return replace(self, sections={**self.sections, name: section})
 
     def take_open(self, begun: RunConfig) -> Self:
-        """The config with what its data, its head and its optimizer leave open as the run that was begun has it."""
+        """The config with what its data, words, head and optimizer leave open as the run that was begun has it."""
         config = self
-        for name in ("data", "head", "optimizer"):
+        for name in ("data", "words", "head", "optimizer"):
             own, theirs = self.sections.get(name), begun.sections.get(name)
             if own is not None and theirs is not None:
                 config = config.with_section(name, own.take_open(theirs))

@@ -14,6 +14,7 @@ import regard.models.captioner_config
 import regard.models.elmo_config
 import regard.models.gpt2_config
 import regard.models.seq2seq_config
+import regard.models.word_input_config
 
 if torch.cuda.is_available():  # Triton reads the source of its kernels, which the hook would wrap
     import regard.kernels.argmax_cuda

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from regard.text.tokenizer import Tokenizer
 
 MANY_LABELS = 100
 Examples = tuple[Example, ...]
+Words = TypeVar("Words")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class PreparedLabelled:
     skipped: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     _windows: dict[Any, Windows] = field(default_factory=dict, compare=False, repr=False)
+    _words: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def keep_windows(self, reading: Any, example: Example, make: Callable[[], Windows]) -> Windows:
         """The windows of an example, made once for each way of reading."""
@@ -51,6 +53,12 @@ class PreparedLabelled:
         if key not in self._windows:
             self._windows[key] = make()
         return self._windows[key]
+
+    def keep_words(self, choice: Any, make: Callable[[], Words]) -> Words:
+        """The words of the training texts, listed once for each way of choosing them."""
+        if choice not in self._words:
+            self._words[choice] = make()
+        return self._words[choice]  # type: ignore[no-any-return]
 
     @property
     def counts(self) -> Counts:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.kernels.device import at_least_float32
-from regard.models.crf import ConditionalRandomField
+from regard.models.crf import ConditionalRandomField, Legal
 from regard.models.pooling import Pooling
 
 IGNORED = -1
@@ -169,11 +169,18 @@ class TagHead(nn.Module):
     """P(tag of word t | x) = softmax(W h_t + b), h_t that of its first piece; or a random field (CRF) of W h + b."""
 
     def __init__(
-        self, d_model: int, n_tags: int, has_crf: bool, p_dropout: float, layers: nn.Sequential | None = None
+        self,
+        d_model: int,
+        n_tags: int,
+        has_crf: bool,
+        p_dropout: float,
+        layers: nn.Sequential | None = None,
+        legal: Legal | None = None,
     ) -> None:
+        """`legal` says which tags a random field may give one after the other; None: any."""
         super().__init__()
         self.answer = _Answering(d_model, n_tags, p_dropout, layers)
-        self.crf = ConditionalRandomField(n_tags) if has_crf else None
+        self.crf = ConditionalRandomField(n_tags, legal) if has_crf else None
 
     @property
     def out(self) -> nn.Linear:
@@ -197,8 +204,16 @@ class TagHead(nn.Module):
         weights = None if goal.weights is None else goal.weights.to(u)
         return functional.cross_entropy(u, y, weights, label_smoothing=goal.smoothing, reduction="sum"), nats.detach()
 
-    def best_tags(self, outputs: Float[Tensor, "B N K"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-        return outputs.argmax(dim=-1) * mask if self.crf is None else self.crf.decode(outputs, mask)
+    @torch.no_grad()
+    def best_tags(
+        self, outputs: Float[Tensor, "B N K"], mask: Bool[Tensor, "B N"]
+    ) -> tuple[Int[Tensor, "B N"], Float[Tensor, " B"], Float[Tensor, "B N"]]:
+        """The tags, the probability that all of a sentence are right, and that of each of them."""
+        if self.crf is not None:
+            tags = self.crf.decode(outputs, mask)
+            return tags, *self.crf.probabilities(outputs, tags, mask)
+        each, tags = outputs.softmax(dim=-1).max(dim=-1)
+        return tags * mask, each.where(mask, 1.0).prod(dim=1), each * mask
 
     def n_targets(self, targets: Tensor) -> int:
         return int((targets >= 0).sum())

@@ -12,8 +12,13 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.layers.scalar_mix import ScalarMix
+from regard.models.elmo import tell_words
 from regard.models.encoder import Encoder
+from regard.models.encoder_from_scratch import TextEncoder
 from regard.models.heads import States
+from regard.models.word_input import UpperLayers, WordInput
+from regard.text.extended import ExtendedVocabulary
+from regard.text.tokenizer import Tokenizer
 
 
 class LayerChoice(nn.Module):
@@ -55,15 +60,17 @@ class LayerChoice(nn.Module):
 
 
 class Reader(nn.Module):
-    """answer = head(choose(encoder(x)))
+    """answer = head(choose(encoder(x))), or head(mixer(choose(encoder(x)))) with layers between the two
 
     A frozen encoder is never trained: it has no gradient and drops nothing.
     """
 
-    def __init__(self, encoder: Any, choice: LayerChoice, head: Any, is_frozen: bool = False) -> None:
+    def __init__(
+        self, encoder: Any, choice: LayerChoice, head: Any, is_frozen: bool = False, mixer: UpperLayers | None = None
+    ) -> None:
         super().__init__()
         assert isinstance(encoder, Encoder), "what reads texts"
-        self.encoder, self.choice, self.head, self.is_frozen = encoder, choice, head, is_frozen
+        self.encoder, self.choice, self.mixer, self.head, self.is_frozen = encoder, choice, mixer, head, is_frozen
         if is_frozen:
             encoder.requires_grad_(False)  # type: ignore[attr-defined]
 
@@ -89,6 +96,8 @@ class Reader(nn.Module):
         with torch.no_grad() if self.is_frozen else nullcontext():
             layers = self.encoder.encode(ids, is_there, kinds)
         h = self.choice(layers)  # (R, T, E)
+        if self.mixer is not None:
+            h = self.mixer(h, ids.where(is_there, 0), is_there)
         if W > 1:
             h = h.new_zeros(B * W, T, h.shape[-1]).index_copy(0, rows, h)
         return States(h.view(B, W, T, -1), mask, keep, places)
@@ -104,6 +113,18 @@ class Reader(nn.Module):
         return self.head(self.states(tokens, mask, keep, places, segments))  # type: ignore[no-any-return]
 
     @property
+    def words(self) -> WordInput | None:
+        """The vectors of words that the task has of its own; None: it has none."""
+        if self.mixer is not None:
+            return self.mixer.words
+        return self.encoder.words if isinstance(self.encoder, TextEncoder) else None
+
+    def tell_words(self, tokenizer: Tokenizer) -> Tokenizer | ExtendedVocabulary:
+        """What texts are encoded with: where words are read by their characters, none of them is unknown."""
+        vocabulary = tell_words(self.encoder, tokenizer)
+        return vocabulary if self.words is None else self.words.hear_of(vocabulary)
+
+    @property
     def max_positions(self) -> int | None:
         return self.encoder.max_positions
 
@@ -117,4 +138,5 @@ class Reader(nn.Module):
 
     def flops(self, n_tokens: int) -> int:
         """Forward cost of a text of so many tokens."""
-        return int(self.encoder.flops(n_tokens) + self.head.flops(n_tokens))
+        between = 0 if self.mixer is None else self.mixer.flops(n_tokens)
+        return int(self.encoder.flops(n_tokens) + between + self.head.flops(n_tokens))

@@ -48,6 +48,22 @@ def has_phrases(tags: Sequence[str]) -> bool:
     return any(tag[:2] == "B-" for tag in tags) and all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags)
 
 
+def list_legal(tags: Sequence[str]) -> tuple[list[bool], list[list[bool]]]:
+    """Which tags may come first, and for every tag which may follow it: an I- goes on with a phrase of its kind.
+
+    Kinds that no B- begins, and tags that mark no phrases, are left free.
+
+    >>> list_legal(["B-LOC", "I-LOC", "O"])
+    ([True, False, True], [[True, True, True], [True, True, True], [True, False, True]])
+    """
+    begun = {tag[2:] for tag in tags if tag[:2] == "B-"} if has_phrases(tags) else set()
+    is_inside = [tag[:2] == "I-" and tag[2:] in begun for tag in tags]
+    after = [
+        [not inside or before[2:] == tag[2:] for tag, inside in zip(tags, is_inside, strict=True)] for before in tags
+    ]
+    return [not inside for inside in is_inside], after
+
+
 @dataclass
 class Tags:
     """Tags of sentences, against the true ones. An answer is the tags of a sentence with spaces between them."""

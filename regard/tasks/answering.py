@@ -63,7 +63,7 @@ class AnsweringTask(LabelledTask):
     def n_classes(self, config: RunConfig) -> int:
         return 10_000  # two ends, each of about a hundred tokens
 
-    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head = config.section("head", SpanConfig)
         if head.allows_none is not None:
             return config

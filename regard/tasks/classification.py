@@ -57,7 +57,7 @@ class ClassificationTask(LabelledTask):
     name, summary, kind, head_config = "classification", "tells the class of a text", CLASSES, ClassConfig
     run_type = ClassificationRun
 
-    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head = config.section("head", ClassConfig)
         if head.labels is not None:
             return config

@@ -61,6 +61,22 @@ class GradientTask:
         """The tables that hold a row a token, which may begin as word vectors (`train.vectors`)."""
         return [(model.embedding, tokenizers[-1])]
 
+    def check_vectors(self, config: RunConfig, model: Any, data: Any, start: InitialWeights | None) -> None:
+        """Refuse vectors (`train.vectors`) that cannot be the embeddings of the model, which is an outline."""
+        if config.train.vectors is None:
+            return
+        if start is not None:
+            raise RegardError("train.vectors gives embeddings their first values, and so does the model to start from.")
+        tables = self.embeddings(config, model, self.tokenizers(data))
+        check_width(load_vectors(config.train.vectors), config.train.vectors, tables)
+
+    def fill_vectors(self, config: RunConfig, model: Any, data: Any) -> list[str]:
+        """Let fresh embeddings begin as vectors, where `train.vectors` names any. Says how many were found."""
+        if config.train.vectors is None:
+            return []
+        tables = self.embeddings(config, model, self.tokenizers(data))
+        return fill_embeddings(load_vectors(config.train.vectors), config.train.vectors, tables)
+
     def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
         """What fresh weights become before the first update."""
 
@@ -131,11 +147,7 @@ def rehearse(
     model = outline(task, config, data)
     objective = task.objective(config, model, data)
     notes = check(model, objective)
-    if config.train.vectors is not None:
-        if start is not None:
-            raise RegardError("train.vectors gives embeddings their first values, and so does the model to start from.")
-        tables = task.embeddings(config, model, task.tokenizers(data))
-        check_width(load_vectors(config.train.vectors), config.train.vectors, tables)
+    task.check_vectors(config, model, data, start)
     needed = estimate_memory(model, objective, config.train, config.optimizer, config.runtime)
     return Rehearsal(
         config=config,
@@ -160,9 +172,8 @@ def fit(task: GradientTask, config: RunConfig, data: Any, fitting: Fitting) -> N
     torch.manual_seed(config.seed)
     model = task.build(config, task.tokenizers(data))
     task.initialise(config, model, fitting)
-    if config.train.vectors is not None and latest_checkpoint(fitting.folder) is None:
-        tables = task.embeddings(config, model, task.tokenizers(data))
-        for note in fill_embeddings(load_vectors(config.train.vectors), config.train.vectors, tables):
+    if latest_checkpoint(fitting.folder) is None:
+        for note in task.fill_vectors(config, model, data):
             fitting.reporter.note(note)
     objective = task.objective(config, model, data, fitting)
     folder, reporter, before = fitting.folder, fitting.reporter, latest_checkpoint(fitting.folder)

@@ -21,17 +21,19 @@ from regard.data.labelled_splits import PreparedLabelled, prepare_labelled
 from regard.data.labelled_windows import TextFramer, Windows
 from regard.errors import RegardError
 from regard.mixers.config import CELLS, BagConfig
-from regard.models.elmo import tell_words
 from regard.models.encoder_from_scratch import build_encoder
 from regard.models.heads import Goal, deep_layers
 from regard.models.reader import LayerChoice, Reader
 from regard.models.table import build_model
+from regard.models.word_input import UpperLayers
+from regard.models.word_input_config import MixerConfig, WordsConfig
 from regard.score.judges import Judge
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.labelled_objective import LabelledObjective
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
+from regard.tasks.labelled_words import begin_words, build_words, check_words, fill_words
 from regard.tasks.reader_config import EncoderConfig
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
@@ -60,17 +62,31 @@ class LabelledTask(gradient.GradientTask):
     columns = "two texts"
     verb = "predict"
     folders = ("encoder_from",)
+    optional = ("words", "mixer")
     run_type: type[Any] = LabelledRun
     example = "--data reviews.tsv"
     comparing = Comparing(items="examples", searches=False)
 
     @property
     def sections(self) -> Mapping[str, type[Settings]]:
-        return {"data": LabelledConfig, "encoder": EncoderConfig, "head": self.head_config}
+        return {
+            "data": LabelledConfig,
+            "words": WordsConfig,
+            "encoder": EncoderConfig,
+            "mixer": MixerConfig,
+            "head": self.head_config,
+        }
 
     def n_texts(self, config: RunConfig) -> int:
         """How many texts an example has."""
         return config.section("data", LabelledConfig).n_texts
+
+    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+        """The config with what the data decide about the head."""
+        raise NotImplementedError
+
+    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+        return fill_words(self.fill_head(config, data), data)
 
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> nn.Module:
         raise NotImplementedError
@@ -83,6 +99,18 @@ class LabelledTask(gradient.GradientTask):
     ) -> Any:
         """The prediction that one row of the head's output is."""
         raise NotImplementedError
+
+    def read_outputs(
+        self,
+        config: RunConfig,
+        model: Reader,
+        outputs: Sequence[Tensor],
+        windows: Sequence[Windows],
+        texts: Sequence[Sequence[str]],
+    ) -> list[Any]:
+        """The predictions that some rows of the head's output are, one a text."""
+        rows = zip(outputs, windows, texts, strict=True)
+        return [self.read_output(config, model, *row) for row in rows]
 
     def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Judge:
         raise NotImplementedError
@@ -103,7 +131,7 @@ class LabelledTask(gradient.GradientTask):
         return str(config.section("head", self.head_config).to_dict()["select_by"])
 
     def framer(self, config: RunConfig, tokenizer: Tokenizer, model: Reader) -> TextFramer:
-        words = tell_words(model.encoder, tokenizer)
+        words = model.tell_words(tokenizer)
         return TextFramer(words, model.max_positions, config.section("encoder", EncoderConfig).stride)
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
@@ -127,8 +155,15 @@ class LabelledTask(gradient.GradientTask):
             optimizer = optimizer.replace(lr=5e-5 if is_large else FINE_TUNED_RATE * optimizer.lr)
         return config.with_section("optimizer", optimizer)
 
+    def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Words are what `words` reads, all of them."""
+        if given.get("words") is None or given.get("tokenizer") is not None:
+            return given
+        return {**given, "tokenizer": {"kind": "word", "vocab_size": None}}
+
     def check(self, config: RunConfig) -> RunConfig:
         gradient.check_parts(config.train)
+        check_words(config)
         if config.section("encoder", EncoderConfig).frozen and config.folders.get("encoder_from") is None:
             raise RegardError(
                 "encoder.frozen keeps an encoder that was trained before, and none is named. Set encoder_from to a "
@@ -149,25 +184,38 @@ class LabelledTask(gradient.GradientTask):
 
     def build(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> Reader:
         chosen, vocab_size = config.section("encoder", EncoderConfig), tokenizers[0].vocab_size
-        layers = None
+        layers, words, mixer = None, build_words(config), config.section_or_none("mixer", MixerConfig)
         if config.folders.get("encoder_from") is not None:
             encoder = build_model(config.model_name, config.model, vocab_size)
         else:
             has_segments = self.n_texts(config) == 2
             encoder = build_encoder(
                 config.model_name, config.model, vocab_size,
-                has_segments=has_segments, is_bidirectional=chosen.is_bidirectional,
+                has_segments=has_segments, is_bidirectional=chosen.is_bidirectional, words=words,
             )  # fmt: skip
             if isinstance(config.model, BagConfig):
                 own = config.model
                 layers = deep_layers(own.d_model, own.d_hidden, own.n_layers, own.p_dropout)
         choice = LayerChoice(chosen.layers, encoder.n_layers, encoder.d_model)
-        head = self.build_head(config, choice.d_out, chosen.pool or "mean", layers)
-        return Reader(encoder, choice, head, chosen.frozen)
+        above = None if mixer is None else UpperLayers(mixer, choice.d_out, words)
+        d_out = choice.d_out if above is None else above.d_out
+        head = self.build_head(config, d_out, chosen.pool or "mean", layers)
+        return Reader(encoder, choice, head, chosen.frozen, above)
 
     def embeddings(self, config: RunConfig, model: Reader, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
         encoder: Any = model.encoder
         return [(encoder.embedding, tokenizers[0])]
+
+    def check_vectors(
+        self, config: RunConfig, model: Reader, data: PreparedLabelled, start: InitialWeights | None
+    ) -> None:
+        if model.words is None:
+            super().check_vectors(config, model, data, start)
+
+    def fill_vectors(self, config: RunConfig, model: Reader, data: PreparedLabelled) -> list[str]:
+        if model.words is None:
+            return super().fill_vectors(config, model, data)
+        return begin_words(config, model.words, data)
 
     def initialise(self, config: RunConfig, model: Reader, fitting: Fitting) -> None:
         if fitting.start is not None:
@@ -179,12 +227,9 @@ class LabelledTask(gradient.GradientTask):
         select_by, framer = self.select_by(config), self.framer(config, data.tokenizer, model)
 
         def score(outputs: Sequence[Tensor], examples: Sequence[Example], windows: Sequence[Windows]) -> float:
-            found = [
-                self.read_output(config, model, output, each, example.texts).to_answer()
-                for output, each, example in zip(outputs, windows, examples, strict=True)
-            ]
+            found = self.read_outputs(config, model, outputs, windows, [example.texts for example in examples])
             judge = self.make_judge(config, examples, select_by)
-            return judge.score(judge.counts(found).sum(axis=0))
+            return judge.score(judge.counts([each.to_answer() for each in found]).sum(axis=0))
 
         return LabelledObjective(
             model,

@@ -156,19 +156,19 @@ class LabelledRun(Run):
     def _answer(self, asked: list[_Asked]) -> list[Any]:
         windows = [each.windows for each in asked if each.windows is not None]
         outputs = read_windows(self.model, windows, self.has_segments).cpu()
-        return [
-            self.task.read_output(self.config, self.model, output, each, one.texts)  # type: ignore[attr-defined]
-            for output, each, one in zip(outputs, windows, asked, strict=True)
-        ]
+        texts = [one.texts for one in asked if one.windows is not None]
+        read = self.task.read_outputs  # type: ignore[attr-defined]
+        return read(self.config, self.model, list(outputs), windows, texts)  # type: ignore[no-any-return]
 
     def answer_examples(self, examples: Sequence[Example], tell: Callable[[int], None] = lambda n: None) -> list[Any]:
         """A prediction for each example."""
         windows = [self.task.frame(self.config, self.tokenizers[0], self.model, e.texts) for e in examples]  # type: ignore
         found: dict[int, Any] = {}
         for chosen, outputs in ask(self.model, windows, self.has_segments):
-            for i, output in zip(chosen, outputs.cpu(), strict=True):
-                read = self.task.read_output  # type: ignore[attr-defined]
-                found[i] = read(self.config, self.model, output, windows[i], examples[i].texts)
+            read = self.task.read_outputs  # type: ignore[attr-defined]
+            texts = [examples[i].texts for i in chosen]
+            some = read(self.config, self.model, list(outputs.cpu()), [windows[i] for i in chosen], texts)
+            found |= zip(chosen, some, strict=True)
             tell(len(found))
         return [found[i] for i in range(len(examples))]
 

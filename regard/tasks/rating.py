@@ -54,7 +54,7 @@ class RatingTask(LabelledTask):
     def n_classes(self, config: RunConfig) -> int:
         return 8  # a loss that far above guessing the mean has exploded
 
-    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head, labels = config.section("head", NumberConfig), np.array([e.label for e in data.train], dtype=np.float64)
         if head.spread is None and labels.std() == 0:
             raise RegardError(f"All training examples have the label {labels[0]:g}: there is nothing to tell apart.")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.config import RunConfig
 from regard.data.labelled import TAGS, Example
@@ -18,11 +19,14 @@ from regard.data.labelled_windows import TextFramer, Windows
 from regard.models.heads import IGNORED, Goal, TagHead
 from regard.models.reader import Reader
 from regard.score.classes import count_confusions
-from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, score_by_kind
+from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, list_legal, score_by_kind
 from regard.tasks.classification import balance, draw_confusions
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
 from regard.tasks.reader_config import TagConfig
+
+N_DECODED = 512
+"""Sentences whose tags are read together."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class TagPrediction:
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    probability: float
+    """That all tags are right."""
+    probabilities: tuple[float, ...]
+    """That of each tag."""
 
     @property
     def phrases(self) -> list[dict[str, Any]]:
@@ -40,10 +48,17 @@ class TagPrediction:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"words": list(self.words), "tags": list(self.tags), "phrases": self.phrases}
+        return {
+            "words": list(self.words),
+            "tags": list(self.tags),
+            "phrases": self.phrases,
+            "probability": self.probability,
+            "probabilities": list(self.probabilities),
+        }
 
     def to_text(self) -> str:
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+        tagged = " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+        return f"{tagged}\t{self.probability:.4f}"
 
     def to_answer(self) -> str:
         return " ".join(self.tags)
@@ -64,7 +79,7 @@ class TaggingTask(LabelledTask):
     def n_texts(self, config: RunConfig) -> int:
         return 1
 
-    def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
+    def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head, seen = config.section("head", TagConfig), {tag for e in data.train for tag in _tags(e)}
         labels = tuple(sorted(seen)) if head.labels is None else head.labels
         select_by = head.select_by or ("f1" if has_phrases(labels) else "accuracy")
@@ -72,7 +87,8 @@ class TaggingTask(LabelledTask):
 
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> TagHead:
         head = config.section("head", TagConfig)
-        return TagHead(d_model, self.n_classes(config), head.has_crf, head.p_dropout, layers)
+        legal = list_legal(_labels(config))
+        return TagHead(d_model, self.n_classes(config), head.has_crf, head.p_dropout, layers, legal)
 
     def goal(self, config: RunConfig, data: PreparedLabelled) -> Goal:
         head = config.section("head", TagConfig)
@@ -88,13 +104,29 @@ class TaggingTask(LabelledTask):
             row[: len(_tags(example))] = [number.get(tag, IGNORED) for tag in _tags(example)]
         return found
 
-    def read_output(
-        self, config: RunConfig, model: Reader, output: Tensor, windows: Windows, texts: Sequence[str]
-    ) -> TagPrediction:
-        words, labels, head = tuple(texts[0].split()), _labels(config), model.head
-        u = output[None, : len(words)].to(head.out.weight.device)
-        tags = head.best_tags(u, torch.ones(u.shape[:2], dtype=torch.bool, device=u.device))[0].tolist()
-        return TagPrediction(words, tuple(labels[tag] for tag in tags))
+    def read_outputs(
+        self,
+        config: RunConfig,
+        model: Reader,
+        outputs: Sequence[Tensor],
+        windows: Sequence[Windows],
+        texts: Sequence[Sequence[str]],
+    ) -> list[TagPrediction]:
+        """Sentences of like lengths are decoded together: a random field goes from word to word."""
+        words, labels, head = [tuple(each[0].split()) for each in texts], _labels(config), model.head
+        order = sorted(range(len(words)), key=lambda i: len(words[i]))
+        found: dict[int, TagPrediction] = {}
+        for begin in range(0, len(order), N_DECODED):
+            chosen = order[begin : begin + N_DECODED]
+            u = pad_sequence([outputs[i][: len(words[i])] for i in chosen], batch_first=True)
+            lengths = torch.tensor([len(words[i]) for i in chosen])
+            u, mask = u.to(head.out.weight.device), torch.arange(u.shape[1])[None] < lengths[:, None]
+            tags, whole, each = (part.tolist() for part in head.best_tags(u, mask.to(u.device)))
+            for row, i in enumerate(chosen):
+                n = len(words[i])
+                given = tuple(labels[tag] for tag in tags[row][:n])
+                found[i] = TagPrediction(words[i], given, whole[row], tuple(each[row][:n]))
+        return [found[i] for i in range(len(words))]
 
     def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Tags:
         return Tags([_tags(example) for example in examples], measure)

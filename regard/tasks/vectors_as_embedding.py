@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -24,6 +25,8 @@ Embeddings = Sequence[tuple[Tensor, Tokenizer]]
 def load_vectors(source: str | Path) -> WordVectors:
     """The word vectors of a run folder, or of a file of word2vec, GloVe or fastText."""
     path = Path(source).expanduser()
+    if path.is_file():
+        return _read_once(path, path.stat().st_mtime_ns)
     if not path.is_dir():
         return read_vectors(path)
     if not (path / "config.yaml").is_file():
@@ -41,6 +44,12 @@ def load_vectors(source: str | Path) -> WordVectors:
         )
     weights = read_tensors(path / "model.safetensors")
     return compose_vectors(model_config(name, model), weights, Tokenizer.load(path))
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, modified: int) -> WordVectors:
+    """A file is asked for several times when a run begins, and a large one takes seconds."""
+    return read_vectors(path)
 
 
 def check_width(vectors: WordVectors, source: str, embeddings: Embeddings) -> None:

@@ -330,6 +330,15 @@ VARIANTS: dict[str, dict[str, Mapping[str, Any]]] = {
 TWO_VOCABULARIES: Sections = {"target_tokenizer": {"kind": "word", "vocab_size": None}}
 
 
+LISTED = "\n".join(["<unk>", "<eos>", *{word.lower() for text in SENTENCES for word in text.split()}])
+WORDS_AND_CHARACTERS: Sections = {
+    "words": {
+        "d_word": 6, "min_count": 1, "d_character": 4, "filters": [2, 3], "max_characters": 8,
+        "n_learned": LISTED.count("\n") + 1, "n_fixed": 0, "n_bytes": len(LISTED),
+    },
+}  # fmt: skip
+
+
 def list_cases() -> dict[str, Case]:
     """Every name in every task it is for; its variants in one of them."""
     cases: dict[str, Case] = {}
@@ -343,6 +352,7 @@ def list_cases() -> dict[str, Case]:
     for task, names in READERS.items():
         cases |= {f"{task}: {name}": Case(task, name) for name in names}
     cases["tagging: gru with a CRF"] = Case("tagging", "gru", {}, {"head": {"has_crf": True}})
+    cases["tagging: lstm over words and characters"] = Case("tagging", "lstm", {}, WORDS_AND_CHARACTERS)
     cases["answering: bag"] = Case("answering", "bag", can_memorise=False)  # it cannot tell which word is the first
     # A frozen network of random numbers stands in for the published one, and needs room to see two places.
     key = "captions: captioner frozen efficientnet to lstm"

@@ -1,11 +1,12 @@
 """The conditional random field against enumeration of all tag sequences."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 import torch
 
 from regard.models.crf import ConditionalRandomField
+from regard.score.tags import list_legal
 
 
 def random_field(n_tags: int) -> ConditionalRandomField:
@@ -48,3 +49,42 @@ def test_padding_changes_neither_nats_nor_tags() -> None:
     long_tags, long_mask = torch.tensor([[1, 3, 0, 2, 2]]), torch.tensor([[True, True, True, False, False]])
     torch.testing.assert_close(crf.nats(padded, long_tags, long_mask), crf.nats(u, tags, mask), rtol=0, atol=1e-12)
     assert crf.decode(padded, long_mask)[:, :3].tolist() == crf.decode(u, mask).tolist()
+
+
+def test_the_fast_total_and_its_gradients_are_those_of_the_plain_one_whatever_the_padding() -> None:
+    torch.manual_seed(1)
+    crf = random_field(4)
+    mask = torch.tensor([[True, True, True, True, True], [True, True, False, False, False], [True] + [False] * 4])
+    weights = torch.tensor([1.0, 2.0, -0.5], dtype=torch.float64)
+    found = []
+    for total in (crf.log_total, lambda u, mask: crf.nats(u, mask.long(), mask) + crf.score(u, mask.long(), mask)):
+        u = torch.where(mask[..., None], torch.linspace(-3, 3, 60, dtype=torch.float64).view(3, 5, 4), 900.0)
+        u.requires_grad_()
+        crf.zero_grad()
+        value = total(u, mask)
+        (value * weights).sum().backward()
+        found.append([value.detach(), u.grad, *(parameter.grad.clone() for parameter in crf.parameters())])
+    for plain, fast in zip(*found, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=0, atol=1e-12)
+
+
+def test_best_tags_are_legal_and_their_probabilities_are_those_among_legal_sequences() -> None:
+    torch.manual_seed(2)
+    tags = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
+    first, after = list_legal(tags)
+    crf = ConditionalRandomField(len(tags), (first, after)).double()
+    for parameter in crf.parameters():
+        torch.nn.init.normal_(parameter)
+    u = torch.randn(1, 3, len(tags), dtype=torch.float64)
+    u[..., 2:4] += 3.0  # it would like to go on with what never began
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    paths = list(product(range(len(tags)), repeat=3))
+    paths = [p for p in paths if first[p[0]] and all(after[a][b] for a, b in pairwise(p))]
+    p = torch.stack([score_of(crf, u[0], path) for path in paths]).softmax(0)
+    best = paths[int(p.argmax())]
+    found = crf.decode(u, mask)
+    assert tuple(found[0].tolist()) == best
+    whole, each = crf.probabilities(u, found, mask)
+    torch.testing.assert_close(whole, p.max()[None], rtol=0, atol=1e-12)
+    wanted = [sum(p[i] for i, path in enumerate(paths) if path[t] == best[t]) for t in range(3)]
+    torch.testing.assert_close(each[0], torch.stack(wanted), rtol=0, atol=1e-12)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from regard import api
+from regard.errors import RegardError
 from regard.models.elmo import Elmo
 
 SMALL = {"d_model": 8, "d_hidden": 12, "d_character": 4, "filters": [4, 8], "max_characters": 10}
@@ -72,3 +73,49 @@ def test_a_frozen_elmo_tells_words_apart_that_it_never_saw(elmo: Path, tagged: P
 def test_one_layer_alone_is_described_by_no_mix(elmo: Path, tagged: Path, tmp_path: Path) -> None:
     run = train(elmo, tagged, tmp_path / "tags", "last", n_steps=2)
     assert not any("mix of layers" in note for note in run.ending.test.notes)
+
+
+def test_a_tagger_reads_elmo_beside_vectors_and_characters_of_its_own(elmo: Path, tagged: Path, tmp_path: Path) -> None:
+    vectors = tmp_path / "my.vec"
+    vectors.write_text("3 4\nw1ing 1 0 0 0\nw2x 0 1 0 0\nnever 0 0 1 0\n")
+    recipe = {
+        "task": "tagging",
+        "encoder_from": str(elmo),
+        "encoder": {"frozen": True, "layers": "mix"},
+        "words": {"d_character": 4, "filters": [2, 3], "max_characters": 10},
+        "mixer": {"d_model": 8, "p_dropout": 0.1},
+        "head": {"has_crf": True},
+        "optimizer": {"lr": 0.02},
+        "train": {"max_steps": 30, "eval_every": 15, "n_batch": 16, "vectors": str(vectors)},
+        **QUICK,
+    }
+    run = api.train(recipe, data=str(tagged), out=tmp_path / "tags", is_tested=False)
+    words = run.model.words
+    assert words.config.n_fixed >= 1
+    assert words.fixed.abs().sum() > 0
+    vectors.unlink()  # a run has all that it needs
+    text = "w1ing NEVER blick wug"
+    (there,), (here,) = (list(each.predict([text])) for each in (run, api.load(tmp_path / "tags")))
+    assert there == here
+    assert 0 < here.probability <= min(here.probabilities)
+    longer = {**recipe, "train": {**recipe["train"], "max_steps": 40}}
+    api.train(longer, data=str(tagged), out=tmp_path / "tags", resume=True, is_tested=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"words": {}}, "Set mixer"),
+        ({"encoder_from": None, "encoder": {}, "model": {"name": "lstm"}, "mixer": {}}, "none is named. Leave it out"),
+        (
+            {"encoder_from": None, "encoder": {}, "model": {"name": "lstm"}, "words": {}, "tokenizer": {"kind": "bpe"}},
+            "tokenizer.kind is bpe. Set it to word",
+        ),
+    ],
+)
+def test_words_and_layers_without_a_place_are_refused(
+    elmo: Path, tagged: Path, tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    recipe = {"task": "tagging", "encoder_from": str(elmo), "encoder": {"frozen": True}, **QUICK, **changes}
+    with pytest.raises(RegardError, match=why):
+        api.train(recipe, data=str(tagged), out=tmp_path / "tags")
