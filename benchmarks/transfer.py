@@ -31,7 +31,7 @@ from typing import IO, Any
 
 import yaml
 from timing import options
-from transfer_jobs import BARS, Job, Places, list_jobs, write_data
+from transfer_jobs import BARS, ENCODERS, Job, Places, list_jobs, write_data
 
 from regard.studies.fits import spread_of_scores
 
@@ -114,7 +114,6 @@ class Queue:
             (runs / name).mkdir(exist_ok=True)
         self.results = read_results(runs / RESULTS)
         self.ended = {result["job"] for result in self.results}
-        self.failed: set[str] = set()
         self.waiting = [job for job in jobs if job.name not in self.ended]
         self.running: list[Running] = []
 
@@ -149,23 +148,22 @@ class Queue:
     def _start(self, job: Job) -> None:
         first, *others = self._commands(job)
         log = open(self.runs / "logs" / f"{job.name}.log", "wb")  # noqa: SIM115 - closed when the job ends
-        self.running.append(Running(job, self._spawn(first, log), log, time.monotonic(), others))
+        self.running.append(Running(job, self._spawn(first, log, log), log, time.monotonic(), others))
 
-    def _spawn(self, command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Sequence[str], out: IO[bytes], log: IO[bytes]) -> subprocess.Popen[bytes]:
         root = str(Path(__file__).resolve().parents[1])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
         environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
-        return subprocess.Popen(
-            [sys.executable, "-m", "regard", *command], env=environment, stdout=log, stderr=subprocess.STDOUT
-        )
+        return subprocess.Popen([sys.executable, "-m", "regard", *command], env=environment, stdout=out, stderr=log)
 
     def _commands(self, job: Job) -> list[list[str]]:
         folder = self.runs / job.name
         if job.command:
             shutil.rmtree(folder, ignore_errors=True)
             return [[*job.command, "--out", str(folder)]]
+        judge = [["eval", str(folder), "--json"]] if job.is_judged_by_all else []
         if job.keeps_weights and (folder / "state").is_dir():
-            return [["train", "--resume", "--out", str(folder)]]
+            return [["train", "--resume", "--out", str(folder)], *judge]
         shutil.rmtree(folder, ignore_errors=True)
         path = self.runs / "configs" / f"{job.name}.yaml"
         config = {"seed": job.seed, **job.config}
@@ -174,16 +172,14 @@ class Queue:
         if not job.keeps_weights:
             config["checkpoint"] = {**config["checkpoint"], "every_seconds": None}
         path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-        train = ["train", str(path), "--out", str(folder), "--quiet"]
-        return [train, ["eval", str(folder), "--json"]] if job.is_judged_by_all else [train]
+        return [["train", str(path), "--out", str(folder), "--quiet"], *judge]
 
     def _finish(self, running: Running) -> None:
         """Go on with the job's next command, or take its scores."""
         job, code = running.job, running.process.returncode
         if code == 0 and running.commands:
-            running.log.close()
-            running.log = open(self.runs / "logs" / f"{job.name}.eval", "wb")  # noqa: SIM115
-            running.process = self._spawn(running.commands.pop(0), running.log)
+            with open(self.runs / "logs" / f"{job.name}.json", "wb") as out:  # the child has it open, too
+                running.process = self._spawn(running.commands.pop(0), out, running.log)
             return
         running.log.close()
         self.running.remove(running)
@@ -194,7 +190,6 @@ class Queue:
                 raise OSError(f"exit status {code}")
             values = read_values(job, self.runs)
         except (OSError, KeyError, ValueError) as error:
-            self.failed.add(job.name)
             print(f"{job.name}: failed ({error}), see {self.runs / 'logs' / job.name}.log", flush=True)
         else:
             self._keep({"job": job.name, "seconds": round(seconds, 1), "values": values})
@@ -246,7 +241,7 @@ def read_values(job: Job, runs: Path) -> list[Value]:
         ]
     if not job.rows:
         return []
-    path = runs / "logs" / f"{job.name}.eval" if job.is_judged_by_all else folder / "test.json"
+    path = runs / "logs" / f"{job.name}.json" if job.is_judged_by_all else folder / "test.json"
     found = json.loads(path.read_text(encoding="utf-8"))
     values = []
     for row, name in job.rows.items():
@@ -267,20 +262,22 @@ def read_score(found: dict[str, Any], name: str) -> tuple[float, list[float] | N
 def write_tables(results: Sequence[dict[str, Any]]) -> str:
     """Markdown: a table of means with their 95% intervals over seeds for each kind of question."""
     scores: dict[str, dict[str, dict[str, list[float]]]] = {}
-    commands: dict[str, str] = {}
     for result in results:
         for value in result["values"]:
             row = scores.setdefault(value["table"], {}).setdefault(value["row"], {})
             row.setdefault(value["column"], []).append(value["score"])
-            commands[value["row"]] = f"`regard train recipes/{result['job'].rpartition('-')[0]}.yaml`"
     lines = []
     for table, rows in scores.items():
+        lines += ["", f"## {table}", ""]
+        if table == BARS:  # each score has a command of its own
+            lines += [_row(["what", "command", "score"]), _row(["---"] * 3)]
+            lines += [_row([name, column, _write(row[column])]) for name, row in rows.items() for column in row]
+            continue
         columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-        first = ["", "command"] if table == BARS else [""]
-        lines += ["", f"## {table}", "", _row([*first, *columns]), _row(["---"] * (len(first) + len(columns)))]
+        columns.sort(key=lambda column: ENCODERS.index(column) if column in ENCODERS else len(ENCODERS))
+        lines += [_row(["", *columns]), _row(["---"] * (1 + len(columns)))]
         for name, row in rows.items():
-            cells = [_write(row[column]) if column in row else "" for column in columns]
-            lines.append(_row([name, *([commands[name]] if table == BARS else []), *cells]))
+            lines.append(_row([name, *(_write(row[column]) if column in row else "" for column in columns)]))
     return "\n".join(lines)
 
 

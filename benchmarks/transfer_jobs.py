@@ -32,13 +32,21 @@ TASKS: dict[str, dict[str, str]] = {
     "squad": {"SQuAD (38 articles), F1": "F1", "SQuAD (38 articles), exact match": "exact match, %"},
 }
 """Recipes, and of each the rows that its scores fill."""
-FIRST: dict[str, dict[str, dict[str, str]]] = {
-    "conll2003-minilm": {MINILM: {"CoNLL-2003 names, F1": "entity F1"}},
-    "sst2-minilm": {MINILM: {"SST-2 with phrases, accuracy": "accuracy, %"}},
-    "imdb-minilm": {MINILM: {"IMDb, accuracy": "accuracy, %"}},
-    "imdb-stars-minilm": {MINILM: {"IMDb stars, Pearson": "Pearson"}},
+CONLL, SST2, SST5 = "CoNLL-2003 names, F1", "SST-2 sentences, accuracy", "SST-5 sentences, accuracy"
+FIRST: dict[str, tuple[str, str]] = {
+    "conll2003-minilm": (CONLL, "entity F1"),
+    "conll2003-lstm": (CONLL, "entity F1"),
+    "conll2003-elmo": (CONLL, "entity F1"),
+    "sst2-minilm": (SST2, "accuracy, %"),
+    "imdb-minilm": ("IMDb, accuracy", "accuracy, %"),
+    "imdb-stars-minilm": ("IMDb stars, Pearson", "Pearson"),
+    "sst2-lstm": (SST2, "accuracy, %"),
+    "sst2-bag": (SST2, "accuracy, %"),
+    "sst5-minilm": (SST5, "accuracy, %"),
+    "sst5-lstm": (SST5, "accuracy, %"),
+    "sst5-bag": (SST5, "accuracy, %"),
 }
-"""Recipes that are trained as they stand: which column and rows they fill. What matters most comes first."""
+"""Recipes that are trained as they stand: which row and score of theirs is told. What matters most comes first."""
 RAW_TEXTS = ("cola", "mrpc", "rte", "sick", "sick-entailment", "squad")
 SIZES = (100, 1000, None)
 N_VALID = 1250
@@ -195,26 +203,25 @@ def layer_study(name: str, run: Path, places: Places, seeds: int) -> Job:
     return Job(name=f"layers-{name}", command=command, needs=run.name)
 
 
+def as_it_stands(recipe: str, seed: int, places: Places) -> Job:
+    """A recipe, with the data and the encoders of this machine and a seed."""
+    config, (row, score) = read_recipe(recipe, places), FIRST[recipe]
+    needs = PRE_TRAINED[ELMO] if recipe.endswith("-elmo") else None
+    if needs is not None:
+        config["encoder_from"] = str(places.runs / needs)
+    return Job(
+        name=f"{recipe}-{seed}", config=config, needs=needs, table=BARS, column=f"`regard train recipes/{recipe}.yaml`",
+        rows={row: score}, seed=seed, keeps_weights=seed == 0, is_judged_by_all=recipe.startswith("imdb"),
+    )  # fmt: skip
+
+
 def list_jobs(places: Places, seeds: int, seconds: float) -> list[Job]:
     """Every job, those first that matter most or that others wait for."""
     jobs = list(pre_trainings(places, seconds))
     jobs.append(
         Job(name="minilm", command=("import", str(places.minilm)), keeps_weights=True)  # for the study of layers
     )
-    for seed in range(seeds):
-        for recipe, filled in FIRST.items():
-            for column, rows in filled.items():
-                is_long = recipe.startswith("imdb")
-                config = read_recipe(recipe, places)
-                needs = PRE_TRAINED[ELMO] if recipe.endswith("-elmo") else None
-                if needs is not None:
-                    config["encoder_from"] = str(places.runs / needs)
-                jobs.append(
-                    Job(
-                        name=f"{recipe}-{seed}", config=config, needs=needs, table=BARS, column=column, rows=rows,
-                        seed=seed, keeps_weights=seed == 0, is_judged_by_all=is_long,
-                    )
-                )  # fmt: skip
+    jobs += [as_it_stands(recipe, seed, places) for seed in range(seeds) for recipe in FIRST]
     jobs.append(layer_study("minilm", places.runs / "minilm", places, seeds))
     table = []
     for seed in range(seeds):
