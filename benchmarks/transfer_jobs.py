@@ -116,6 +116,7 @@ def adapt(recipe: Mapping[str, Any], task: str, encoder: str, places: Places) ->
     is_pooled = config["task"] in ("classification", "rating")
     config["encoder"] = {"pool": "max"} if is_pooled else {}
     del config["encoder_from"], config["model"], config["optimizer"]
+    config["runtime"] = {"precision": "tf32"}
     if encoder == SCRATCH:
         config["model"] = {"name": "lstm", "d_model": 256, "n_layers": 1, "p_dropout": 0.3}
         punctuation = "apart" if task in RAW_TEXTS else "attached"
@@ -155,7 +156,7 @@ def label_sizes(seeds: int, places: Places) -> Iterator[Job]:
                     "encoder": {"pool": "mean"},
                     "schedule": {"name": "linear", "n_warmup": 50, "p_final": 0.0},
                     "train": train if size is None else few,
-                    "runtime": {"precision": "bf16"},
+                    "runtime": {"precision": "tf32"},
                 }
                 if column == "pre-trained":
                     config |= {"encoder_from": str(start), "model": {"p_dropout": 0.3}}
