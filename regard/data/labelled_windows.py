@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from regard.text.word_pieces import words_of_tokens
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+N_TEXTS = 2
+N_CASES = 4
+"""Ways to write a piece of a word (`tell_case`)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Windows:
 
     tokens: tuple[Ids, ...]
     segments: tuple[Ids, ...]
-    """0 in the first text, 1 in the second."""
+    """0 in the first text, 1 in the second; where capitals are told, twice `tell_case` of the token is added."""
     keeps: tuple[Mask, ...]
     """Where the state of a token is taken from: each token is kept in one window."""
     places: tuple[tuple[int, int], ...] = ()
@@ -44,13 +48,32 @@ class Windows:
         return sum(map(len, self.tokens))
 
 
+class _Tokens(NamedTuple):
+    """A text: its tokens, how each is written, and the characters that each came from."""
+
+    ids: Ids
+    cases: Ids
+    spans: tuple[tuple[int, int], ...]
+
+
 class TextFramer:
-    """Makes `Windows` of texts for one tokenizer and one encoder; `max_positions` None: it reads any length."""
+    """Makes `Windows` of texts for one tokenizer and one encoder; `max_positions` None: it reads any length.
+
+    With `has_case` the segments tell capitals too. `takes_last`: a word is told by the state of its last piece, which
+    is the only one at which a model that reads from left to right knows all of it.
+    """
 
     def __init__(
-        self, tokenizer: Tokenizer | ExtendedVocabulary, max_positions: int | None, stride: int | None = None
+        self,
+        tokenizer: Tokenizer | ExtendedVocabulary,
+        max_positions: int | None,
+        stride: int | None = None,
+        *,
+        has_case: bool = False,
+        takes_last: bool = False,
     ) -> None:
         self.tokenizer, self.max_positions, self.stride = tokenizer, max_positions, stride
+        self.has_case, self.takes_last = has_case, takes_last
         marks = tokenizer.marks if isinstance(tokenizer, Tokenizer) else None
         self._before = [] if marks is None else [marks.first]
         self._after = [tokenizer.eos]  # the separator of a vocabulary with marks
@@ -62,40 +85,44 @@ class TextFramer:
         return self._cut([self._encode(text) for text in texts])[0]
 
     def frame_words(self, text: str) -> Windows:
-        """A text whose words, with one space between them, are tagged: a word is told by the state of its first piece.
+        """A text whose words, with one space between them, are tagged: a word is told by the state of one piece.
 
         A word that the tokenizer makes nothing of is told by the piece before it.
         """
-        ids = self._encode(text)
-        windows, origin = self._cut([ids])
-        first: dict[int, int] = {}
+        found = self._encode(text)
+        windows, origin = self._cut([found])
+        chosen: dict[int, int] = {}
         for token, word in enumerate(words_of_tokens(self.tokenizer, text)):
-            if word is not None:
-                first.setdefault(word, token)
+            if word is not None and (self.takes_last or word not in chosen):
+                chosen[word] = token
         pieces, before = [], 0
         for word in range(len(text.split(" "))):
-            before = first.get(word, before)
+            before = chosen.get(word, before)
             pieces.append(before)
-        places = tuple(origin[min(piece, len(ids) - 1)] if len(ids) else (0, 0) for piece in pieces)
+        n = len(found.ids)
+        places = tuple(origin[min(piece, n - 1)] if n else (0, 0) for piece in pieces)
         return Windows(windows.tokens, windows.segments, windows.keeps, places)
 
     def frame_question(self, question: str, passage: str) -> Windows:
         """A question and the passage whose tokens may answer it."""
-        ids, spans = self.tokenizer.encode_with_offsets(passage)
-        windows, origin = self._cut([self._encode(question), ids.astype(np.int64)])
-        return Windows(windows.tokens, windows.segments, windows.keeps, tuple(origin), tuple(spans))
+        found = self._encode(passage)
+        windows, origin = self._cut([self._encode(question), found])
+        return Windows(windows.tokens, windows.segments, windows.keeps, tuple(origin), found.spans)
 
-    def _encode(self, text: str) -> Ids:
-        return self.tokenizer.encode(text).astype(np.int64)
+    def _encode(self, text: str) -> _Tokens:
+        ids, spans = self.tokenizer.encode_with_offsets(text)
+        cases = [tell_case(text[start:end]) if self.has_case else 0 for start, end in spans]
+        return _Tokens(ids.astype(np.int64), np.array(cases, dtype=np.int64), tuple(spans))
 
-    def _cut(self, texts: Sequence[Ids]) -> tuple[Windows, list[tuple[int, int]]]:
+    def _cut(self, texts: Sequence[_Tokens]) -> tuple[Windows, list[tuple[int, int]]]:
         """The windows, and the window and position of every token of the last text."""
-        before = np.array(self._before, dtype=np.int64)
-        parts = [before, *(part for text in texts[:-1] for part in (text, self._between)), texts[-1]]
-        prefix, long = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts[:-1]]), parts[-1]
-        in_first = np.zeros(len(prefix), dtype=np.int64)
+        before, between = np.array(self._before, dtype=np.int64), np.array(self._between, dtype=np.int64)
+        prefix = np.concatenate([before, *(part for text in texts[:-1] for part in (text.ids, between))])
+        in_first = np.concatenate(
+            [0 * before, *(part for text in texts[:-1] for part in (N_TEXTS * text.cases, 0 * between))]
+        )
         second = 0 if self._is_roberta else len(texts) - 1
-        in_last = np.full(len(long), second, dtype=np.int64)
+        long, in_last = texts[-1].ids, N_TEXTS * texts[-1].cases + second
         n_before_text = 0
         limit = self.max_positions
         if limit is not None and len(prefix) + len(long) + 1 > limit and len(prefix) > limit // 2:
@@ -126,6 +153,20 @@ class TextFramer:
             segments.append(np.concatenate([in_first, in_last[start:end], [second]]))
             keeps.append(keep)
         return Windows(tuple(rows), tuple(segments), tuple(keeps)), origin[n_before_text:]
+
+
+def tell_case(piece: str) -> int:
+    """How a piece is written: 0 without capitals, 1 with a capital first, 2 all in capitals, 3 otherwise.
+
+    >>> [tell_case(piece) for piece in ("bank", "Bank", "I", "BBC", "iPhone", "1990")]
+    [0, 1, 1, 2, 3, 0]
+    """
+    n = sum(character.isupper() for character in piece)
+    if n == 0:
+        return 0
+    if n == 1 and piece.lstrip()[0].isupper():
+        return 1
+    return 2 if n == sum(character.isalpha() for character in piece) else 3
 
 
 def cut_windows(n: int, room: int | None, stride: int | None = None) -> list[tuple[int, int, int, int]]:

@@ -78,6 +78,12 @@ class Bert(nn.Module):
             if table is not None:
                 nn.init.normal_(table, std=STD)
 
+    def widen_segments(self, n: int) -> None:
+        """Tell n kinds of tokens apart: each new kind begins as one of those before it, in their order."""
+        assert self.segments is not None
+        assert n % len(self.segments) == 0
+        self.segments = nn.Parameter(self.segments.detach().repeat(n // len(self.segments), 1))
+
     def embed(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T D"]:
         """x^0; all tokens are of the first segment where none are given."""
         T = tokens.shape[1]

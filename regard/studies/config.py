@@ -188,6 +188,7 @@ class LayersConfig(Settings):
     """Which layers of an encoder a task reads best."""
 
     data: str = setting("grammar:en-pos:500", f"{_LABELLED}; tagged words by default")
+    test: str | None = setting(None, "labelled texts that the heads are scored on; null: a part of data")
     task: str = setting("tag", "what they are for", choices=("tag", "classify"))
     layers: tuple[str, ...] = setting(
         LAYERS, "which are tried; those that take more layers than there are, are left out"

@@ -76,7 +76,7 @@ def _score(config: LayersConfig, name: str, path: Path, layers: str, seed: int, 
         "task": config.task,
         "encoder_from": str(path),
         "encoder": {"frozen": True, "layers": layers},
-        "data": {"train": config.data},
+        "data": {"train": config.data, "test": config.test},
         "optimizer": {"lr": config.lr},
     }
     what = f"{name}, {layers}"
@@ -157,6 +157,6 @@ def _method(config: LayersConfig, runs: Sequence[Any]) -> dict[str, str]:
     return {
         "Encoders": brief.describe_runs(runs) if runs else f"{made} on the words of {brief.DATA}",
         "Heads": f"one matrix on the frozen encoder, {config.n_steps:,} updates, learning rate {config.lr:g}",
-        "Texts": f"{config.data}, for the task {config.task}; scored on its test examples",
+        "Texts": f"{config.data}, for the task {config.task}; scored on {config.test or 'its test examples'}",
         **brief.describe_seeds(config, ()),
     }

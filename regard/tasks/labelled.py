@@ -18,9 +18,11 @@ from regard.data.cache import key_of
 from regard.data.labelled import Example
 from regard.data.labelled_config import LabelledConfig
 from regard.data.labelled_splits import PreparedLabelled, prepare_labelled
-from regard.data.labelled_windows import TextFramer, Windows
+from regard.data.labelled_windows import N_CASES, N_TEXTS, TextFramer, Windows
 from regard.errors import RegardError
 from regard.mixers.config import CELLS, BagConfig
+from regard.models.bert import Bert
+from regard.models.bert_config import BertConfig
 from regard.models.encoder_from_scratch import build_encoder
 from regard.models.heads import Goal, deep_layers
 from regard.models.reader import LayerChoice, Reader
@@ -88,6 +90,12 @@ class LabelledTask(gradient.GradientTask):
     def fill_in(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         return fill_words(self.fill_head(config, data), data)
 
+    def n_segments(self, config: RunConfig) -> int:
+        """How many kinds of tokens the encoder is told, by text and by capitals; 0: none."""
+        if config.section("encoder", EncoderConfig).has_case:
+            return N_TEXTS * N_CASES
+        return N_TEXTS if self.n_texts(config) == N_TEXTS else 0
+
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> nn.Module:
         raise NotImplementedError
 
@@ -131,8 +139,12 @@ class LabelledTask(gradient.GradientTask):
         return str(config.section("head", self.head_config).to_dict()["select_by"])
 
     def framer(self, config: RunConfig, tokenizer: Tokenizer, model: Reader) -> TextFramer:
+        chosen = config.section("encoder", EncoderConfig)
+        limits = (model.max_positions, chosen.max_window)
+        max_window = min((limit for limit in limits if limit is not None), default=None)
         words = model.tell_words(tokenizer)
-        return TextFramer(words, model.max_positions, config.section("encoder", EncoderConfig).stride)
+        takes_last = chosen.piece == "last"
+        return TextFramer(words, max_window, chosen.stride, has_case=chosen.has_case, takes_last=takes_last)
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
         return framer.frame(texts)
@@ -144,10 +156,10 @@ class LabelledTask(gradient.GradientTask):
     def complete(self, config: RunConfig) -> RunConfig:
         is_pretrained, is_bert = config.folders.get("encoder_from") is not None, config.model_name == "bert"
         encoder = config.section("encoder", EncoderConfig)
-        if encoder.pool is None:
-            causal = is_pretrained and config.model_name not in ("bert", "elmo")
-            pool = "first" if is_bert else "last" if causal or config.model_name == "gpt2" else "mean"
-            config = config.with_section("encoder", encoder.replace(pool=pool))
+        is_causal = (is_pretrained and config.model_name not in ("bert", "elmo")) or config.model_name == "gpt2"
+        pool = encoder.pool or ("first" if is_bert else "last" if is_causal else "mean")
+        piece = encoder.piece or ("last" if is_causal else "first")
+        config = config.with_section("encoder", encoder.replace(pool=pool, piece=piece))
         optimizer = config.optimizer.complete(config.model_name in CELLS)
         if is_pretrained and not encoder.frozen and config.optimizer.lr is None and optimizer.name == "adamw":
             assert optimizer.lr is not None
@@ -169,7 +181,23 @@ class LabelledTask(gradient.GradientTask):
                 "encoder.frozen keeps an encoder that was trained before, and none is named. Set encoder_from to a "
                 "run, or leave out encoder.frozen."
             )
+        self._check_case(config)
         return config
+
+    def _check_case(self, config: RunConfig) -> None:
+        """Refuse capitals that an encoder cannot be told: it has no vectors for kinds of tokens, or they are frozen."""
+        encoder, model = config.section("encoder", EncoderConfig), config.model
+        if not encoder.has_case:
+            return
+        if not isinstance(model, BertConfig) or model.n_segments != N_TEXTS:
+            raise RegardError(
+                f"encoder.has_case is for BERT's own form, whose vectors of segments tell the case too, and not for "
+                f"'{config.model_name}'. Leave out encoder.has_case."
+            )
+        if encoder.frozen:
+            raise RegardError(
+                "encoder.has_case adds vectors that are learned, and encoder.frozen keeps them from it. Leave out one."
+            )
 
     def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         return UNUSED
@@ -196,6 +224,8 @@ class LabelledTask(gradient.GradientTask):
             if isinstance(config.model, BagConfig):
                 own = config.model
                 layers = deep_layers(own.d_model, own.d_hidden, own.n_layers, own.p_dropout)
+        if chosen.has_case and isinstance(encoder, Bert):
+            encoder.widen_segments(self.n_segments(config))
         choice = LayerChoice(chosen.layers, encoder.n_layers, encoder.d_model)
         above = None if mixer is None else UpperLayers(mixer, choice.d_out, words)
         d_out = choice.d_out if above is None else above.d_out
@@ -218,8 +248,15 @@ class LabelledTask(gradient.GradientTask):
         return begin_words(config, model.words, data)
 
     def initialise(self, config: RunConfig, model: Reader, fitting: Fitting) -> None:
-        if fitting.start is not None:
-            fitting.start.load_into(model.encoder)  # type: ignore[arg-type]
+        if fitting.start is None:
+            return
+        encoder: Any = model.encoder
+        if not config.section("encoder", EncoderConfig).has_case:
+            fitting.start.load_into(encoder)
+            return
+        encoder.segments = nn.Parameter(encoder.segments[:N_TEXTS].detach().clone())
+        fitting.start.load_into(encoder)
+        encoder.widen_segments(self.n_segments(config))
 
     def objective(
         self, config: RunConfig, model: Reader, data: PreparedLabelled, fitting: Fitting | None = None
@@ -236,7 +273,7 @@ class LabelledTask(gradient.GradientTask):
             data.train,
             data.valid,
             lambda example: data.keep_windows(
-                (framer.tokenizer, framer.max_positions, framer.stride),
+                (framer.tokenizer, framer.max_positions, framer.stride, framer.has_case, framer.takes_last),
                 example,
                 lambda: self.frame_with(framer, example.texts),
             ),
@@ -245,7 +282,7 @@ class LabelledTask(gradient.GradientTask):
             config.seed,
             fingerprint=data.fingerprint,
             goal=self.goal(config, data),
-            has_segments=self.n_texts(config) == 2,
+            has_segments=self.n_segments(config) > 0,
             n_classes=self.n_classes(config),
             select_by=select_by,
             score=score,
@@ -256,9 +293,9 @@ class LabelledTask(gradient.GradientTask):
 
         def check(model: Reader, objective: LabelledObjective) -> tuple[str, ...]:
             n_cut = sum(len(each.tokens) > 1 for each in objective.windows)
-            limit = f"which reads {model.max_positions} tokens at once"
-            cut = (f"{n_cut:,} of {len(data.train):,} training texts are longer than the encoder, {limit}: they are "
-                   "read in windows.",) if n_cut else ()  # fmt: skip
+            limit = self.framer(config, data.tokenizer, model).max_positions
+            cut = (f"{n_cut:,} of {len(data.train):,} training texts are longer than the {limit} tokens that are read "
+                   "at once: they are read in windows.",) if n_cut else ()  # fmt: skip
             return (f"{data.counts.describe()}.", *data.notes, *cut)
 
         def first_batch(objective: LabelledObjective) -> tuple[str, ...]:

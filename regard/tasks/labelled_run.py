@@ -88,7 +88,7 @@ class LabelledRun(Run):
 
     @property
     def has_segments(self) -> bool:
-        return self.task.n_texts(self.config) == 2  # type: ignore[attr-defined, no-any-return]
+        return self.task.n_segments(self.config) > 0  # type: ignore[attr-defined, no-any-return]
 
     def predict(self, items: Iterable[Any], *, max_tokens: int = MAX_TOKENS, window: int = 2000) -> Iterator[Any]:
         """One prediction an item, in their order; a window of them is held at a time.

@@ -29,8 +29,25 @@ class EncoderConfig(Settings):
         "pre-trained language model the last",
         choices=POOLS,
     )
+    max_window: int | None = setting(
+        None,
+        "tokens of a text that are read at once, marks included; a longer text is read in windows; null: as many as "
+        "the encoder can",
+        low=4,
+    )
     stride: int | None = setting(
-        None, "tokens from one window to the next of a text that is longer than the encoder reads; null: half", low=1
+        None, "tokens from one window to the next of a text that is read in windows; null: half a window", low=1
+    )
+    piece: str | None = setting(
+        None,
+        "which piece's state tells a tagged word's tag; null: the first, of a pre-trained language model the last, "
+        "where it knows the whole word",
+        choices=("first", "last"),
+    )
+    has_case: bool = setting(
+        False,
+        "bert: add a learned vector to every token that tells how it is written: without capitals, with one first, all "
+        "in capitals, or otherwise; for vocabularies that fold case",
     )
     is_bidirectional: bool = setting(True, "rnn, gru and lstm from scratch read the text both ways")
 

@@ -55,6 +55,12 @@ class OptimizerConfig(Settings):
         low=0.01,
         high=1.0,
     )
+    head_rate: float = setting(
+        1.0,
+        "classify, rate, tag, answer: the rate of what lies above the encoder as a multiple of lr; a fresh head on "
+        "a trained encoder wants more than 1",
+        low=0.0,
+    )
     betas: tuple[float, float] = setting(
         (0.9, 0.99), "adamw: decay of the averages of gradient and squared gradient", low=0.0, high=0.999999
     )
@@ -70,6 +76,7 @@ class OptimizerConfig(Settings):
     def check(self) -> None:
         _refuse_zero(self, "lr", "no weight would move")
         _refuse_zero(self, "embedding_rate", "no embedding would move")
+        _refuse_zero(self, "head_rate", "the head would never learn")
         if self.follows_width and self.name != "adamw":
             raise RegardError(f"follows_width is for adamw, not for {self.name}. Leave one of the two out.")
         _refuse_zero(self, "max_grad_norm", "every gradient would be scaled down to nothing; null scales none")

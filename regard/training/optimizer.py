@@ -27,6 +27,9 @@ Named = list[tuple[str, nn.Parameter]]
 EMBEDDINGS = ("embedding", "head")
 POSITIONS = "positions.table"
 TABLES = ("segments",)
+ENCODER = "encoder."
+ABOVE_ENCODER = ("head.", "choice.", "mixer.")
+"""What names begin with where a task puts a head above an encoder (`models/reader.py`)."""
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 LARGEST_FACTOR = 4.0  # below a width of 32, where nothing was measured, rates rise no further
 
@@ -42,9 +45,12 @@ def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], config: Opti
     config = config.complete(is_recurrent=False)  # the weight decay does not depend on the model
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {(True, 1.0): [], (False, 1.0): []}
     named = list(parameters)
-    n_layers = max((depth_of(name) or 0 for name, _ in named), default=0)
+    has_encoder = any(name.startswith(ENCODER) for name, _ in named)
+    below = {name for name, _ in named if not (has_encoder and name.startswith(ABOVE_ENCODER))}
+    n_layers = max((depth_of(name) or 0 for name in below), default=0)
     for name, parameter in named:
-        factor = rate_factor(name, parameter, config) * layer_factor(name, n_layers, config.layer_decay)
+        factor = layer_factor(name, n_layers, config.layer_decay) if name in below else config.head_rate
+        factor *= rate_factor(name, parameter, config)
         groups.setdefault((parameter.ndim >= 2, factor), []).append(parameter)
     decays = {True: config.weight_decay, False: config.weight_decay if config.decays_vectors else 0.0}
     made = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-SHARED = ("ours", "rivals", "sentences", "side_by_side", "timing")
+SHARED = ("ours", "rivals", "sentences", "side_by_side", "timing", "transfer_jobs")
 NEEDS = {"bert": "transformers", "generate": "transformers", "gpu": "transformers", "train_step": "transformers",
          "translate_cpu": "ctranslate2", "translate_gpu": "transformers"}  # fmt: skip
 NAMES = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in SHARED)

@@ -89,6 +89,21 @@ def test_framed_words_have_places_of_their_own(words: list[str], limit: int) -> 
     assert all(windows.keeps[w][t] for w, t in windows.places)
 
 
+def test_a_word_is_told_by_its_first_piece_or_by_its_last() -> None:
+    tokenizer = train_tokenizer(TokenizerConfig(kind="char", vocab_size=None), ["abc de f"])
+    first, last = (TextFramer(tokenizer, None, takes_last=takes).frame_words("abc de f") for takes in (False, True))
+    assert [t for _, t in first.places] == [0, 4, 7]
+    assert [t for _, t in last.places] == [2, 5, 7]
+
+
+def test_segments_tell_the_case_of_each_token_in_every_window() -> None:
+    words = TokenizerConfig(kind="word", vocab_size=None, lowercase=True)
+    framer = TextFramer(train_tokenizer(words, ["ann saw bbc iphone"]), 6, 2, has_case=True)
+    windows = framer.frame(["Ann", "BBC saw Ann iPhone"])
+    # twice the case, and one in the second text: Ann <eos> | BBC saw Ann <eos>, and Ann <eos> | Ann iPhone <eos>
+    assert [row.tolist() for row in windows.segments] == [[2, 0, 5, 1, 3, 1], [2, 0, 3, 7, 1]]
+
+
 def test_a_question_stands_in_every_window_of_its_passage() -> None:
     tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["who a b c d e f g h"])
     windows = TextFramer(tokenizer, 7, None).frame_question("who a", "a b c d e f g h")

@@ -188,3 +188,20 @@ def test_the_context_of_a_training_is_filled_in() -> None:
         8,
         5,
     ]
+
+
+def test_a_head_has_a_rate_of_its_own_and_the_layers_below_it_decay() -> None:
+    weights = {
+        name: nn.Parameter(torch.zeros(2, 2))
+        for name in ("encoder.embedding", "encoder.layers.0.weight", "encoder.layers.1.weight", "head.out.weight",
+                     "mixer.layers.4.weight", "choice.mix.weight")
+    }  # fmt: skip
+    optimizer = build_optimizer(weights.items(), OptimizerConfig(head_rate=10.0, layer_decay=0.5))
+    factors = {id(p): group["rate_factor"] for group in optimizer.param_groups for p in group["params"]}
+    assert [factors[id(p)] for p in weights.values()] == [0.25, 0.5, 1.0, 10.0, 10.0, 10.0]
+
+
+def test_a_language_model_has_no_head_above_an_encoder() -> None:
+    weight = nn.Parameter(torch.zeros(2, 2))
+    optimizer = build_optimizer([("mixer.layers.0.weight", weight)], OptimizerConfig(head_rate=10.0))
+    assert [group["rate_factor"] for group in optimizer.param_groups] == [1.0]
