@@ -20,8 +20,10 @@ Cost = Callable[[Numbers], Numbers]
 MAX_PADDING = 0.08
 MAX_JOINED = 256
 """Shapes that are compared two by two; of more, the numbers after the first are rounded up before."""
+MAX_SHAPES_SEEN = 1000
+"""Batches whose shapes are looked at."""
 N_ROWS = 8
-"""The first number of a shape, its rows, is a multiple of this."""
+"""The first number of a shape, rows as a rule, is a multiple of this."""
 N_PLACES = 8
 """What the other numbers are rounded up to where a batch fits no shape."""
 

@@ -95,26 +95,24 @@ class Elmo(nn.Module):
         self.spellings = torch.from_numpy(rows).to(self.spellings.device)
 
     def embed(self, rows: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """x of words by their rows; one that comes several times is computed once."""
+        """x of words by their rows; on a CPU one that comes several times is computed once."""
         if isinstance(self.input, nn.Embedding):
             return self.input(rows)  # type: ignore[no-any-return]
-        if rows.is_meta:  # shapes alone: how many words are the same is not known
+        if not rows.is_meta:  # shapes alone need no words
+            self._meet()
+        if rows.is_meta or rows.is_cuda:  # nobody asks the device how many words are the same
             return self.input(self.spellings[rows.flatten()].long()).view(*rows.shape, -1)  # type: ignore[no-any-return]
-        assert self.words is not None, "nobody said how words are spelled: learn_words"
         words, places = torch.unique(rows, return_inverse=True)
-        self._meet(int(words[-1]) if len(words) else 0)
         return functional.embedding(places, self.input(self.spellings[words].long()))
 
-    def _meet(self, row: int) -> None:
-        """Spell the words that were met since, up to `row`."""
-        if row < len(self.spellings):
-            return
-        assert self.words is not None
-        met = [*self.words.words]
+    def _meet(self) -> None:
+        """Spell the words that were met since the last time."""
+        assert self.words is not None, "nobody said how words are spelled: learn_words"
         have = len(self.spellings) - self.vocab_size - 1
-        new = spell_words(met[have:], self.config.max_characters)
+        if have == len(self.words.words):
+            return
+        new = spell_words([*self.words.words][have:], self.config.max_characters)
         self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
-        assert row < len(self.spellings), "a word that nobody spelled"
 
     def rows_of(self, ids: Int[Tensor, "B T"], direction: str) -> Int[Tensor, "B T"]:
         """Which row of the words' table each id reads: <S> or </S> for <eos>, as the direction wants it."""

@@ -50,6 +50,8 @@ class Head(Protocol):
     """The last layers of a model that answers about a text."""
 
     out: nn.Linear
+    answers_each_place: bool
+    """Whether there is a target for each of the places, or a fixed number of them."""
 
     def __call__(self, states: States) -> Tensor: ...
 
@@ -71,6 +73,18 @@ def deep_layers(d_model: int, d_hidden: int, n_layers: int, p_dropout: float) ->
         nn.init.zeros_(layer.bias)
         parts += [layer, nn.ReLU(), nn.Dropout(p_dropout)]
     return nn.Sequential(*parts)
+
+
+def sum_nats(scores: Float[Tensor, "M K"], targets: Int[Tensor, " M"], goal: Goal) -> tuple[Tensor, Tensor]:
+    """-log softmax(scores)[target], as the goal departs from it, and itself; where a target is IGNORED, nothing."""
+    nats = functional.cross_entropy(scores, targets, ignore_index=IGNORED, reduction="sum")
+    if goal.weights is None and not goal.smoothing:
+        return nats, nats
+    weights = None if goal.weights is None else goal.weights.to(scores)
+    departed = functional.cross_entropy(
+        scores, targets, weights, ignore_index=IGNORED, label_smoothing=goal.smoothing, reduction="sum"
+    )
+    return departed, nats.detach()
 
 
 class _Answering(nn.Module):
@@ -96,6 +110,8 @@ class _Answering(nn.Module):
 class ClassHead(nn.Module):
     """P(class | x) = softmax(W v + b),   v = pool(h_1 ... h_n)"""
 
+    answers_each_place = False
+
     def __init__(
         self, d_model: int, n_classes: int, pool: str, p_dropout: float, layers: nn.Sequential | None = None
     ) -> None:
@@ -111,12 +127,7 @@ class ClassHead(nn.Module):
         return self.answer(self.pool(states.h, states.mask, states.keep))  # type: ignore[no-any-return]
 
     def goal_of(self, outputs: Float[Tensor, "B K"], targets: Int[Tensor, " B"], goal: Goal) -> tuple[Tensor, Tensor]:
-        nats = functional.cross_entropy(outputs, targets, reduction="sum")
-        if goal.weights is None and not goal.smoothing:
-            return nats, nats
-        weights = None if goal.weights is None else goal.weights.to(outputs)
-        smoothed = functional.cross_entropy(outputs, targets, weights, label_smoothing=goal.smoothing, reduction="sum")
-        return smoothed, nats.detach()
+        return sum_nats(outputs, targets, goal)
 
     def n_targets(self, targets: Tensor) -> int:
         return len(targets)
@@ -130,6 +141,8 @@ class NumberHead(nn.Module):
 
     The loss is half the squared error in units of s: the nats of a Gaussian, but for a constant.
     """
+
+    answers_each_place = False
 
     def __init__(
         self,
@@ -168,6 +181,8 @@ class NumberHead(nn.Module):
 class TagHead(nn.Module):
     """P(tag of word t | x) = softmax(W h_t + b), h_t that of its first piece; or a random field (CRF) of W h + b."""
 
+    answers_each_place = True
+
     def __init__(
         self,
         d_model: int,
@@ -197,12 +212,7 @@ class TagHead(nn.Module):
         if self.crf is not None:
             nats = self.crf.nats(outputs, targets, mask).sum()
             return nats, nats
-        u, y = outputs[mask], targets[mask]  # (n, K), (n,)
-        nats = functional.cross_entropy(u, y, reduction="sum")
-        if goal.weights is None and not goal.smoothing:
-            return nats, nats
-        weights = None if goal.weights is None else goal.weights.to(u)
-        return functional.cross_entropy(u, y, weights, label_smoothing=goal.smoothing, reduction="sum"), nats.detach()
+        return sum_nats(outputs.flatten(0, 1), targets.flatten(), goal)
 
     @torch.no_grad()
     def best_tags(
@@ -228,6 +238,8 @@ class SpanHead(nn.Module):
     i and j are tokens of the passage; the first token of all stands for "no answer". All windows of a passage share one
     softmax (Clark & Gardner 2018).
     """
+
+    answers_each_place = False
 
     def __init__(self, d_model: int, p_dropout: float, layers: nn.Sequential | None = None) -> None:
         super().__init__()

@@ -118,9 +118,9 @@ class WordInput(nn.Module):
         return x if self.cnn is None else torch.cat([x, self._read_characters(tokens)], dim=-1)
 
     def _read_characters(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
-        """What the characters say; a word that comes several times is read once."""
+        """What the characters say; on a CPU a word that comes several times is read once."""
         assert self.cnn is not None
-        if tokens.is_meta:  # how many words are the same is not known
+        if tokens.is_meta or tokens.is_cuda:  # nobody asks the device how many words are the same
             return self.cnn(self.characters[tokens.flatten()].long()).view(*tokens.shape, -1)  # type: ignore[no-any-return]
         words, places = torch.unique(tokens, return_inverse=True)
         return functional.embedding(places, self.cnn(self.characters[words].long()))

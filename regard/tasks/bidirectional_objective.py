@@ -31,7 +31,7 @@ class BidirectionalObjective(Objective):
     select_by = "loss"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
-    cannot_replay = "characters are read once for each word of a batch, however many words there are"
+    cannot_replay = ""
 
     def __init__(self, model: Elmo, prepared: PreparedText, train: TrainConfig, seed: int) -> None:
         self.prepared, self.train, self.seed = prepared, train, seed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.labelled import Example
-from regard.data.labelled_batches import LabelledBatches, TextBatch, pad_windows
+from regard.data.labelled_batches import NOWHERE, LabelledBatches, TextBatch, pad_windows
 from regard.data.labelled_windows import Windows
+from regard.data.shapes import MAX_SHAPES_SEEN, FewShapes
 from regard.decode.lines import batches_by_tokens
 from regard.kernels.device import sdpa_backend_for_any_shape
-from regard.models.heads import Goal
+from regard.models.heads import IGNORED, Goal
 from regard.models.reader import Reader
 from regard.training.config import TrainConfig
-from regard.training.objective import HostBatch, Objective, PartLoss, Score
+from regard.training.objective import HostBatch, Objective, PartLoss, Score, pad_to
 
 MAX_TOKENS = 8192
 """Tokens of a batch that is answered."""
@@ -34,7 +37,6 @@ class LabelledObjective(Objective):
     memory_settings = "train.n_batch"
     carries_state = False
     has_one_shape = False
-    cannot_replay = "batches of labelled texts come in many shapes"
     bytes_per_token: float | None = None
 
     def __init__(
@@ -62,6 +64,9 @@ class LabelledObjective(Objective):
         lengths = [len(each) for each in self.windows]
         self.batches = LabelledBatches(lengths, config.n_batch, seed)
         self.per_epoch, self.n_rows = self.batches.per_epoch, min(config.n_batch, len(train))
+        self.max_positions, self.answers_each_place = model.max_positions, model.head.answers_each_place
+        has_windows = any(len(each.tokens) > 1 for each in self.windows)
+        self.cannot_replay = "how many windows the texts of a batch have is asked for" if has_windows else ""
         self.n_read = max(1, round(float(np.mean(lengths))))
         some = slice(0, 1000)
         targets = torch.from_numpy(make_targets(train[some], self.windows[some]))
@@ -88,12 +93,33 @@ class LabelledObjective(Objective):
         targets = torch.from_numpy(self.make_targets([self.examples[i] for i in chosen], windows))
         return HostBatch((*to_tensors(pad_windows(windows)), targets), max(1, self.count(targets)), is_fresh=True)
 
+    def round_shape(self, batch: HostBatch) -> HostBatch:
+        tokens, mask, keep, places, segments, targets = batch.tensors
+        n_tokens, n_places = self._shapes.fit((tokens.shape[2], places.shape[1]))
+        n_tokens = min(n_tokens, self.max_positions or n_tokens)
+        tokens, mask, keep, segments = (pad_to(t, *t.shape[:2], n_tokens) for t in (tokens, mask, keep, segments))
+        places = pad_to(places, len(places), n_places, value=NOWHERE)
+        if self.answers_each_place:
+            targets = pad_to(targets, len(targets), n_places, value=IGNORED)
+        return batch._replace(tensors=(tokens, mask, keep, places, segments, targets))
+
+    @cached_property
+    def _shapes(self) -> FewShapes:
+        """How many tokens and places the first batches have: the same whenever a run is taken up again."""
+        seen = []
+        for index in range(min(2 * self.per_epoch, MAX_SHAPES_SEEN)):
+            chosen = [self.windows[i] for i in self.batches.indices(index).tolist()]
+            seen.append((max(len(each.tokens[0]) for each in chosen), max(len(each.places) for each in chosen)))
+        return FewShapes(seen, lambda shape: shape.sum(axis=-1))
+
     def body(self, model: Reader) -> Callable[..., Any]:
         return model.forward
 
     def loss(self, model: Reader, body: Callable[..., Any], tensors: tuple[Tensor, ...], before: Any) -> PartLoss:
         tokens, mask, keep, places, segments, targets = tensors
         outputs = body(tokens, mask, keep, places, segments if self.has_segments else None)
+        if self.goal.weights is not None:  # moved once, and then there
+            self.goal = replace(self.goal, weights=self.goal.weights.to(outputs.device))
         goal, nats = model.head.goal_of(outputs, targets, self.goal)
         return PartLoss(goal, nats, None)
 

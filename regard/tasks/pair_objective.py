@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.data.pair_batches import PairBatches, read_in_order
 from regard.data.pairs import MaxLengths, Pairs
 from regard.data.prepared_pairs import PreparedPairs
-from regard.data.shapes import FewShapes
+from regard.data.shapes import MAX_SHAPES_SEEN, FewShapes
 from regard.kernels.device import sdpa_backend_for_any_shape
 from regard.models.seq2seq import Seq2Seq, roll_out
 from regard.training.config import TrainConfig
@@ -23,8 +23,6 @@ from regard.training.teaching_config import TeachingConfig
 
 GreedyScore = Callable[[Seq2Seq, Pairs, int], float]
 """A score in per cent of what a model writes greedily for some pairs, in batches of so many tokens."""
-
-MAX_SHAPES_SEEN = 1000
 
 
 class PairObjective(Objective):

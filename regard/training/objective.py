@@ -20,13 +20,13 @@ class HostBatch(NamedTuple):
     """The rows begin something new: no state is carried over from the batch before."""
 
 
-def pad_to(tensor: Tensor, *shape: int) -> Tensor:
-    """Put zeros behind rows and columns.
+def pad_to(tensor: Tensor, *shape: int, value: int = 0) -> Tensor:
+    """Put zeros, or another value, behind rows and columns.
 
     >>> pad_to(Tensor([[1, 1, 1]]), 2, 4).tolist()
     [[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
-    padded = tensor.new_zeros(shape)
+    padded = tensor.new_full(shape, value)
     padded[tuple(slice(n) for n in tensor.shape)] = tensor
     return padded
 

@@ -12,6 +12,7 @@ from tiny_pairs import GRID, run_tiny_pairs, tiny_pair_model, tiny_prepared
 from tiny_training import SIZES, run_tiny, same_runs, stop_at, tiny_model
 from torch import Tensor
 
+from regard import api
 from regard.training import replay
 from regard.training.learner import can_replay
 from regard.training.replay import CapturedUpdate, Replay
@@ -108,6 +109,19 @@ def test_translators_learn_the_same(tmp_path: Path, captured: list[CapturedUpdat
         run_tiny_pairs(folder, model, prepared, runtime=runtime, teaching=teaching, train={"max_steps": 40})
 
     check_replayed(tmp_path, captured, train)
+
+
+@needs_gpu
+def test_elmo_learns_the_same(tmp_path: Path, captured: list[CapturedUpdate]) -> None:
+    sizes = {"d_model": 4, "d_hidden": 8, "n_layers": 2, "d_character": 3, "filters": [2, 3], "max_characters": 8}
+    train = {"n_batch": 4, "n_context": 8, "max_steps": 30, "eval_every": 15}
+
+    def run(folder: Path, runtime: dict[str, Any]) -> None:
+        text = {"train": "python-docs", "max_bytes": 50_000}
+        recipe = {"data": text, "model": {"name": "elmo", "p_dropout": 0.1, **sizes}}
+        api.train({**recipe, "train": train, "runtime": runtime}, out=folder, is_tested=False)
+
+    check_replayed(tmp_path, captured, run)
 
 
 @needs_gpu
