@@ -60,9 +60,9 @@ def test_capitals_that_a_vocabulary_folds_can_be_told(bert: Path, tagged: Path, 
     assert run.model.encoder.segments.shape == (8, 8)
     assert run.test_result()["scores"]["entity F1"]["value"] == 100.0
     again = api.load(tmp_path / "run")
-    assert [found.to_text() for found in again.predict(["the Cat sat", "the cat sat"])] == [
-        "the/O Cat/B-X sat/O",
-        "the/O cat/O sat/O",
+    assert [found.tags for found in again.predict(["the Cat sat", "the cat sat"])] == [
+        ("O", "B-X", "O"),
+        ("O", "O", "O"),
     ]
 
 
