@@ -60,8 +60,10 @@ def test_capitals_that_a_vocabulary_folds_can_be_told(bert: Path, tagged: Path, 
     assert run.model.encoder.segments.shape == (8, 8)
     assert run.test_result()["scores"]["entity F1"]["value"] == 100.0
     again = api.load(tmp_path / "run")
-    found = [found.to_text().split("\t")[0] for found in again.predict(["the Cat sat", "the cat sat"])]
-    assert found == ["the/O Cat/B-X sat/O", "the/O cat/O sat/O"]
+    assert [found.tags for found in again.predict(["the Cat sat", "the cat sat"])] == [
+        ("O", "B-X", "O"),
+        ("O", "O", "O"),
+    ]
 
 
 def test_every_case_begins_as_the_segment_was(bert: Path, tagged: Path, tmp_path: Path) -> None:
