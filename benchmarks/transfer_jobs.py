@@ -35,9 +35,12 @@ TASKS: dict[str, dict[str, str]] = {
 CONLL, SST2, SST5 = "CoNLL-2003 names, F1", "SST-2 sentences, accuracy", "SST-5 sentences, accuracy"
 FIRST: dict[str, tuple[str, str]] = {
     "conll2003-minilm": (CONLL, "entity F1"),
+    "conll2003-minilm --set optimizer.lr=4e-4": (CONLL, "entity F1"),
+    "conll2003-minilm --set head.has_crf=false": (CONLL, "entity F1"),
     "conll2003-lstm": (CONLL, "entity F1"),
     "conll2003-elmo": (CONLL, "entity F1"),
     "sst2-minilm": (SST2, "accuracy, %"),
+    "sst2-minilm --set data.train=data/sst/stsa.binary.train": (SST2, "accuracy, %"),
     "imdb-minilm": ("IMDb, accuracy", "accuracy, %"),
     "imdb-stars-minilm": ("IMDb stars, Pearson", "Pearson"),
     "sst2-lstm": (SST2, "accuracy, %"),
@@ -46,7 +49,8 @@ FIRST: dict[str, tuple[str, str]] = {
     "sst5-lstm": (SST5, "accuracy, %"),
     "sst5-bag": (SST5, "accuracy, %"),
 }
-"""Recipes that are trained as they stand: which row and score of theirs is told. What matters most comes first."""
+"""Recipes that are trained as they stand, or with a setting changed, and which row and score of theirs is told. What
+matters most comes first."""
 RAW_TEXTS = ("cola", "mrpc", "rte", "sick", "sick-entailment", "squad")
 SIZES = (100, 1000, None)
 N_VALID = 1250
@@ -83,22 +87,21 @@ class Places:
     runs: Path
 
 
+def place_data(value: Any, places: Places) -> Any:
+    """A setting in which files of `data/` are those of this machine."""
+    if isinstance(value, list):
+        return [place_data(each, places) for each in value]
+    if not isinstance(value, str) or not value.startswith("data/"):
+        return value
+    own = value.removeprefix("data/")
+    return str(places.runs / "data" / own if own.startswith("squad/") else places.data / own)
+
+
 def read_recipe(name: str, places: Places) -> dict[str, Any]:
     """A recipe as plain settings, with the data and the encoder of this machine."""
     config: dict[str, Any] = yaml.safe_load((RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
-
-    def place(value: Any) -> Any:
-        if isinstance(value, list):
-            return [place(each) for each in value]
-        if not isinstance(value, str):
-            return value
-        if value.startswith("data/squad/"):
-            return str(places.runs / "data" / value.removeprefix("data/"))
-        return str(places.data / value.removeprefix("data/")) if value.startswith("data/") else value
-
-    config["data"] = {key: place(value) for key, value in config["data"].items()}
-    if "train" in config:
-        config["train"] = {key: place(value) for key, value in config["train"].items()}
+    for section in ("data", "train"):
+        config[section] = {key: place_data(value, places) for key, value in config[section].items()}
     if "encoder_from" in config:
         config["encoder_from"] = str(places.minilm)
     return config
@@ -204,15 +207,22 @@ def layer_study(name: str, run: Path, places: Places, seeds: int) -> Job:
     return Job(name=f"layers-{name}", command=command, needs=run.name)
 
 
-def as_it_stands(recipe: str, seed: int, places: Places) -> Job:
-    """A recipe, with the data and the encoders of this machine and a seed."""
-    config, (row, score) = read_recipe(recipe, places), FIRST[recipe]
+def as_it_stands(given: str, seed: int, places: Places) -> Job:
+    """A recipe, perhaps with a setting, on the data and the encoders of this machine, with a seed."""
+    recipe, _, setting = given.partition(" --set ")
+    config, (row, score) = read_recipe(recipe, places), FIRST[given]
+    name, command = f"{recipe}-{seed}", f"`regard train recipes/{recipe}.yaml`"
+    if setting:
+        path, _, value = setting.partition("=")
+        section, _, key = path.partition(".")
+        config[section] = {**config.get(section, {}), key: place_data(yaml.safe_load(value), places)}
+        name, command = f"{recipe}-{key}-{seed}", f"`regard train recipes/{recipe}.yaml --set {setting}`"
     needs = PRE_TRAINED[ELMO] if recipe.endswith("-elmo") else None
     if needs is not None:
         config["encoder_from"] = str(places.runs / needs)
     return Job(
-        name=f"{recipe}-{seed}", config=config, needs=needs, table=BARS, column=f"`regard train recipes/{recipe}.yaml`",
-        rows={row: score}, seed=seed, keeps_weights=seed == 0, is_judged_by_all=recipe.startswith("imdb"),
+        name=name, config=config, needs=needs, table=BARS, column=command, rows={row: score}, seed=seed,
+        keeps_weights=seed == 0 and not setting, is_judged_by_all=recipe.startswith("imdb"),
     )  # fmt: skip
 
 
