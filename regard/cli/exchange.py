@@ -26,7 +26,7 @@ def export_run(
       regard export runs/ngram words.arpa.gz
       # GPT-2, or a transformer of its form, for AutoModelForCausalLM
       regard export runs/mine my-gpt2
-      # BERT, for AutoModelForMaskedLM
+      # BERT, for AutoModelForMaskedLM; a classifier, tagger or answerer on top of it for the model of its task
       regard export runs/bert-tiny my-bert
       # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de
@@ -38,9 +38,15 @@ def export_run(
 def import_run(
     source: Annotated[Path, typer.Argument(help="An ARPA file, packed or not, or a folder of Hugging Face or ELMo.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")],
+    is_pair: Annotated[
+        bool, typer.Option("--pair", help="The classifier in the folder reads two texts, which its files do not say.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Make a run folder of an ARPA file, a Hugging Face folder of GPT-2 or BERT's family, or ELMo's files.
+
+    A folder with the head of a task (AutoModelForSequenceClassification, ForTokenClassification, ForQuestionAnswering)
+    becomes a run that `regard predict` uses.
 
     Examples:
       regard import words.arpa.gz --out runs/words
@@ -51,5 +57,5 @@ def import_run(
       regard import elmo-small --out runs/elmo
     """
     notes: list[str] = []
-    run = regard.api.import_run(source, out, notes.append, force=force)
+    run = regard.api.import_run(source, out, notes.append, force=force, is_pair=is_pair)
     typer.echo("\n".join([f"Wrote {run.folder}", *notes]))

@@ -109,7 +109,7 @@ class BidirectionalTask(LanguageModelTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedText) -> list[tuple[str, str]]:
         return [("training text", f"{len(data.train):,} words, {data.train.n_bytes:,} bytes")]
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path, text = shlex.quote(str(folder)), "The recruits are green"
         if data is not None:
             text = data.valid.first_words() or data.train.first_words()

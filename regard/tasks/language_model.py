@@ -195,7 +195,7 @@ class LanguageModelTask(gradient.GradientTask):
             rows.append(("comparable", "not with others in bits per byte: the tokenizer loses text"))
         return rows
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path, prompt = shlex.quote(str(folder)), "The"
         if data is not None:
             prompt = data.valid.first_words() or data.train.first_words()

@@ -152,7 +152,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedText) -> list[tuple[str, str]]:
         return [("training text", f"{len(data.train):,} tokens, {data.train.n_bytes:,} bytes")]
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path = shlex.quote(str(folder))
         mark = "[MASK]"
         return Usage(

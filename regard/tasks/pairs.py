@@ -176,7 +176,7 @@ class PairTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
         return [("training pairs", f"{len(data.train):,}")]
 
-    def usage(self, folder: Path, data: PreparedPairs) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedPairs) -> Usage:
         path, pairs = shlex.quote(str(folder)), data.valid if len(data.valid) else data.train
         example, tag = pairs.source_text(0), pairs.tag(0)
         to, named = ("", "") if tag is None else (f" --to {shlex.quote(tag)}", f", tag={json.dumps(tag)}")

@@ -236,7 +236,7 @@ class Task(Protocol):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: Any) -> list[tuple[str, str]]:
         """What the model card says about the data and the vocabulary."""
 
-    def usage(self, folder: Path, data: Any) -> Usage: ...
+    def usage(self, config: RunConfig, folder: Path, data: Any) -> Usage: ...
 
     def export(self, run: Any, to: Path) -> None:
         """Write a run for another program; RegardError where there is none that could read it."""

@@ -153,7 +153,7 @@ class WordVectorsTask:
             ("not in the vocabulary", f"{100 * unknown:.1f}% of the training text's words"),
         ]
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path, word = shlex.quote(str(folder)), "word"
         if data is not None and data.tokenizer.vocab_size > N_SPECIAL:
             word = data.tokenizer.token_text(min(data.tokenizer.vocab_size - 1, N_SPECIAL + 100))

@@ -1,0 +1,66 @@
+"""Trained readers out to Hugging Face: an encoder of BERT's family or a GPT-2, with the head that transformers has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from regard.config import RunConfig
+from regard.errors import RegardError
+from regard.models.bert_config import BertConfig
+from regard.models.gpt2_config import GPT2Config
+from regard.tasks.reader_config import EncoderConfig, NumberConfig, TagConfig
+from regard.weights.hugging_face import describe_as_gpt2, write_reader
+from regard.weights.task_heads import TaskHead
+
+POOLED = ("classification", "rating")
+
+
+def export_reader(run: Any, to: Path) -> None:
+    """Write a run as a folder that `AutoModelForSequenceClassification`, or that of its task, loads."""
+    config: RunConfig = run.config
+    if why := say_why_not(config):
+        raise RegardError(f"'{run.folder}' cannot be written as a Hugging Face folder: {why}")
+    encoder = _describe_encoder(config)
+    plain = config.sections["head"].to_dict()  # type: ignore[union-attr]
+    head = TaskHead(config.task, tuple(plain.get("labels") or ()))
+    numbers = {}
+    if config.task == "rating":
+        own = config.section("head", NumberConfig)
+        numbers = {"centre": own.centre or 0.0, "spread": own.spread or 1.0}
+    write_reader(run.model, encoder, run.tokenizers[0], head, to, **numbers)
+
+
+def say_why_not(config: RunConfig) -> str:
+    """Why Hugging Face has no model of this form, and what to train instead; empty where it has one."""
+    encoder = config.section("encoder", EncoderConfig)
+    is_bert = isinstance(config.model, BertConfig)
+    if not is_bert:
+        if config.folders.get("encoder_from") is None and config.model_name != "gpt2":
+            return f"its encoder is {config.model_name}, and it has bert and gpt2. Train with one as encoder_from."
+        try:
+            _describe_encoder(config)
+        except RegardError as error:
+            return f"{error}"
+    if encoder.layers != "last":
+        return f"encoder.layers is {encoder.layers}, and its heads read the last layer. Train with encoder.layers=last."
+    if config.task in POOLED:
+        pool = "pooler" if is_bert else "last"
+        if encoder.pool != pool:
+            return (
+                f"encoder.pool is {encoder.pool}, and its {'BERT' if is_bert else 'GPT-2'} has {pool}. Train with "
+                f"encoder.pool={pool}."
+            )
+    if config.task == "tagging" and config.section("head", TagConfig).has_crf:
+        return "it has no conditional random field. Train with head.has_crf=false."
+    if not is_bert and config.task == "rating":
+        return "the head of its GPT-2 has no bias, which a number needs. Train with encoder_from a BERT."
+    if not is_bert and config.task == "classification" and config.sections["head"].to_dict()["has_bias"]:  # type: ignore[union-attr]
+        return "the head of its GPT-2 has no bias. Train with head.has_bias=false."
+    return ""
+
+
+def _describe_encoder(config: RunConfig) -> BertConfig | GPT2Config:
+    if isinstance(config.model, BertConfig):
+        return config.model
+    return describe_as_gpt2(config.model_name, config.model, "Its encoder")
