@@ -205,7 +205,7 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
 
 
 def export(folder: str | Path, to: str | Path, *, force: bool = False) -> None:
-    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model.
+    """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
 
     A file that is there already is written over with `force` only, and a folder never.
     """

@@ -13,14 +13,20 @@ from regard.cli.options import Force
 
 def export_run(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, or a Transformer of pairs.")
+        Path,
+        typer.Argument(
+            metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, a task on these, a Transformer of pairs."
+        ),
     ],
     to: Annotated[
-        Path, typer.Argument(help="The ARPA file (.gz packs it), or the folder for Hugging Face or CTranslate2.")
+        Path,
+        typer.Argument(
+            help="The ARPA file (.gz packs it), the .onnx file, or the folder for Hugging Face or CTranslate2."
+        ),
     ],
     force: Force = False,
 ) -> None:
-    """Write a run for another tool: n-grams for KenLM, GPT-2 for transformers, translators for CTranslate2.
+    """Write a run for another tool: KenLM, transformers, onnxruntime or CTranslate2.
 
     Examples:
       regard export runs/ngram words.arpa.gz
@@ -28,6 +34,8 @@ def export_run(
       regard export runs/mine my-gpt2
       # BERT, for AutoModelForMaskedLM; a classifier, tagger or answerer on top of it for the model of its task
       regard export runs/bert-tiny my-bert
+      # GPT-2 with its cache, BERT, and classifiers and taggers without recurrence, for onnxruntime (extra: onnx)
+      regard export runs/mine my-gpt2.onnx
       # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de
     """

@@ -29,8 +29,12 @@ from regard.weights.elmo import find_options, read_elmo
 
 
 def export_run(run: Any, to: Path | str) -> None:
-    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
-    task_of(run.config).export(run, Path(to))
+    """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2."""
+    task, to = task_of(run.config), Path(to)
+    if to.suffix == ".onnx":
+        task.export_onnx(run, to)
+    else:
+        task.export(run, to)
 
 
 def import_run(

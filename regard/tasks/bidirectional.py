@@ -121,6 +121,9 @@ class BidirectionalTask(LanguageModelTask):
     def export(self, run: Any, to: Path) -> None:
         raise RegardError(f"'{run.folder}' {self.summary}, and there is no form of other programs to export it to.")
 
+    def export_onnx(self, run: Any, to: Path) -> None:
+        raise RegardError(gradient.refuse_onnx(run.folder, self.summary))
+
     def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         """Blocks of the text, as a language model is tested on; it writes nothing that could be shown."""
         found = super().load_test_set(run, data, split, skips_bad)

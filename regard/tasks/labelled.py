@@ -33,7 +33,7 @@ from regard.score.judges import Judge
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.labelled_export import export_reader
+from regard.tasks.labelled_export import export_onnx, export_reader
 from regard.tasks.labelled_objective import LabelledObjective
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 from regard.tasks.labelled_words import begin_words, build_words, check_words, fill_words
@@ -362,6 +362,9 @@ class LabelledTask(gradient.GradientTask):
 
     def export(self, run: LabelledRun, to: Path) -> None:
         export_reader(run, to)
+
+    def export_onnx(self, run: LabelledRun, to: Path) -> None:
+        export_onnx(run, to)
 
     def load_test_set(self, run: LabelledRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         examples, skipped = run.examples_of(data, split, skips_bad)

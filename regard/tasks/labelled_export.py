@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor, nn
+
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.models.bert_config import BertConfig
 from regard.models.gpt2_config import GPT2Config
+from regard.models.heads import States
+from regard.models.reader import Reader
 from regard.tasks.reader_config import EncoderConfig, NumberConfig, TagConfig
 from regard.weights.hugging_face import describe_as_gpt2, write_reader
+from regard.weights.onnx import write_encoder
 from regard.weights.task_heads import TaskHead
+from regard.weights.tokenizer_files import frame_texts
 
 POOLED = ("classification", "rating")
 
@@ -64,3 +70,55 @@ def _describe_encoder(config: RunConfig) -> BertConfig | GPT2Config:
     if isinstance(config.model, BertConfig):
         return config.model
     return describe_as_gpt2(config.model_name, config.model, "Its encoder")
+
+
+OUTPUTS = {
+    "classification": ("logits",),
+    "rating": ("value",),
+    "tagging": ("logits",),
+    "answering": ("start_logits", "end_logits"),
+}
+"""What an ONNX file gives by task: of a text, or of each of its tokens."""
+NOT_TRACED = ("rnn", "gru", "lstm", "rnn-attention", "pointer", "restricted", "elmo")
+"""Encoders that do one thing or another by the length of a text: torch does not trace these for every length."""
+
+
+class ReaderFace(nn.Module):
+    """A reader of short texts, one window each: the answer about each text, or scores of each of its tokens."""
+
+    def __init__(self, model: Reader, task: str) -> None:
+        super().__init__()
+        self.model, self.task = model, task
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        mask, model = attention_mask.bool(), self.model
+        h = model.choice(model.encoder.encode(input_ids, mask, token_type_ids))  # (B, T, E)
+        if self.task in POOLED:
+            window = mask[:, None]
+            return (model.head(States(h[:, None], window, window, input_ids[:, :1])),)
+        scores = model.head.answer(h)  # (B, T, K)
+        return (scores,) if self.task == "tagging" else (scores[..., 0], scores[..., 1])
+
+
+def export_onnx(run: Any, to: Path) -> None:
+    """Write a run as an ONNX file with the tokenizer that makes its inputs."""
+    config: RunConfig = run.config
+    if config.model_name in NOT_TRACED:
+        raise RegardError(
+            f"'{run.folder}' cannot be written as ONNX: its encoder is {config.model_name}, which torch does not trace "
+            "for every length. Train with bert, gpt2, transformer, attention, convolution, window or bag."
+        )
+    if config.task == "tagging" and config.section("head", TagConfig).has_crf:
+        raise RegardError(
+            f"'{run.folder}' cannot be written as ONNX: its tags are those of a conditional random field, whose best "
+            "sequence is searched for. Train with head.has_crf=false."
+        )
+    labels = config.sections["head"].to_dict().get("labels")  # type: ignore[union-attr]
+    facts = {"task": config.task} | ({} if labels is None else {"labels": labels})
+    has_segments = run.has_segments
+    if isinstance(config.model, BertConfig):
+        has_segments = config.model.n_segments > 1
+    tokenizer = frame_texts(run.tokenizers[0])
+    write_encoder(ReaderFace(run.model, config.task), OUTPUTS[config.task], tokenizer, to, facts, has_segments)

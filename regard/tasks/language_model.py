@@ -54,6 +54,7 @@ from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.text.learning import Progress
 from regard.weights.arpa import write_arpa
 from regard.weights.hugging_face import describe_as_gpt2, write_hugging_face
+from regard.weights.onnx import write_language_model
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -214,6 +215,9 @@ class LanguageModelTask(gradient.GradientTask):
         else:
             gpt2 = describe_as_gpt2(run.config.model_name, run.config.model, f"'{run.folder}'")
             write_hugging_face(run.model, gpt2, run.tokenizer, to)
+
+    def export_onnx(self, run: LanguageModelRun, to: Path) -> None:
+        write_language_model(run.model, run.tokenizer, to, f"'{run.folder}'")
 
     def load_test_set(self, run: LanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         """Blocks of the text: the same bytes for every model, whatever its tokens are."""

@@ -24,6 +24,8 @@ from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, t
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.learning import Progress
 from regard.weights.hugging_face import write_hugging_face
+from regard.weights.onnx import MaskedFace, write_encoder
+from regard.weights.tokenizer_files import frame_texts
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -167,6 +169,12 @@ class MaskedLanguageModelTask(gradient.GradientTask):
     def export(self, run: MaskedLanguageModelRun, to: Path) -> None:
         assert isinstance(run.config.model, BertConfig)
         write_hugging_face(run.model, run.config.model, run.tokenizer, to)
+
+    def export_onnx(self, run: MaskedLanguageModelRun, to: Path) -> None:
+        outputs = ("last_hidden_state", *(("logits",) if run.model.masked_head is not None else ()))
+        has_segments = run.model.segments is not None and len(run.model.segments) > 1
+        facts = {"task": self.name}
+        write_encoder(MaskedFace(run.model), outputs, frame_texts(run.tokenizer), to, facts, has_segments)
 
     def load_test_set(
         self, run: MaskedLanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool

@@ -241,6 +241,9 @@ class Task(Protocol):
     def export(self, run: Any, to: Path) -> None:
         """Write a run for another program; RegardError where there is none that could read it."""
 
+    def export_onnx(self, run: Any, to: Path) -> None:
+        """Write a run as an ONNX file; RegardError where its model cannot be."""
+
     @property
     def comparing(self) -> Comparing:
         """How its runs are compared where nothing else is asked for."""

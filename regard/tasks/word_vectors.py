@@ -29,6 +29,7 @@ from regard.score.word_tests import (
     read_word_test,
 )
 from regard.settings import Settings
+from regard.tasks.gradient import refuse_onnx
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, join_names, name_split
 from regard.tasks.test_set import Comparing, Decoding, TestSet
@@ -165,6 +166,9 @@ class WordVectorsTask:
             ),
             python=(f'run.nearest("{word}")',),
         )
+
+    def export_onnx(self, run: WordVectorsRun, to: Path) -> None:
+        raise RegardError(refuse_onnx(run.folder, self.summary))
 
     def export(self, run: WordVectorsRun, to: Path) -> None:
         write_vectors(run.vectors, to)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import torch
 from regard.models.gpt2_config import GPT2Config
 from regard.text.tokenizer import Tokenizer
 from regard.weights.gpt2_form import write_config
+from regard.weights.tokenizer_files import end_texts, mark_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,20 +49,11 @@ def describe_gpt2_reader(
     padding = tokenizer.vocab_size if known is None else known
     if padding == len(embedding):
         embedding = torch.cat([embedding, embedding.new_zeros(1, embedding.shape[1])])
-    mark = tokenizer.end_mark
     files = describe_gpt2(config.replace(tie_embeddings=True), len(embedding), tokenizer)
     files["config.json"]["pad_token_id"] = padding
     del files["generation_config.json"]
     files["tokenizer_config.json"] |= {"pad_token": PADDING, "padding_side": "right"}
-    files["tokenizer.json"] = mark_tokens(tokenizer, {mark: tokenizer.eos, PADDING: padding})
-    text = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
-    end = {"SpecialToken": {"id": mark, "type_id": 0}}
-    files["tokenizer.json"]["post_processor"] = {
-        "type": "TemplateProcessing",
-        "single": [text[0], end],
-        "pair": [text[0], end, text[1], end],
-        "special_tokens": {mark: {"id": mark, "ids": [tokenizer.eos], "tokens": [mark]}},
-    }
+    files["tokenizer.json"] = end_texts(tokenizer, {PADDING: padding})
     return files, embedding
 
 
@@ -73,13 +64,3 @@ def ends_texts(folder: Path, tokenizer: Tokenizer) -> bool:
         return False
     ids = tokenizers.Tokenizer.from_file(str(file)).encode("a").ids
     return bool(ids) and ids[-1] == tokenizer.eos
-
-
-def mark_tokens(tokenizer: Tokenizer, marks: dict[str, int]) -> dict[str, Any]:
-    """Make tokenizer.json with special tokens, which Hugging Face leaves out of texts."""
-    whole: dict[str, Any] = json.loads(tokenizer.json)
-    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    whole["added_tokens"] = [
-        {"id": number, "content": name, **plain} for name, number in sorted(marks.items(), key=lambda item: item[1])
-    ]
-    return whole
