@@ -14,15 +14,11 @@ from regard.cli.options import Force
 def export_run(
     run: Annotated[
         Path,
-        typer.Argument(
-            metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, a task on these, a Transformer of pairs."
-        ),
+        typer.Argument(metavar="RUN", help="A run folder: n-gram, GPT-2, BERT, a task on these, or pairs."),
     ],
     to: Annotated[
         Path,
-        typer.Argument(
-            help="The ARPA file (.gz packs it), the .onnx file, or the folder for Hugging Face or CTranslate2."
-        ),
+        typer.Argument(help="An ARPA or .onnx file, or a folder for Hugging Face or CTranslate2."),
     ],
     force: Force = False,
 ) -> None:

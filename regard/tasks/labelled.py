@@ -33,7 +33,7 @@ from regard.score.judges import Judge
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.labelled_export import export_onnx, export_reader
+from regard.tasks.labelled_export import export_onnx, export_reader, list_programs
 from regard.tasks.labelled_objective import LabelledObjective
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 from regard.tasks.labelled_words import begin_words, build_words, check_words, fill_words
@@ -358,6 +358,7 @@ class LabelledTask(gradient.GradientTask):
         return Usage(
             shell=(f"{shell} | regard predict {path}", *(() if data is None else (f"regard eval {path}",))),
             python=(f"list(run.predict([{shown}]))",),
+            elsewhere=list_programs(config, folder, texts, self.n_texts(config)),
         )
 
     def export(self, run: LabelledRun, to: Path) -> None:

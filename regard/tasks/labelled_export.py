@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from regard.models.bert_config import BertConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.models.heads import States
 from regard.models.reader import Reader
+from regard.tasks.elsewhere import Program, use_onnxruntime, use_transformers
 from regard.tasks.reader_config import EncoderConfig, NumberConfig, TagConfig
 from regard.weights.hugging_face import describe_as_gpt2, write_reader
 from regard.weights.onnx import write_encoder
-from regard.weights.task_heads import TaskHead
+from regard.weights.task_heads import ENDINGS, TaskHead
 from regard.weights.tokenizer_files import frame_texts
 
 POOLED = ("classification", "rating")
@@ -105,20 +107,38 @@ class ReaderFace(nn.Module):
 def export_onnx(run: Any, to: Path) -> None:
     """Write a run as an ONNX file with the tokenizer that makes its inputs."""
     config: RunConfig = run.config
-    if config.model_name in NOT_TRACED:
-        raise RegardError(
-            f"'{run.folder}' cannot be written as ONNX: its encoder is {config.model_name}, which torch does not trace "
-            "for every length. Train with bert, gpt2, transformer, attention, convolution, window or bag."
-        )
-    if config.task == "tagging" and config.section("head", TagConfig).has_crf:
-        raise RegardError(
-            f"'{run.folder}' cannot be written as ONNX: its tags are those of a conditional random field, whose best "
-            "sequence is searched for. Train with head.has_crf=false."
-        )
+    if why := say_why_no_onnx(config):
+        raise RegardError(f"'{run.folder}' cannot be written as ONNX: {why}")
     labels = config.sections["head"].to_dict().get("labels")  # type: ignore[union-attr]
     facts = {"task": config.task} | ({} if labels is None else {"labels": labels})
-    has_segments = run.has_segments
-    if isinstance(config.model, BertConfig):
-        has_segments = config.model.n_segments > 1
-    tokenizer = frame_texts(run.tokenizers[0])
-    write_encoder(ReaderFace(run.model, config.task), OUTPUTS[config.task], tokenizer, to, facts, has_segments)
+    face, tokenizer = ReaderFace(run.model, config.task), frame_texts(run.tokenizers[0])
+    write_encoder(face, OUTPUTS[config.task], tokenizer, to, facts, _has_types(config, run.has_segments))
+
+
+def say_why_no_onnx(config: RunConfig) -> str:
+    """Why a run is not written as ONNX, and what to train instead; empty where it is."""
+    if config.model_name in NOT_TRACED:
+        return (
+            f"its encoder is {config.model_name}, which torch does not trace for every length. Train with bert, gpt2, "
+            "transformer, attention, convolution, window or bag."
+        )
+    if config.task == "tagging" and config.section("head", TagConfig).has_crf:
+        return (
+            "its tags are those of a conditional random field, whose best sequence is searched for. Train with "
+            "head.has_crf=false."
+        )
+    return ""
+
+
+def _has_types(config: RunConfig, has_two_texts: bool) -> bool:
+    """Whether an encoder is told which of two texts a token is of."""
+    return config.model.n_segments > 1 if isinstance(config.model, BertConfig) else has_two_texts
+
+
+def list_programs(config: RunConfig, folder: Path, texts: Sequence[str], n_texts: int) -> tuple[Program, ...]:
+    """How other programs use a run, with texts to try it on."""
+    ending = ENDINGS[config.task]
+    return (
+        use_transformers(folder, ending, texts, say_why_not(config)),
+        use_onnxruntime(folder, texts, _has_types(config, n_texts == 2), say_why_no_onnx(config)),
+    )

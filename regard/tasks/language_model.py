@@ -34,6 +34,7 @@ from regard.score.judges import BitsPerByte
 from regard.score.unigram import unigram_bits_per_byte
 from regard.settings import Settings
 from regard.tasks import gradient
+from regard.tasks.elsewhere import Program, use_cached_onnx, use_kenlm, use_transformers
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.ngram_counts import check_end_mark, count_ngrams, is_counted
@@ -54,7 +55,7 @@ from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.text.learning import Progress
 from regard.weights.arpa import write_arpa
 from regard.weights.hugging_face import describe_as_gpt2, write_hugging_face
-from regard.weights.onnx import write_language_model
+from regard.weights.onnx import CACHED, write_language_model
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -207,6 +208,7 @@ class LanguageModelTask(gradient.GradientTask):
                 f"regard eval {path}",
             ),
             python=(f"run.generate({json.dumps(prompt, ensure_ascii=False)})",),
+            elsewhere=_list_programs(config, folder, prompt),
         )
 
     def export(self, run: LanguageModelRun, to: Path) -> None:
@@ -277,6 +279,21 @@ class LanguageModelTask(gradient.GradientTask):
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> BitsPerByte:
         return BitsPerByte([test_set.own.block_bytes[i] for i in chosen])
+
+
+def _list_programs(config: RunConfig, folder: Path, prompt: str) -> tuple[Program, ...]:
+    """How other programs use a run."""
+    if model_entry(config.model_name).is_counted:
+        return (use_kenlm(folder, prompt),)
+    try:
+        describe_as_gpt2(config.model_name, config.model, "it")
+        why_not = ""
+    except RegardError as error:
+        why_not = str(error)
+    no_onnx = (
+        "" if config.model_name in CACHED else f"its model is {config.model_name}, and {' and '.join(CACHED)} are."
+    )
+    return use_transformers(folder, "ForCausalLM", [prompt], why_not), use_cached_onnx(folder, prompt, no_onnx)
 
 
 def _name_lossy(run: LanguageModelRun) -> str:

@@ -17,12 +17,14 @@ from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
 from regard.settings import Settings
 from regard.tasks import gradient
+from regard.tasks.elsewhere import use_onnxruntime, use_transformers
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.masked_objective import MaskedEvaluation, MaskedObjective, evaluate_masked
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.learning import Progress
+from regard.text.marks import BERT_MARKS, ROBERTA_MARKS
 from regard.weights.hugging_face import write_hugging_face
 from regard.weights.onnx import MaskedFace, write_encoder
 from regard.weights.tokenizer_files import frame_texts
@@ -155,15 +157,16 @@ class MaskedLanguageModelTask(gradient.GradientTask):
         return [("training text", f"{len(data.train):,} tokens, {data.train.n_bytes:,} bytes")]
 
     def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
-        path = shlex.quote(str(folder))
-        mark = "[MASK]"
+        path, model = shlex.quote(str(folder)), config.model
+        assert isinstance(model, BertConfig)
+        mark = (ROBERTA_MARKS if model.family == "roberta" else BERT_MARKS)[4]
         return Usage(
-            shell=(
-                f'regard fill {path} "The {mark} is"',
-                f"regard embed {path} FILE --out vectors.npz",
-                f"regard export {path} NEW-FOLDER   # for transformers: AutoModelForMaskedLM.from_pretrained",
-            ),
+            shell=(f'regard fill {path} "The {mark} is"', f"regard embed {path} FILE --out vectors.npz"),
             python=(f'run.fill("The {mark} is")',),
+            elsewhere=(
+                use_transformers(folder, "ForMaskedLM" if model.has_masked_head else "", [f"The {mark} is"]),
+                use_onnxruntime(folder, [f"The {mark} is"], model.n_segments > 1),
+            ),
         )
 
     def export(self, run: MaskedLanguageModelRun, to: Path) -> None:

@@ -21,6 +21,7 @@ from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
 from regard.score.judges import Judge
 from regard.tasks import gradient
+from regard.tasks.elsewhere import use_ctranslate2
 from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
 from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
 from regard.tasks.pair_run import warn_of_split_words
@@ -41,7 +42,7 @@ from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 from regard.training.teaching_config import TeachingConfig
-from regard.weights.ctranslate2 import write_ctranslate2
+from regard.weights.ctranslate2 import describe_as_transformer, write_ctranslate2
 
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
@@ -185,6 +186,7 @@ class PairTask(gradient.GradientTask):
             python=(f"run.{self.verb}({json.dumps(example, ensure_ascii=False)}{named})",),
             files="`tokenizer.json` loads in Hugging Face `tokenizers` (with two vocabularies it is the source's, and "
             "`target_tokenizer.json` the target's)",
+            elsewhere=(use_ctranslate2(folder, _say_why_no_ctranslate2(config)),),
         )
 
     def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
@@ -223,6 +225,15 @@ class PairTask(gradient.GradientTask):
         write_ctranslate2(
             run.model, run.config.model, *tokenizers, to, where=where, tags=tags, is_parser=self.has_trees
         )
+
+
+def _say_why_no_ctranslate2(config: RunConfig) -> str:
+    """Why CTranslate2 cannot run a model; empty where it can."""
+    try:
+        describe_as_transformer(config.model, "it")
+    except RegardError as error:
+        return str(error)
+    return ""
 
 
 def _tell_left_out(config: RunConfig, model: Seq2Seq, data: PreparedPairs, objective: PairObjective) -> list[str]:

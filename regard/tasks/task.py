@@ -20,6 +20,7 @@ from regard.errors import RegardError
 from regard.score.judges import Judge
 from regard.score.measured import Measured
 from regard.settings import Settings
+from regard.tasks.elsewhere import Program
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
@@ -127,6 +128,8 @@ class Usage:
     python: tuple[str, ...]
     files: str = "`tokenizer.json` loads in Hugging Face `tokenizers`"
     """What the card says about the files that a tool may want to read."""
+    elsewhere: tuple[Program, ...] = ()
+    """Other programs."""
 
 
 class Evaluation(Protocol):

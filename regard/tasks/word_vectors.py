@@ -29,6 +29,7 @@ from regard.score.word_tests import (
     read_word_test,
 )
 from regard.settings import Settings
+from regard.tasks.elsewhere import use_gensim
 from regard.tasks.gradient import refuse_onnx
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, join_names, name_split
@@ -162,9 +163,9 @@ class WordVectorsTask:
             shell=(
                 f"regard vectors nearest {path} {shlex.quote(word)}",
                 f"regard vectors map {path} --out map",
-                f"regard export {path} {path}.vec",
             ),
             python=(f'run.nearest("{word}")',),
+            elsewhere=(use_gensim(folder),),
         )
 
     def export_onnx(self, run: WordVectorsRun, to: Path) -> None:

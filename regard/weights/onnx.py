@@ -30,6 +30,8 @@ from regard.text.tokenizer import Tokenizer
 MAX_BYTES = 2_000_000_000
 """A file is one message of Protocol Buffers, and that is as long as these may be."""
 OPSET = 18
+CACHED = ("gpt2", "transformer", "attention")
+"""Language models that are written with their keys and values."""
 
 
 class WholePast(NamedTuple):
@@ -82,8 +84,8 @@ def write_language_model(model: Any, tokenizer: Tokenizer, to: Path, where: str)
     is_fit = isinstance(model, LanguageModel) and isinstance(model.mixer, AttentionStack)
     if not is_fit or not model.mixer.has_static_step:
         raise RegardError(
-            f"{where} cannot be written as ONNX: that is done for models of full attention, gpt2, transformer and "
-            "attention, and for bert and what is trained on top of these."
+            f"{where} cannot be written as ONNX: that is done for models of full attention, {' and '.join(CACHED)}, for "
+            "bert, and for what is trained on top of these."
         )
     heads = [block.attention for block in model.mixer.layers]
     shapes = [(2, each.n_heads, 3, each.qkv.in_features // each.n_heads) for each in heads]

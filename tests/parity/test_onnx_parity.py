@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -122,7 +123,7 @@ def test_what_is_not_written_as_onnx_says_why(tmp_path: Path, monkeypatch: pytes
     model = {"name": "lstm", "d_model": 8, "n_layers": 1}
     (tmp_path / "my.txt").write_text("the cat sat on the mat\n" * 50)
     run = regard.train({**quick, "model": model}, data=str(tmp_path / "my.txt"), out=tmp_path / "lm")
-    with pytest.raises(RegardError, match=r"models of full attention, gpt2, transformer"):
+    with pytest.raises(RegardError, match=r"models of full attention, gpt2 and transformer"):
         export_run(run, tmp_path / "lm.onnx")
     data = {"train": "grammar:en-sentiment:20", "valid": "grammar:en-sentiment:4", "test": "grammar:en-sentiment:4"}
     reader = regard.train({**quick, "model": model, "data": data}, task="classify", out=tmp_path / "reader")
@@ -134,3 +135,28 @@ def test_what_is_not_written_as_onnx_says_why(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(RegardError, match=r"pip install 'regard\[onnx\]'"):
         export_run(bert, tmp_path / "bert.onnx")
     assert not list(tmp_path.glob("*.onnx"))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "classifier"])
+def test_the_card_of_a_run_says_how_other_programs_use_it(
+    name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = (runs / name / "README.md").read_text()
+    assert f"regard export {runs / name} {name}-hf\n" in card
+    assert f"regard export {runs / name} {name}.onnx " in card
+    export_run(regard.load(runs / name, "cpu"), runs / f"{name}-hf")
+    monkeypatch.chdir(runs)
+    blocks = re.findall(r"```python\n(.*?)```", card.partition("## In other programs")[2], flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_the_card_says_why_a_program_cannot_use_a_run(tmp_path: Path) -> None:
+    model = {"name": "lstm", "d_model": 8, "n_layers": 1}
+    data = {"train": "grammar:en-ner:20", "valid": "grammar:en-ner:4", "test": "grammar:en-ner:4"}
+    quick = {"train": {"max_steps": 1, "n_batch": 2}, "checkpoint": {"has_tensorboard": False}}
+    regard.train({**quick, "model": model, "data": data}, task="tag", out=tmp_path / "run")
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "Not in transformers: its encoder is lstm, and it has bert and gpt2." in card
+    assert "Not in onnxruntime: its encoder is lstm, which torch does not trace" in card
