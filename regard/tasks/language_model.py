@@ -290,9 +290,8 @@ def _list_programs(config: RunConfig, folder: Path, prompt: str) -> tuple[Progra
         why_not = ""
     except RegardError as error:
         why_not = str(error)
-    no_onnx = (
-        "" if config.model_name in CACHED else f"its model is {config.model_name}, and {' and '.join(CACHED)} are."
-    )
+    name = config.model_name
+    no_onnx = "" if name in CACHED else f"its model is {name}; {', '.join(CACHED[:-1])} and {CACHED[-1]} are written so."
     return use_transformers(folder, "ForCausalLM", [prompt], why_not), use_cached_onnx(folder, prompt, no_onnx)
 
 

@@ -84,7 +84,7 @@ def write_language_model(model: Any, tokenizer: Tokenizer, to: Path, where: str)
     is_fit = isinstance(model, LanguageModel) and isinstance(model.mixer, AttentionStack)
     if not is_fit or not model.mixer.has_static_step:
         raise RegardError(
-            f"{where} cannot be written as ONNX: that is done for models of full attention, {' and '.join(CACHED)}, for "
+            f"{where} cannot be written as ONNX: that is done for models of full attention ({', '.join(CACHED)}), for "
             "bert, and for what is trained on top of these."
         )
     heads = [block.attention for block in model.mixer.layers]
