@@ -291,7 +291,7 @@ def _list_programs(config: RunConfig, folder: Path, prompt: str) -> tuple[Progra
     except RegardError as error:
         why_not = str(error)
     name = config.model_name
-    no_onnx = "" if name in CACHED else f"its model is {name}; {', '.join(CACHED[:-1])} and {CACHED[-1]} are written so."
+    no_onnx = "" if name in CACHED else f"its model is {name}; {', '.join(CACHED[:-1])} and {CACHED[-1]} are."
     return use_transformers(folder, "ForCausalLM", [prompt], why_not), use_cached_onnx(folder, prompt, no_onnx)
 
 

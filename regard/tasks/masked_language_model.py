@@ -183,8 +183,8 @@ class MaskedLanguageModelTask(gradient.GradientTask):
         self, run: MaskedLanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool
     ) -> TestSet:
         raise RegardError(
-            f"'{run.folder}' fills masked places, whose nats compare with those of the same vocabulary alone. "
-            "Compare what such runs are used for: train each as the encoder of one task."
+            f"'{run.folder}' fills masked places, whose nats compare with those of the same vocabulary alone. Compare "
+            f"what such runs are used for: regard compare {run.folder} OTHER --task classify --data FILE"
         )
 
     def answer(
