@@ -20,6 +20,9 @@ def export_run(
         Path,
         typer.Argument(help="An ARPA or .onnx file, or a folder for Hugging Face or CTranslate2."),
     ],
+    is_marian: Annotated[
+        bool, typer.Option("--marian", help="A Transformer that translates: for Hugging Face, as Marian.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Write a run for another tool: KenLM, transformers, onnxruntime or CTranslate2.
@@ -34,8 +37,10 @@ def export_run(
       regard export runs/mine my-gpt2.onnx
       # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de
+      # or for AutoModelForSeq2SeqLM (norms after the sums, as in vaswani)
+      regard export runs/en-de my-marian --marian
     """
-    regard.api.export(run, to, force=force)
+    regard.api.export(run, to, force=force, is_marian=is_marian)
     typer.echo(f"Wrote {to}")
 
 

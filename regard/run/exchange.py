@@ -28,10 +28,15 @@ from regard.weights.arpa import read_arpa
 from regard.weights.elmo import find_options, read_elmo
 
 
-def export_run(run: Any, to: Path | str) -> None:
-    """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2."""
+def export_run(run: Any, to: Path | str, is_marian: bool = False) -> None:
+    """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
+
+    `is_marian`: one that translates is written for Hugging Face, as Marian, and not for CTranslate2.
+    """
     task, to = task_of(run.config), Path(to)
-    if to.suffix == ".onnx":
+    if is_marian:
+        task.export_marian(run, to)
+    elif to.suffix == ".onnx":
         task.export_onnx(run, to)
     else:
         task.export(run, to)

@@ -86,6 +86,21 @@ def use_ctranslate2(folder: Path, why_not: str = "") -> Program:
     return Program("CTranslate2", shell, (), why_not)
 
 
+def use_marian(folder: Path, text: str, why_not: str = "") -> Program:
+    """Hugging Face's Marian. Where there are two vocabularies, the target's lies beside the source's."""
+    name = f"{folder.name}-marian"
+    return Program(
+        "transformers",
+        f"regard export {shlex.quote(str(folder))} {shlex.quote(name)} --marian",
+        (
+            "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer",
+            f'tokenizer, model = (A.from_pretrained("{name}") for A in (AutoTokenizer, AutoModelForSeq2SeqLM))',
+            f'model.generate(**tokenizer({json.dumps(text, ensure_ascii=False)}, return_tensors="pt"))',
+        ),
+        why_not,
+    )
+
+
 def use_kenlm(folder: Path, text: str) -> Program:
     """KenLM, which reads ARPA files."""
     name = f"{folder.name}.arpa"

@@ -116,6 +116,14 @@ class GradientTask:
     def export_onnx(self, run: Any, to: Path) -> None:
         raise RegardError(refuse_onnx(run.folder, self.summary))
 
+    def export_marian(self, run: Any, to: Path) -> None:
+        raise RegardError(refuse_marian(run.folder, self.summary))
+
+
+def refuse_marian(folder: Path, summary: str) -> str:
+    """The sentence about a run that Marian, a model that translates, cannot be."""
+    return f"'{folder}' {summary}, and Marian translates. Leave out --marian (in Python: is_marian)."
+
 
 def refuse_onnx(folder: Path, summary: str) -> str:
     """The sentence about a run whose model is not written as ONNX."""

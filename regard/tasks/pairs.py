@@ -21,7 +21,7 @@ from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
 from regard.score.judges import Judge
 from regard.tasks import gradient
-from regard.tasks.elsewhere import use_ctranslate2
+from regard.tasks.elsewhere import use_ctranslate2, use_marian
 from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
 from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
 from regard.tasks.pair_run import warn_of_split_words
@@ -43,6 +43,7 @@ from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 from regard.training.teaching_config import TeachingConfig
 from regard.weights.ctranslate2 import describe_as_transformer, write_ctranslate2
+from regard.weights.marian import describe_as_marian, write_marian
 
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
@@ -186,7 +187,10 @@ class PairTask(gradient.GradientTask):
             python=(f"run.{self.verb}({json.dumps(example, ensure_ascii=False)}{named})",),
             files="`tokenizer.json` loads in Hugging Face `tokenizers` (with two vocabularies it is the source's, and "
             "`target_tokenizer.json` the target's)",
-            elsewhere=(use_ctranslate2(folder, _say_why_no_ctranslate2(config)),),
+            elsewhere=(
+                use_ctranslate2(folder, _say_why_not(describe_as_transformer, config)),
+                use_marian(folder, example, _say_why_not(describe_as_marian, config)),
+            ),
         )
 
     def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
@@ -226,11 +230,15 @@ class PairTask(gradient.GradientTask):
             run.model, run.config.model, *tokenizers, to, where=where, tags=tags, is_parser=self.has_trees
         )
 
+    def export_marian(self, run: Any, to: Path) -> None:
+        tokenizers = run.source_tokenizer, run.target_tokenizer
+        write_marian(run.model, run.config.model, *tokenizers, to, where=f"'{run.folder}'")
 
-def _say_why_no_ctranslate2(config: RunConfig) -> str:
-    """Why CTranslate2 cannot run a model; empty where it can."""
+
+def _say_why_not(describe: Callable[[Settings, str], Any], config: RunConfig) -> str:
+    """Why a program has no such model; empty where it has."""
     try:
-        describe_as_transformer(config.model, "it")
+        describe(config.model, "it")
     except RegardError as error:
         return str(error)
     return ""

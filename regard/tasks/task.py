@@ -247,6 +247,9 @@ class Task(Protocol):
     def export_onnx(self, run: Any, to: Path) -> None:
         """Write a run as an ONNX file; RegardError where its model cannot be."""
 
+    def export_marian(self, run: Any, to: Path) -> None:
+        """Write a run as a Hugging Face folder of Marian; RegardError where it does not translate, or cannot be."""
+
     @property
     def comparing(self) -> Comparing:
         """How its runs are compared where nothing else is asked for."""

@@ -30,7 +30,7 @@ from regard.score.word_tests import (
 )
 from regard.settings import Settings
 from regard.tasks.elsewhere import use_gensim
-from regard.tasks.gradient import refuse_onnx
+from regard.tasks.gradient import refuse_marian, refuse_onnx
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, join_names, name_split
 from regard.tasks.test_set import Comparing, Decoding, TestSet
@@ -170,6 +170,9 @@ class WordVectorsTask:
 
     def export_onnx(self, run: WordVectorsRun, to: Path) -> None:
         raise RegardError(refuse_onnx(run.folder, self.summary))
+
+    def export_marian(self, run: WordVectorsRun, to: Path) -> None:
+        raise RegardError(refuse_marian(run.folder, self.summary))
 
     def export(self, run: WordVectorsRun, to: Path) -> None:
         write_vectors(run.vectors, to)

@@ -197,7 +197,7 @@ def write_hugging_face(model: nn.Module, config: GPT2Config | BertConfig, tokeni
         files, tensors = describe_bert(config, n_rows, tokenizer), to_their_bert(weights, config)
     else:
         files, tensors = describe_gpt2(config, n_rows, tokenizer), to_their_tensors(weights)
-    _write_folder(folder, files, tensors)
+    write_folder(folder, files, tensors)
 
 
 def write_reader(
@@ -225,10 +225,11 @@ def write_reader(
         files, body["embedding"] = describe_gpt2_reader(config, body["embedding"], tokenizer)
         tensors = to_their_tensors(body)
     files["config.json"] |= describe_head(head, family)
-    _write_folder(folder, files, tensors | join_head(whole, head, family, centre, spread))
+    write_folder(folder, files, tensors | join_head(whole, head, family, centre, spread))
 
 
-def _write_folder(folder: Path, files: Mapping[str, Mapping[str, Any]], tensors: dict[str, Tensor]) -> None:
+def write_folder(folder: Path, files: Mapping[str, Mapping[str, Any]], tensors: dict[str, Tensor]) -> None:
+    """Write JSON files and safetensors as a new folder, whole or not at all."""
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
 
