@@ -20,6 +20,7 @@ from regard.errors import RegardError
 from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
 from regard.score.judges import Judge
+from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.elsewhere import use_ctranslate2, use_marian
 from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
