@@ -15,13 +15,15 @@ from regard.data.prepared_text import PreparedText, open_text, prepare_text
 from regard.errors import RegardError
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
+from regard.score.masked import MaskedLoss
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.elsewhere import use_onnxruntime, use_transformers
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.masked_comparing import answer_masked, build_masked_test
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.masked_objective import MaskedEvaluation, MaskedObjective, evaluate_masked
-from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, tell_part
+from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.learning import Progress
 from regard.text.marks import BERT_MARKS, ROBERTA_MARKS
@@ -44,7 +46,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
     folders = ("start_from",)
     example = "--data my.txt"
     run_type = MaskedLanguageModelRun
-    comparing = Comparing(items="masked texts", searches=False)
+    comparing = Comparing(items="rows", searches=False)
 
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """What was left open: WordPiece, as many positions as are trained, a pooler where something trains it."""
@@ -67,8 +69,8 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             return config
         if tokenizer.kind != "wordpiece":
             raise RegardError(
-                f"tokenizer.kind is {tokenizer.kind}, and a masked language model learns a wordpiece vocabulary. Leave "
-                "it out, or name a tokenizer with [MASK] in tokenizer.path."
+                f"tokenizer.kind is {tokenizer.kind}, and a masked language model learns a wordpiece vocabulary. Set "
+                "it to wordpiece (regard compare: --tokenizer wordpiece), or name one with [MASK] in tokenizer.path."
             )
         return config.with_section("tokenizer", tokenizer.replace(has_marks=True))
 
@@ -112,6 +114,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             fitting.start.load_into(model)
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
+        config = self.complete(config)  # a comparison sizes contenders before that
         tokenizer, own, model = data.tokenizer, config.section("data", DataConfig), config.model
         assert isinstance(model, BertConfig)
         if tokenizer.marks is None:
@@ -182,10 +185,10 @@ class MaskedLanguageModelTask(gradient.GradientTask):
     def load_test_set(
         self, run: MaskedLanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool
     ) -> TestSet:
-        raise RegardError(
-            f"'{run.folder}' fills masked places, whose nats compare with those of the same vocabulary alone. Compare "
-            f"what such runs are used for: regard compare {run.folder} OTHER --task classify --data FILE"
-        )
+        if skips_bad:
+            raise RegardError("Of a text everything is read. Leave out --skip-bad (in Python: skips_bad).")
+        about = join_names(data) if data else name_split(run.config, split, self.describe_sources(run.config))
+        return build_masked_test(run, run.text_of(data, split), about)
 
     def answer(
         self,
@@ -195,10 +198,10 @@ class MaskedLanguageModelTask(gradient.GradientTask):
         decoding: Decoding,
         tell: Callable[[int], None],
     ) -> list[Any]:
-        raise AssertionError("load_test_set refuses such runs")
+        return answer_masked(run, test_set, chosen, tell)
 
-    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Any:
-        raise AssertionError("load_test_set refuses such runs")
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> MaskedLoss:
+        return MaskedLoss()
 
 
 MASKED_LANGUAGE_MODEL = MaskedLanguageModelTask()

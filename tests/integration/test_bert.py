@@ -1,7 +1,6 @@
 """BERT at the command line: train, fill, embed, write, export."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -207,11 +206,19 @@ def test_the_mix_that_a_task_learned_gives_vectors_in_a_parquet_file(run: Path, 
     assert parquet.read_table(tmp_path / "y.parquet")["text"].to_pylist() == [0, 0, 0, 0, 1, 1]
 
 
-def test_masked_language_models_are_not_compared_by_themselves(run: Path, tmp_path: Path) -> None:
-    code, _, err = regard_says("compare", run, shutil.copytree(run, tmp_path / "other"))
-    assert code == 2
-    assert "fills masked places" in err
-    assert "--task" in err
+def test_masked_language_models_of_one_vocabulary_are_compared_in_masked_nats(run: Path, tmp_path: Path) -> None:
+    text, steps = str(run.parent / "my.txt"), "train.max_steps=30"
+    given = regard.load(run).config.to_dict() | {"tokenizer": {"path": str(run)}}
+    regard.train(given, data=text, settings=[steps, "optimizer.lr=0.02"], out=tmp_path / "longer")
+    found = regard.compare_runs([run, tmp_path / "longer"], out=tmp_path / "compare")
+    assert found.setup.metric == "nats a masked token"
+    assert [contender.name for contender in found.ranked] == ["longer", "run"]
+    assert found.ranked[0].score.value < found.ranked[1].score.value < 5
+    assert all(0 <= contender.score.others["masked tokens right, %"] <= 100 for contender in found.ranked)
+    other = given | {"tokenizer": {"vocab_size": 60, "lowercase": True}}
+    regard.train(other, data=text, out=tmp_path / "other")
+    with pytest.raises(RegardError, match="These runs are not tested on the same data"):
+        regard.compare_runs([run, tmp_path / "other"], out=tmp_path / "refused")
 
 
 def test_its_own_export_loads_in_transformers_with_the_same_probabilities(run: Path, tmp_path: Path) -> None:
