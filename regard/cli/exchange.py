@@ -31,9 +31,9 @@ def export_run(
       regard export runs/ngram words.arpa.gz
       # GPT-2, or a transformer of its form, for AutoModelForCausalLM
       regard export runs/mine my-gpt2
-      # BERT, for AutoModelForMaskedLM; a classifier, tagger or answerer on top of it for the model of its task
+      # BERT, for AutoModelForMaskedLM, or a task on top of it with its head
       regard export runs/bert-tiny my-bert
-      # GPT-2 with its cache, BERT, and classifiers and taggers without recurrence, for onnxruntime (extra: onnx)
+      # for onnxruntime (extra: onnx); GPT-2 with its cache
       regard export runs/mine my-gpt2.onnx
       # a Transformer that translates or parses, for CTranslate2 (extra: export)
       regard export runs/en-de fast-en-de

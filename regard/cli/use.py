@@ -67,21 +67,21 @@ def generate(
       regard generate runs/transformer --engine ctranslate2 --precision int8
       # of a BERT, by repeated masking, which is not how it was trained
       regard generate runs/bert-tiny --prompt "Return the" --max-tokens 12
-      # what a left-to-right model says of such a text, and of one of its own as long
+      # what a left-to-right model says of such a text, and of its own
       regard generate runs/bert-tiny --prompt "Return the" --score-under runs/lstm
     """
     loaded: Any = regard.load(run, device, precision, engine=engine)
+    sampling: dict[str, Any] = {
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "temperature": temperature,
+        "seed": seed,
+    }
     if isinstance(loaded, regard.MaskedLanguageModelRun):
         if stop or beam is not None:
             raise RegardError(f"'{run}' writes by repeated masking: leave out {'--beam' if beam else '--stop'}.")
         print(REPEATED_MASKING, file=sys.stderr)
-        sampling: dict[str, Any] = {
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "temperature": temperature,
-            "seed": seed,
-        }
         score = _score_under(score_under, device, prompt, sampling)
         made = loaded.generate(prompt, n, max_tokens=max_tokens or 20, **sampling)
         terminal.print_generated("", enumerate([made] if isinstance(made, str) else made), n, as_json, score)
@@ -94,12 +94,8 @@ def generate(
         prompt,
         n=n,
         max_tokens=max_tokens or 200,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
         beam=beam,
-        seed=seed,
+        **sampling,
         stop=tuple(s.replace("\\n", "\n").replace("\\t", "\t") for s in stop or ()),
     )
     terminal.print_generated(prompt, pieces, n, as_json)
