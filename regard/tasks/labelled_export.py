@@ -43,6 +43,8 @@ def say_why_not(config: RunConfig) -> str:
     """Why Hugging Face has no model of this form, and what to train instead; empty where it has one."""
     encoder = config.section("encoder", EncoderConfig)
     is_bert = isinstance(config.model, BertConfig)
+    if why := _name_more(config):
+        return why
     if not is_bert:
         if config.folders.get("encoder_from") is None and config.model_name != "gpt2":
             return f"its encoder is {config.model_name}, and it has bert and gpt2. Train with one as encoder_from."
@@ -65,6 +67,16 @@ def say_why_not(config: RunConfig) -> str:
         return "the head of its GPT-2 has no bias, which a number needs. Train with encoder_from a BERT."
     if not is_bert and config.task == "classification" and config.sections["head"].to_dict()["has_bias"]:  # type: ignore[union-attr]
         return "the head of its GPT-2 has no bias. Train with head.has_bias=false."
+    return ""
+
+
+def _name_more(config: RunConfig) -> str:
+    """What a reader has that no other program does; empty where there is nothing."""
+    for name in ("words", "mixer"):
+        if config.sections.get(name) is not None:
+            return f"it has layers of its own ({name}) between its encoder and its head. Train without {name}."
+    if config.section("encoder", EncoderConfig).has_case:
+        return "its encoder is told capitals beside the tokens. Train with encoder.has_case=false."
     return ""
 
 
@@ -117,6 +129,8 @@ def export_onnx(run: Any, to: Path) -> None:
 
 def say_why_no_onnx(config: RunConfig) -> str:
     """Why a run is not written as ONNX, and what to train instead; empty where it is."""
+    if why := _name_more(config):
+        return why
     if config.model_name in NOT_TRACED:
         return (
             f"its encoder is {config.model_name}, which torch does not trace for every length. Train with bert, gpt2, "
