@@ -204,13 +204,14 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
     return run.evaluate(data, split=split, **asked)
 
 
-def export(folder: str | Path, to: str | Path, *, force: bool = False) -> None:
-    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model.
+def export(folder: str | Path, to: str | Path, *, force: bool = False, is_marian: bool = False) -> None:
+    """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
 
-    A file that is there already is written over with `force` only, and a folder never.
+    A file that is there already is written over with `force` only, and a folder never. `is_marian`: a Transformer that
+    translates is written for Hugging Face, as Marian, and not for CTranslate2.
     """
     check_not_there(Path(to), force)
-    export_run(engine.load(folder, device="cpu"), to)
+    export_run(engine.load(folder, device="cpu"), to, is_marian)
 
 
 def embed(

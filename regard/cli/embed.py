@@ -12,12 +12,16 @@ from regard.cli import lines, options
 from regard.errors import RegardError
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run of bert, elmo or a language model, or a Hugging Face folder.")
+    Path,
+    typer.Argument(metavar="RUN", help="A run of bert, elmo, a language model or a task, or a Hugging Face folder."),
 ]
 File = Annotated[Path, typer.Argument(help="One text a line.")]
 Layers = Annotated[
     str,
-    typer.Option("--layers", help="last, first, second-to-last, sum, sum-last-four or concat-last-four."),
+    typer.Option(
+        "--layers",
+        help="last, first, second-to-last, sum, sum-last-four, concat-last-four, or the mix that a task learned.",
+    ),
 ]
 Pool = Annotated[
     str, typer.Option("--pool", help="mean or max of a text's tokens; first or last mark; none: a vector a token.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -229,25 +229,45 @@ def print_study(study: Study, folder: Path) -> None:
     console.print(Text(f"\nThe page: {folder / 'report.html'}  (a picture: {folder / 'figure.png'})"), soft_wrap=True)
 
 
-def print_generated(prompt: str, pieces: Iterator[tuple[int, str]], n: int, as_json: bool) -> None:
-    """Stream one continuation as it is made; print several one after the other, each under its number."""
+def print_generated(
+    prompt: str,
+    pieces: Iterator[tuple[int, str]],
+    n: int,
+    as_json: bool,
+    score: Callable[[str], dict[str, Any]] | None = None,
+) -> None:
+    """Stream one continuation as it is made; print several one after the other, each under its number.
+
+    `score` gives what is to be said of each whole text, by name.
+    """
     first = next(pieces, (0, ""))  # what is wrong with the prompt is said before any of it is printed
     pieces = chain([first], pieces)
     if n == 1 and not as_json:
         print(prompt, end="", flush=True)
+        whole = prompt
         for _, piece in pieces:
             print(piece, end="", flush=True)
+            whole += piece
         print()
+        _print_facts({} if score is None else score(whole))
         return
     texts = [""] * n
     for index, piece in pieces:
         texts[index] += piece
     for index, text in enumerate(texts, start=1):
         if as_json:
-            print(json.dumps({"number": index, "prompt": prompt, "text": prompt + text}, ensure_ascii=False))
+            facts = {} if score is None else score(prompt + text)
+            print(json.dumps({"number": index, "prompt": prompt, "text": prompt + text, **facts}, ensure_ascii=False))
         else:
             console.print(f"[bold]--- {index} ---[/bold]")
             print(prompt + text)
+            _print_facts({} if score is None else score(prompt + text))
+
+
+def _print_facts(facts: Mapping[str, Any]) -> None:
+    """A line for each, its name first."""
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' ')}:", f"{value:.3f}" if isinstance(value, float) else value)
 
 
 def reporter(is_quiet: bool) -> Reporter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,15 @@ MaxTokens = Annotated[
 ]
 Stop = Annotated[list[str] | None, typer.Option("--stop", help="Stop before this text (repeatable).")]
 
+Under = Annotated[
+    Path | None,
+    typer.Option(
+        "--score-under",
+        metavar="RUN",
+        help="Bits per byte of a BERT's text under this language model, and of its own.",
+    ),
+]
+
 REPEATED_MASKING = (
     "regard: written by repeated masking, each place drawn anew given all others: no left-to-right model wrote this, "
     "and it has no probability."
@@ -41,6 +51,7 @@ def generate(
     beam: Search = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")] = 0,
     stop: Stop = None,
+    score_under: Under = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
     precision: options.EnginePrecision = "float32",
@@ -56,37 +67,58 @@ def generate(
       regard generate runs/transformer --engine ctranslate2 --precision int8
       # of a BERT, by repeated masking, which is not how it was trained
       regard generate runs/bert-tiny --prompt "Return the" --max-tokens 12
+      # what a left-to-right model says of such a text, and of its own
+      regard generate runs/bert-tiny --prompt "Return the" --score-under runs/lstm
     """
     loaded: Any = regard.load(run, device, precision, engine=engine)
+    sampling: dict[str, Any] = {
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "temperature": temperature,
+        "seed": seed,
+    }
     if isinstance(loaded, regard.MaskedLanguageModelRun):
         if stop or beam is not None:
             raise RegardError(f"'{run}' writes by repeated masking: leave out {'--beam' if beam else '--stop'}.")
         print(REPEATED_MASKING, file=sys.stderr)
-        sampling: dict[str, Any] = {
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "temperature": temperature,
-            "seed": seed,
-        }
+        score = _score_under(score_under, device, prompt, sampling)
         made = loaded.generate(prompt, n, max_tokens=max_tokens or 20, **sampling)
-        terminal.print_generated("", enumerate([made] if isinstance(made, str) else made), n, as_json)
+        terminal.print_generated("", enumerate([made] if isinstance(made, str) else made), n, as_json, score)
         return
+    if score_under is not None:
+        raise RegardError(f"--score-under is for text by repeated masking, of a BERT. Score a text: regard score {run}")
     if not isinstance(loaded, regard.LanguageModelRun):
         loaded = regard.load(run, device, precision, kind=regard.LanguageModelRun)  # which says what it is instead
     pieces = loaded.stream(
         prompt,
         n=n,
         max_tokens=max_tokens or 200,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
         beam=beam,
-        seed=seed,
+        **sampling,
         stop=tuple(s.replace("\\n", "\n").replace("\\t", "\t") for s in stop or ()),
     )
     terminal.print_generated(prompt, pieces, n, as_json)
+
+
+def _score_under(
+    under: Path | None, device: str, prompt: str, sampling: dict[str, Any]
+) -> Callable[[str], dict[str, Any]] | None:
+    """What a left-to-right run says of a text, and of one of its own after the same prompt; None: no run is given."""
+    if under is None:
+        return None
+    judge: Any = regard.load(under, device, kind=regard.LanguageModelRun)
+
+    def score(text: str) -> dict[str, Any]:
+        own = judge.write_as_long(text, prompt, **sampling)
+        return {
+            "under": str(under),
+            "bits_per_byte": judge.score(text).bits_per_byte,
+            "its_own_text": own,
+            "bits_per_byte_of_its_own": judge.score(own).bits_per_byte,
+        }
+
+    return score
 
 
 Scored = Annotated[str, typer.Argument(help="The text to score; - reads standard input. Pairs: sources, one a line.")]

@@ -164,6 +164,10 @@ class Bert(nn.Module):
         """Forward cost of `encode` for a text of so many tokens; nothing is predicted."""
         return n_tokens * sum(block.flops_per_token(n_tokens, is_causal=False) for block in self.layers)
 
+    def flops_per_token(self, n_context: int) -> int:
+        """Forward cost of `encode` for each token of a text of so many."""
+        return self.flops(n_context) // n_context
+
     def flops_per_row(self, n_context: int, n_masked: int) -> int:
         """Forward cost of a row of `n_context` tokens, of which `n_masked` are predicted."""
         D = self.d_model

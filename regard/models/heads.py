@@ -87,17 +87,28 @@ def sum_nats(scores: Float[Tensor, "M K"], targets: Int[Tensor, " M"], goal: Goa
     return departed, nats.detach()
 
 
+def pooler_layers(d_model: int, activation: str) -> nn.Sequential:
+    """z = φ(W h_1 + b): the layer of BERT between its first state and a classifier; φ is tanh, DistilBERT's is relu."""
+    layer = nn.Linear(d_model, d_model)
+    nn.init.normal_(layer.weight, std=0.02)
+    nn.init.zeros_(layer.bias)
+    return nn.Sequential(layer, nn.ReLU() if activation == "relu" else nn.Tanh())
+
+
 class _Answering(nn.Module):
     """out(dropout(hidden(x))): what all heads end with."""
 
-    def __init__(self, d_model: int, n_out: int, p_dropout: float, layers: nn.Sequential | None) -> None:
+    def __init__(
+        self, d_model: int, n_out: int, p_dropout: float, layers: nn.Sequential | None, has_bias: bool = True
+    ) -> None:
         super().__init__()
         self.hidden = nn.Sequential() if layers is None else layers
         widths = [part.out_features for part in self.hidden if isinstance(part, nn.Linear)]
         self.dropout = nn.Dropout(p_dropout)
-        self.out = nn.Linear(widths[-1] if widths else d_model, n_out)
+        self.out = nn.Linear(widths[-1] if widths else d_model, n_out, bias=has_bias)
         nn.init.normal_(self.out.weight, std=0.02)
-        nn.init.zeros_(self.out.bias)
+        if has_bias:
+            nn.init.zeros_(self.out.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return at_least_float32(self.out(self.dropout(self.hidden(x))))
@@ -113,11 +124,17 @@ class ClassHead(nn.Module):
     answers_each_place = False
 
     def __init__(
-        self, d_model: int, n_classes: int, pool: str, p_dropout: float, layers: nn.Sequential | None = None
+        self,
+        d_model: int,
+        n_classes: int,
+        pool: str,
+        p_dropout: float,
+        layers: nn.Sequential | None = None,
+        has_bias: bool = True,
     ) -> None:
         super().__init__()
         self.pool = Pooling(pool, d_model)
-        self.answer = _Answering(d_model, n_classes, p_dropout, layers)
+        self.answer = _Answering(d_model, n_classes, p_dropout, layers, has_bias)
 
     @property
     def out(self) -> nn.Linear:

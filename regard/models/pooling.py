@@ -6,10 +6,11 @@ from torch import Tensor, nn
 
 class Pooling(nn.Module):
     """mean, max, last, first:  of the states h_t of a text's tokens
+    pooler:                  the first; the head has a layer above it (`regard/models/heads.py`)
     attention:               Σ_t a_t h_t,   a = softmax(w·tanh(W h_t + b)) over the tokens (Yang et al. 2016)
 
-    Of a text in several windows, first and last are the mean over the windows' first and last states; the others see
-    every token once.
+    Of a text in several windows, first and last are the mean over the windows' first and last states; mean, max and
+    attention see every token once.
     """
 
     def __init__(self, kind: str, d_model: int) -> None:
@@ -23,7 +24,7 @@ class Pooling(nn.Module):
         self, states: Float[Tensor, "B W T D"], mask: Bool[Tensor, "B W T"], keep: Bool[Tensor, "B W T"]
     ) -> Float[Tensor, "B D"]:
         """`mask` says where there is a token, `keep` in which window its state counts."""
-        if self.kind in ("first", "last"):
+        if self.kind in ("first", "last", "pooler"):
             place = (
                 (mask.sum(dim=-1) - 1).clamp_min(0) if self.kind == "last" else mask.new_zeros(mask.shape[:2]).long()
             )

@@ -74,6 +74,14 @@ class Reader(nn.Module):
         if is_frozen:
             encoder.requires_grad_(False)  # type: ignore[attr-defined]
 
+    @torch.no_grad()
+    def begin_pooler(self) -> None:
+        """Let the layer between BERT's first token and the answer begin as its own, where it has one as wide."""
+        encoder: Any = self.encoder
+        layer = self.head.answer.hidden[0]
+        if encoder.pooler is not None and encoder.pooler.weight.shape == layer.weight.shape:
+            layer.load_state_dict(encoder.pooler.state_dict())
+
     def train(self, mode: bool = True) -> Reader:
         super().train(mode)
         if self.is_frozen:

@@ -31,10 +31,12 @@ def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note:
     else:
         lines += ["", "## Test score", "", *_score_lines(None if test is None else test.measure())]
     lines += ["", note] if note else []
-    usage = task.usage(opened.folder, data)
+    usage = task.usage(config, opened.folder, data)
     lines += ["", "## How to use it", "", *(("```sh", *usage.shell, "```", "") if usage.shell else ())]
     lines += ["```python", "import regard"]
     lines += [f'run = regard.load("{opened.folder}")', *usage.python, "```", ""]
+    lines += ["## In other programs", ""] if usage.elsewhere else []
+    lines += [line for program in usage.elsewhere for line in program.lines()]
     lines += [
         f"`config.yaml` holds every setting, `model.safetensors` the weights, {usage.files},",
         "`metrics.jsonl` and `tensorboard/` hold the learning curve, `state/` what resuming needs.",

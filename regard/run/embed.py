@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from regard.errors import RegardError
 from regard.files import check_not_there, write_atomically
 from regard.models.encoder import Encoder
-from regard.run.engine import PRECISIONS
+from regard.models.reader import LayerChoice
+from regard.models.table import ENCODER_TASKS
+from regard.run.engine import PRECISIONS, load
+from regard.run.folder import load_config
 from regard.run.initial_weights import load_encoder
 from regard.tasks.embedding import Embedder
 from regard.text.tokenizer import Tokenizer
@@ -21,13 +24,19 @@ from regard.training.device import pick_device
 FORMS = (".npz", ".parquet")
 
 
-def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, Tokenizer]:
-    """The encoder in a run folder or a Hugging Face folder, ready to be used, and its tokenizer."""
+def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, Tokenizer, LayerChoice | None]:
+    """The encoder in a run folder or a Hugging Face folder, ready to be used, and its tokenizer.
+
+    Of a run of a task, whose encoder may have been trained with it, the layers that its head reads are the third.
+    """
     if precision not in PRECISIONS:
         raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
     loaded: Any
+    if (folder / "config.yaml").is_file() and load_config(folder / "config.yaml").task in ENCODER_TASKS:
+        run: Any = load(folder, device, precision)
+        return run.model.encoder, run.tokenizers[0], run.model.choice
     loaded, tokenizer, _, _ = load_encoder(folder)
-    return loaded.to(pick_device(device), PRECISIONS[precision]), tokenizer
+    return loaded.to(pick_device(device), PRECISIONS[precision]), tokenizer, None
 
 
 def embed_texts(
@@ -49,8 +58,8 @@ def embed_texts(
     check_not_there(to, force)
     if to.suffix == ".parquet":
         _import_pyarrow()  # before anything is computed
-    encoder, tokenizer = open_encoder(folder, device, precision)
-    found = list(Embedder(encoder, tokenizer, layers, pool, stride).embed(texts, n_batch))
+    encoder, tokenizer, learned = open_encoder(folder, device, precision)
+    found = list(Embedder(encoder, tokenizer, layers, pool, stride, learned).embed(texts, n_batch))
     lengths = np.array([1 if pool != "none" else len(vectors) for vectors in found])
     vectors = np.stack(found) if pool != "none" else np.concatenate(found)
     write_atomically(to, lambda aside: _write(aside, to.suffix, vectors, lengths, pool))

@@ -84,7 +84,7 @@ def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:
     if test is not None:
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
     write_card(replace(open_folder(folder), facts=run.facts), data, test)
-    run.ending = Ending(test, task.usage(folder, data))
+    run.ending = Ending(test, task.usage(run.config, folder, data))
     return run
 
 

@@ -12,34 +12,49 @@ from safetensors.numpy import save_file
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.models.bert import Bert
-from regard.models.outline import outline_model
+from regard.models.outline import outline, outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.engine import load
-from regard.run.initial_weights import find_limit, open_initial_weights
-from regard.tasks.table import AnyRun, build_config, task_of
+from regard.run.initial_weights import open_initial_weights
+from regard.tasks.labelled import LabelledTask
+from regard.tasks.table import TASKS, AnyRun, build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.learning import word_tokenizer
 from regard.text.tokenizer import Tokenizer
-from regard.training.weights import save_tensors
+from regard.training.weights import named_weights, save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
 from regard.weights.elmo import find_options, read_elmo
 
 
-def export_run(run: Any, to: Path | str) -> None:
-    """Write a run for another program: ARPA, a Hugging Face folder or one of CTranslate2, as suits its model."""
-    task_of(run.config).export(run, Path(to))
+def export_run(run: Any, to: Path | str, is_marian: bool = False) -> None:
+    """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
+
+    `is_marian`: one that translates is written for Hugging Face, as Marian, and not for CTranslate2.
+    """
+    task, to = task_of(run.config), Path(to)
+    if is_marian:
+        task.export_marian(run, to)
+    elif to.suffix == ".onnx":
+        task.export_onnx(run, to)
+    else:
+        task.export(run, to)
 
 
 def import_run(
-    source: Path | str, folder: Path | str, tell: Callable[[str], None] | None = None, *, force: bool = False
+    source: Path | str,
+    folder: Path | str,
+    tell: Callable[[str], None] | None = None,
+    *,
+    force: bool = False,
+    is_pair: bool = False,
 ) -> AnyRun:
     """Make a run folder of an ARPA file, packed by gzip or not, of a Hugging Face folder or of an ELMo folder.
 
     `tell` is called with a sentence where something in the folder is not taken as it stands. `force` writes into a
-    folder that holds other files.
+    folder that holds other files. `is_pair`: the classifier in a Hugging Face folder reads two texts, which its files
+    do not say.
     """
     source, folder = Path(source), Path(folder)
     run_folder.check_free(folder, can_resume=False, force=force)
@@ -48,7 +63,7 @@ def import_run(
         return _import_elmo(source, write)
     if not hugging_face.is_for_hugging_face(source):
         return _import_arpa(source, write)
-    return _import_hugging_face(source, write, tell or (lambda note: None))
+    return _import_hugging_face(source, is_pair, write, tell or (lambda note: None))
 
 
 def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -65,13 +80,17 @@ def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     return write(config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
 
 
-def _import_hugging_face(path: Path, write: Callable[..., AnyRun], tell: Callable[[str], None]) -> AnyRun:
+def _import_hugging_face(
+    path: Path, is_pair: bool, write: Callable[..., AnyRun], tell: Callable[[str], None]
+) -> AnyRun:
     """Make a run folder of a Hugging Face folder: the same model, not trained any further."""
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
+    if (found := hugging_face.read_config(path)).head is not None:
+        return _import_reader(path, found, is_pair, write, tell)
     start = open_initial_weights(path)
-    weights, outline = start.weights, start.outline()
+    weights, model = start.weights, start.outline()
     if start.note:
         tell(start.note)
     config = build_config(
@@ -82,11 +101,39 @@ def _import_hugging_face(path: Path, write: Callable[..., AnyRun], tell: Callabl
             "model": {"name": start.model_name, **start.model.to_dict()},
         }
     )
-    limit = find_limit(outline) or 1
-    flops = outline.flops(limit) // limit if isinstance(outline, Bert) else outline.flops_per_token(limit)
-    sizes = outline.n_parameters, flops
+    sizes = model.n_parameters, model.flops_per_token(model.max_positions or 1)
     facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
     return write(config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)
+
+
+def _import_reader(
+    path: Path, found: hugging_face.Described, is_pair: bool, write: Callable[..., AnyRun], tell: Callable[[str], None]
+) -> AnyRun:
+    """Make a run folder of a Hugging Face folder with the head of a task: a run that predicts as that model does."""
+    head, start = found.head, open_initial_weights(path)
+    assert head is not None, "or it is imported as what its layers were trained for"
+    task = TASKS[head.task]
+    assert isinstance(task, LabelledTask), "of heads"
+    config = build_config(
+        {
+            "task": head.task,
+            "encoder_from": str(path),
+            "data": {"train": str(path), **({"second": "second"} if is_pair else {})},
+            "tokenizer": start.tokenizer_settings,
+            "encoder": {"pool": head.pool},
+            "head": task.describe_trained_head(head.labels),
+            "model": {"name": found.model_name, **found.reader_config.to_dict()},
+        }
+    )
+    config = task.complete(config)
+    reader = outline(lambda: task.build(config, (found.tokenizer,)))
+    weights = hugging_face.read_reader_weights(path, head, named_weights(reader))
+    if found.note:
+        tell(found.note)
+    n = reader.max_positions or 1
+    sizes = reader.n_parameters, reader.flops(n) // n
+    facts = run_folder.state_facts(config, [found.tokenizer], IMPORTED, *sizes, start)
+    return write(config, found.tokenizer, facts, lambda aside: save_tensors(weights, aside), found.note)
 
 
 def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:

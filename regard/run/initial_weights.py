@@ -14,14 +14,13 @@ from typing import Any
 
 from regard.config import RunConfig, folder_of, mapping
 from regard.errors import RegardError
-from regard.models.bert import Bert
 from regard.models.encoder import Encoder
 from regard.models.table import build_model, model_entry
 from regard.run import folder as run_folder
 from regard.run.folder import load_config, open_folder
 from regard.settings import Settings
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.table import choose_task, task_of
+from regard.tasks.table import build_config, choose_task, task_of
 from regard.tasks.task import IMPORTED
 from regard.text.config import TokenizerConfig
 from regard.text.tokenizer import Tokenizer
@@ -43,9 +42,10 @@ def open_initial_weights(path: Path, is_encoder: bool = False) -> InitialWeights
     """What a folder holds: a run of a language model, masked or not, or a Hugging Face folder; or, to encode, ELMo."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
-        name, config, tokenizer, note = hugging_face.read_config(path)
+        found = hugging_face.read_config(path)
+        tokenizer, note = found.tokenizer, " ".join(filter(None, (found.note, found.left_out)))
         settings = TokenizerConfig(kind=tokenizer.kind, vocab_size=tokenizer.vocab_size, path=str(path))
-        return InitialWeights(path, False, name, config, tokenizer, settings.to_dict(), note=note)
+        return InitialWeights(path, False, found.model_name, found.config, tokenizer, settings.to_dict(), note=note)
     opened = open_folder(path)
     run = opened.config
     if "start_from" not in task_of(run).folders and not (is_encoder and run.task in ENCODING_TASKS):
@@ -170,18 +170,12 @@ def _check_agree(
 
 
 def _check_context(n_context: Any, start: InitialWeights) -> None:
-    limit = find_limit(start.outline())
+    limit = start.outline().max_positions
     if limit is not None and isinstance(n_context, int) and n_context > limit:
         raise RegardError(
             f"train.n_context is {n_context}, but the model in '{start.path}', which the run starts from, sees at most "
             f"{limit} tokens. Lower it to {limit} or less."
         )
-
-
-def find_limit(model: Any) -> int | None:
-    """How many tokens a model reads at most; None: any number."""
-    limit: int | None = model.max_positions if isinstance(model, Bert) else model.mixer.max_context
-    return limit
 
 
 def _choose_fine_tuning(start: InitialWeights, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -214,10 +208,9 @@ def _choose_optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[s
         return {"lr": 5e-5}
     base = before if is_same_rule else OptimizerConfig(name=name)
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
-    entry = model_entry(start.model_name)
-    model = start.outline()
-    is_recurrent = not isinstance(model, Bert) and model.mixer.carries_state
-    whole = base.complete(is_recurrent, entry.lr, entry.embedding_rate_at(model.d_model))
+    model = {"name": start.model_name, **start.model.to_dict()}
+    config = build_config({"model": model, "data": {"train": str(start.path)}, "optimizer": base.to_dict()})
+    whole = task_of(config).complete(config).optimizer
     assert whole.lr is not None
     return whole.to_dict() | {"lr": share * whole.lr}
 

@@ -73,6 +73,9 @@ class AnsweringTask(LabelledTask):
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> SpanHead:
         return SpanHead(d_model, config.section("head", SpanConfig).p_dropout, layers)
 
+    def describe_trained_head(self, labels: Sequence[str]) -> dict[str, Any]:
+        return {"allows_none": False}
+
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
         return framer.frame_question(texts[0], texts[1])
 

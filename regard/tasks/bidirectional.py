@@ -109,7 +109,7 @@ class BidirectionalTask(LanguageModelTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedText) -> list[tuple[str, str]]:
         return [("training text", f"{len(data.train):,} words, {data.train.n_bytes:,} bytes")]
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path, text = shlex.quote(str(folder)), "The recruits are green"
         if data is not None:
             text = data.valid.first_words() or data.train.first_words()
@@ -120,6 +120,9 @@ class BidirectionalTask(LanguageModelTask):
 
     def export(self, run: Any, to: Path) -> None:
         raise RegardError(f"'{run.folder}' {self.summary}, and there is no form of other programs to export it to.")
+
+    def export_onnx(self, run: Any, to: Path) -> None:
+        raise RegardError(gradient.refuse_onnx(run.folder, self.summary))
 
     def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         """Blocks of the text, as a language model is tested on; it writes nothing that could be shown."""

@@ -163,7 +163,7 @@ class CaptionTask(gradient.GradientTask):
         given = config.section("data", CaptionConfig)
         return [("pictures", f"{given.size} x {given.size} pixels, {given.fit}"), ("how much", data.counts.describe())]
 
-    def usage(self, folder: Path, data: PreparedCaptions) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedCaptions) -> Usage:
         path, splits = shlex.quote(str(folder)), data.data
         name = (splits.test or splits.valid or splits.train).names[0]
         example = str(Path(splits.config.pictures) / name)

@@ -56,6 +56,7 @@ class ClassificationTask(LabelledTask):
 
     name, summary, kind, head_config = "classification", "tells the class of a text", CLASSES, ClassConfig
     run_type = ClassificationRun
+    pools = True
 
     def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head = config.section("head", ClassConfig)
@@ -64,7 +65,15 @@ class ClassificationTask(LabelledTask):
         return config.with_section("head", head.replace(labels=tuple(sorted({str(e.label) for e in data.train}))))
 
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> ClassHead:
-        return ClassHead(d_model, self.n_classes(config), pool, config.section("head", ClassConfig).p_dropout, layers)
+        head, n = config.section("head", ClassConfig), self.n_classes(config)
+        has_bias = config.model_name != "gpt2" if head.has_bias is None else head.has_bias
+        return ClassHead(d_model, n, pool, head.p_dropout, layers, has_bias)
+
+    def complete(self, config: RunConfig) -> RunConfig:
+        head = config.section("head", ClassConfig)
+        if head.has_bias is None:
+            config = config.with_section("head", head.replace(has_bias=config.model_name != "gpt2"))
+        return super().complete(config)
 
     def goal(self, config: RunConfig, data: PreparedLabelled) -> Goal:
         head = config.section("head", ClassConfig)

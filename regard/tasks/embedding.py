@@ -50,12 +50,17 @@ class Embedder:
         layers: str = "last",
         pool: str = "mean",
         stride: int | None = None,
+        learned: LayerChoice | None = None,
     ) -> None:
-        """`stride` is how many tokens later the next window of a long text begins; None: half a window."""
-        if layers == "mix":
+        """`stride` is how many tokens later the next window of a long text begins; None: half a window.
+
+        `learned` are the layers that the head of a task reads, among them a mix if it learned one.
+        """
+        if layers == "mix" and (learned is None or learned.mix is None):
             raise RegardError(
-                "A mix of layers is learned by a task, and this model was trained for none. Take sum or "
-                f"concat-last-four, or one of {', '.join(LAYERS[:-1])}."
+                "A mix of layers is learned by a task (encoder.layers=mix), and this model has learned none. Take "
+                f"{', '.join(LAYERS[:-2])} or {LAYERS[-2]}, or train one: regard train RUN --task tag --set "
+                "encoder.layers=mix --data FILE"
             )
         if layers not in LAYERS:
             raise RegardError(f"layers must be one of {', '.join(LAYERS)}, not '{layers}'.{nearest(layers, LAYERS)}")
@@ -63,7 +68,9 @@ class Embedder:
             raise RegardError(f"pool must be one of {', '.join(POOLS)}, not '{pool}'.{nearest(pool, POOLS)}")
         if stride is not None and stride < 1:
             raise RegardError(f"stride is a number of tokens, 1 at least, not {stride}.")
-        self.choose = LayerChoice(layers, encoder.n_layers, encoder.d_model)
+        chosen = learned if layers == "mix" else LayerChoice(layers, encoder.n_layers, encoder.d_model)
+        assert chosen is not None, "refused before"
+        self.choose = chosen
         self.encoder, self.tokenizer, self.pool, self.stride = encoder, tokenizer, pool, stride
 
     def embed(self, texts: Iterable[str], n_batch: int = 32) -> Iterator[Vectors]:

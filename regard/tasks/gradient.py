@@ -113,6 +113,25 @@ class GradientTask:
     def export(self, run: Any, to: Path) -> None:
         raise RegardError(f"'{run.folder}' {self.summary}, and there is no form of other programs to export it to.")
 
+    def export_onnx(self, run: Any, to: Path) -> None:
+        raise RegardError(refuse_onnx(run.folder, self.summary))
+
+    def export_marian(self, run: Any, to: Path) -> None:
+        raise RegardError(refuse_marian(run.folder, self.summary))
+
+
+def refuse_marian(folder: Path, summary: str) -> str:
+    """The sentence about a run that Marian, a model that translates, cannot be."""
+    return f"'{folder}' {summary}, and Marian translates. Leave out --marian (in Python: is_marian)."
+
+
+def refuse_onnx(folder: Path, summary: str) -> str:
+    """The sentence about a run whose model is not written as ONNX."""
+    return (
+        f"'{folder}' {summary}, and is not written as ONNX: that is done for language models of attention (gpt2, "
+        "transformer), for bert, and for what is trained on top of these. Give a name without .onnx for another form."
+    )
+
 
 def check_parts(train: TrainConfig) -> None:
     """Refuse a batch of `train.n_batch` rows that is to be computed in more parts than it has rows."""

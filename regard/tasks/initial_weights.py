@@ -27,6 +27,7 @@ from regard.settings import Settings
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
+from regard.weights.weight_files import list_weight_files
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class InitialWeights:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return (self.path / "model.safetensors",) if self.is_run else hugging_face.list_weight_files(self.path)
+        return (self.path / "model.safetensors",) if self.is_run else list_weight_files(self.path)
 
     @cached_property
     def sha256(self) -> str:

@@ -24,7 +24,7 @@ from regard.mixers.config import CELLS, BagConfig
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
 from regard.models.encoder_from_scratch import build_encoder
-from regard.models.heads import Goal, deep_layers
+from regard.models.heads import Goal, deep_layers, pooler_layers
 from regard.models.reader import LayerChoice, Reader
 from regard.models.table import build_model
 from regard.models.word_input import UpperLayers
@@ -33,6 +33,7 @@ from regard.score.judges import Judge
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.labelled_export import export_onnx, export_reader, list_programs
 from regard.tasks.labelled_objective import LabelledObjective
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 from regard.tasks.labelled_words import begin_words, build_words, check_words, fill_words
@@ -51,6 +52,8 @@ UNUSED = {
     "train.order": "texts come in random order, like lengths together",
     "train.max_eval_tokens": "the score is that of all validation examples",
 }
+EXAMPLES = ("Who lives in Berlin?", "Anna lives in Berlin.")
+"""Texts to try a run on that has none of its own."""
 FINE_TUNED_RATE = 0.1
 """The rate of an encoder that knows much already, as a share of that of one from scratch."""
 
@@ -62,6 +65,8 @@ class LabelledTask(gradient.GradientTask):
     kind: str
     head_config: type[Settings]
     columns = "two texts"
+    pools = False
+    """Whether the head reads one vector for the whole text (`encoder.pool`)."""
     verb = "predict"
     folders = ("encoder_from",)
     optional = ("words", "mixer")
@@ -132,6 +137,10 @@ class LabelledTask(gradient.GradientTask):
         """How many answers there are to choose from."""
         return len(config.section("head", self.head_config).to_dict()["labels"])
 
+    def describe_trained_head(self, labels: Sequence[str]) -> dict[str, Any]:
+        """The plain `head` section of a head that was trained elsewhere, for classes or tags in their order."""
+        return {"labels": list(labels)}
+
     def goal(self, config: RunConfig, data: PreparedLabelled) -> Goal:
         return Goal()
 
@@ -182,6 +191,11 @@ class LabelledTask(gradient.GradientTask):
                 "run, or leave out encoder.frozen."
             )
         self._check_case(config)
+        if config.section("encoder", EncoderConfig).pool == "pooler" and not isinstance(config.model, BertConfig):
+            raise RegardError(
+                f"encoder.pool is pooler, the layer above the first token of BERT, and the encoder is "
+                f"{config.model_name}. Take mean, max, last, first or attention."
+            )
         return config
 
     def _check_case(self, config: RunConfig) -> None:
@@ -229,8 +243,15 @@ class LabelledTask(gradient.GradientTask):
         choice = LayerChoice(chosen.layers, encoder.n_layers, encoder.d_model)
         above = None if mixer is None else UpperLayers(mixer, choice.d_out, words)
         d_out = choice.d_out if above is None else above.d_out
+        if self.has_pooler(config):
+            assert isinstance(config.model, BertConfig), "checked before"
+            layers = pooler_layers(d_out, "relu" if config.model.family == "distilbert" else "tanh")
         head = self.build_head(config, d_out, chosen.pool or "mean", layers)
         return Reader(encoder, choice, head, chosen.frozen, above)
+
+    def has_pooler(self, config: RunConfig) -> bool:
+        """Whether the head has a layer above BERT's first token."""
+        return self.pools and config.section("encoder", EncoderConfig).pool == "pooler"
 
     def embeddings(self, config: RunConfig, model: Reader, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
         encoder: Any = model.encoder
@@ -251,12 +272,14 @@ class LabelledTask(gradient.GradientTask):
         if fitting.start is None:
             return
         encoder: Any = model.encoder
-        if not config.section("encoder", EncoderConfig).has_case:
-            fitting.start.load_into(encoder)
-            return
-        encoder.segments = nn.Parameter(encoder.segments[:N_TEXTS].detach().clone())
+        has_case = config.section("encoder", EncoderConfig).has_case
+        if has_case:
+            encoder.segments = nn.Parameter(encoder.segments[:N_TEXTS].detach().clone())
         fitting.start.load_into(encoder)
-        encoder.widen_segments(self.n_segments(config))
+        if has_case:
+            encoder.widen_segments(self.n_segments(config))
+        if self.has_pooler(config):
+            model.begin_pooler()
 
     def objective(
         self, config: RunConfig, model: Reader, data: PreparedLabelled, fitting: Fitting | None = None
@@ -325,16 +348,24 @@ class LabelledTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedLabelled) -> list[tuple[str, str]]:
         return [("training examples", f"{len(data.train):,}")]
 
-    def usage(self, folder: Path, data: PreparedLabelled) -> Usage:
-        path, example = shlex.quote(str(folder)), (data.valid or data.train)[0]
-        texts = [" ".join(text.split()) for text in example.texts]
+    def usage(self, config: RunConfig, folder: Path, data: PreparedLabelled | None) -> Usage:
+        path = shlex.quote(str(folder))
+        given = EXAMPLES[: self.n_texts(config)] if data is None else (data.valid or data.train)[0].texts
+        texts = [" ".join(text.split()) for text in given]
         shown = json.dumps(texts[0] if len(texts) == 1 else texts, ensure_ascii=False)
         printed = shlex.quote("\\t".join(texts) + "\\n")
         shell = f"echo {shlex.quote(texts[0])}" if len(texts) == 1 else f"printf {printed}"
         return Usage(
-            shell=(f"{shell} | regard predict {path}", f"regard eval {path}"),
+            shell=(f"{shell} | regard predict {path}", *(() if data is None else (f"regard eval {path}",))),
             python=(f"list(run.predict([{shown}]))",),
+            elsewhere=list_programs(config, folder, texts, self.n_texts(config)),
         )
+
+    def export(self, run: LabelledRun, to: Path) -> None:
+        export_reader(run, to)
+
+    def export_onnx(self, run: LabelledRun, to: Path) -> None:
+        export_onnx(run, to)
 
     def load_test_set(self, run: LabelledRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         examples, skipped = run.examples_of(data, split, skips_bad)

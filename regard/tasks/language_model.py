@@ -34,6 +34,7 @@ from regard.score.judges import BitsPerByte
 from regard.score.unigram import unigram_bits_per_byte
 from regard.settings import Settings
 from regard.tasks import gradient
+from regard.tasks.elsewhere import Program, use_cached_onnx, use_kenlm, use_transformers
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.ngram_counts import check_end_mark, count_ngrams, is_counted
@@ -54,6 +55,7 @@ from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
 from regard.text.learning import Progress
 from regard.weights.arpa import write_arpa
 from regard.weights.hugging_face import describe_as_gpt2, write_hugging_face
+from regard.weights.onnx import CACHED, write_language_model
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -195,7 +197,7 @@ class LanguageModelTask(gradient.GradientTask):
             rows.append(("comparable", "not with others in bits per byte: the tokenizer loses text"))
         return rows
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path, prompt = shlex.quote(str(folder)), "The"
         if data is not None:
             prompt = data.valid.first_words() or data.train.first_words()
@@ -206,6 +208,7 @@ class LanguageModelTask(gradient.GradientTask):
                 f"regard eval {path}",
             ),
             python=(f"run.generate({json.dumps(prompt, ensure_ascii=False)})",),
+            elsewhere=_list_programs(config, folder, prompt),
         )
 
     def export(self, run: LanguageModelRun, to: Path) -> None:
@@ -214,6 +217,9 @@ class LanguageModelTask(gradient.GradientTask):
         else:
             gpt2 = describe_as_gpt2(run.config.model_name, run.config.model, f"'{run.folder}'")
             write_hugging_face(run.model, gpt2, run.tokenizer, to)
+
+    def export_onnx(self, run: LanguageModelRun, to: Path) -> None:
+        write_language_model(run.model, run.tokenizer, to, f"'{run.folder}'")
 
     def load_test_set(self, run: LanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
         """Blocks of the text: the same bytes for every model, whatever its tokens are."""
@@ -273,6 +279,20 @@ class LanguageModelTask(gradient.GradientTask):
 
     def judge(self, test_set: TestSet, chosen: Sequence[int]) -> BitsPerByte:
         return BitsPerByte([test_set.own.block_bytes[i] for i in chosen])
+
+
+def _list_programs(config: RunConfig, folder: Path, prompt: str) -> tuple[Program, ...]:
+    """How other programs use a run."""
+    if model_entry(config.model_name).is_counted:
+        return (use_kenlm(folder, prompt),)
+    try:
+        describe_as_gpt2(config.model_name, config.model, "it")
+        why_not = ""
+    except RegardError as error:
+        why_not = str(error)
+    name = config.model_name
+    no_onnx = "" if name in CACHED else f"its model is {name}; {', '.join(CACHED[:-1])} and {CACHED[-1]} are."
+    return use_transformers(folder, "ForCausalLM", [prompt], why_not), use_cached_onnx(folder, prompt, no_onnx)
 
 
 def _name_lossy(run: LanguageModelRun) -> str:

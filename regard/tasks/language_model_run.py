@@ -91,6 +91,15 @@ class LanguageModelRun(Run):
             if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
                 yield row, piece
 
+    def write_as_long(self, text: str, prompt: str = "", **sampling: Any) -> str:
+        """A text of its own that begins with `prompt`, as many characters as `text` at most."""
+        own = prompt
+        for _, piece in self.stream(prompt, **{**sampling, "max_tokens": max(1, len(text))}):
+            own += piece
+            if len(own) >= len(text):
+                break
+        return own[: len(text)]
+
     def _opening(self) -> NDArray[np.int32]:
         """What is read before a text without a prompt begins: <eos> alone, or a break between paragraphs."""
         limit = self.next_token.max_context

@@ -15,15 +15,21 @@ from regard.data.prepared_text import PreparedText, open_text, prepare_text
 from regard.errors import RegardError
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
+from regard.score.masked import MaskedLoss
 from regard.settings import Settings
 from regard.tasks import gradient
+from regard.tasks.elsewhere import use_onnxruntime, use_transformers
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.masked_comparing import answer_masked, build_masked_test
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.masked_objective import MaskedEvaluation, MaskedObjective, evaluate_masked
-from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, tell_part
+from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.learning import Progress
+from regard.text.marks import BERT_MARKS, ROBERTA_MARKS
 from regard.weights.hugging_face import write_hugging_face
+from regard.weights.onnx import MaskedFace, write_encoder
+from regard.weights.tokenizer_files import frame_texts
 
 MAX_TEST_TOKENS = 200_000
 """A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
@@ -40,7 +46,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
     folders = ("start_from",)
     example = "--data my.txt"
     run_type = MaskedLanguageModelRun
-    comparing = Comparing(items="masked texts", searches=False)
+    comparing = Comparing(items="rows", searches=False)
 
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """What was left open: WordPiece, as many positions as are trained, a pooler where something trains it."""
@@ -63,8 +69,8 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             return config
         if tokenizer.kind != "wordpiece":
             raise RegardError(
-                f"tokenizer.kind is {tokenizer.kind}, and a masked language model learns a wordpiece vocabulary. Leave "
-                "it out, or name a tokenizer with [MASK] in tokenizer.path."
+                f"tokenizer.kind is {tokenizer.kind}, and a masked language model learns a wordpiece vocabulary. Set "
+                "it to wordpiece (regard compare: --tokenizer wordpiece), or name one with [MASK] in tokenizer.path."
             )
         return config.with_section("tokenizer", tokenizer.replace(has_marks=True))
 
@@ -108,6 +114,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             fitting.start.load_into(model)
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
+        config = self.complete(config)  # a comparison sizes contenders before that
         tokenizer, own, model = data.tokenizer, config.section("data", DataConfig), config.model
         assert isinstance(model, BertConfig)
         if tokenizer.marks is None:
@@ -152,29 +159,36 @@ class MaskedLanguageModelTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedText) -> list[tuple[str, str]]:
         return [("training text", f"{len(data.train):,} tokens, {data.train.n_bytes:,} bytes")]
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
-        path = shlex.quote(str(folder))
-        mark = "[MASK]"
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
+        path, model = shlex.quote(str(folder)), config.model
+        assert isinstance(model, BertConfig)
+        mark = (ROBERTA_MARKS if model.family == "roberta" else BERT_MARKS)[4]
         return Usage(
-            shell=(
-                f'regard fill {path} "The {mark} is"',
-                f"regard embed {path} FILE --out vectors.npz",
-                f"regard export {path} NEW-FOLDER   # for transformers: AutoModelForMaskedLM.from_pretrained",
-            ),
+            shell=(f'regard fill {path} "The {mark} is"', f"regard embed {path} FILE --out vectors.npz"),
             python=(f'run.fill("The {mark} is")',),
+            elsewhere=(
+                use_transformers(folder, "ForMaskedLM" if model.has_masked_head else "", [f"The {mark} is"]),
+                use_onnxruntime(folder, [f"The {mark} is"], model.n_segments > 1),
+            ),
         )
 
     def export(self, run: MaskedLanguageModelRun, to: Path) -> None:
         assert isinstance(run.config.model, BertConfig)
         write_hugging_face(run.model, run.config.model, run.tokenizer, to)
 
+    def export_onnx(self, run: MaskedLanguageModelRun, to: Path) -> None:
+        outputs = ("last_hidden_state", *(("logits",) if run.model.masked_head is not None else ()))
+        has_segments = run.model.segments is not None and len(run.model.segments) > 1
+        facts = {"task": self.name}
+        write_encoder(MaskedFace(run.model), outputs, frame_texts(run.tokenizer), to, facts, has_segments)
+
     def load_test_set(
         self, run: MaskedLanguageModelRun, data: Sequence[str] | None, split: str, skips_bad: bool
     ) -> TestSet:
-        raise RegardError(
-            f"'{run.folder}' fills masked places, whose nats compare with those of the same vocabulary alone. "
-            "Compare what such runs are used for: train each as the encoder of one task."
-        )
+        if skips_bad:
+            raise RegardError("Of a text everything is read. Leave out --skip-bad (in Python: skips_bad).")
+        about = join_names(data) if data else name_split(run.config, split, self.describe_sources(run.config))
+        return build_masked_test(run, run.text_of(data, split), about)
 
     def answer(
         self,
@@ -184,10 +198,10 @@ class MaskedLanguageModelTask(gradient.GradientTask):
         decoding: Decoding,
         tell: Callable[[int], None],
     ) -> list[Any]:
-        raise AssertionError("load_test_set refuses such runs")
+        return answer_masked(run, test_set, chosen, tell)
 
-    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> Any:
-        raise AssertionError("load_test_set refuses such runs")
+    def judge(self, test_set: TestSet, chosen: Sequence[int]) -> MaskedLoss:
+        return MaskedLoss()
 
 
 MASKED_LANGUAGE_MODEL = MaskedLanguageModelTask()

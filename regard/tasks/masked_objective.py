@@ -206,7 +206,7 @@ def evaluate_masked(
             tensor.to(model.embedding.device) for tensor in as_tensors(batches.at(index))
         )
         h = model.hidden(tokens, None, segments)
-        each, best = _score_places(model, take_places(h, places), targets.flatten())
+        each, best = score_places(model, take_places(h, places), targets.flatten())
         there = is_there.flatten()
         nats += math.fsum(each[there].tolist())
         n_right += int((best == targets.flatten())[there].sum())
@@ -226,7 +226,7 @@ def build_room(model: Bert, tokenizer: Tokenizer, n_context: int) -> int:
     return n_context - tokenizer.marks.count_in_frame(is_pair=model.next_head is not None)
 
 
-def _score_places(
+def score_places(
     model: Bert, states: Float[Tensor, "M D"], targets: Int[Tensor, " M"]
 ) -> tuple[Float[Tensor, " M"], Int[Tensor, " M"]]:
     """-log P of each target, and the most probable token at each place."""

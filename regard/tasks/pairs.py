@@ -20,7 +20,9 @@ from regard.errors import RegardError
 from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
 from regard.score.judges import Judge
+from regard.settings import Settings
 from regard.tasks import gradient
+from regard.tasks.elsewhere import use_ctranslate2, use_marian
 from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
 from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
 from regard.tasks.pair_run import warn_of_split_words
@@ -41,7 +43,8 @@ from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import Tokenizer
 from regard.training.teaching_config import TeachingConfig
-from regard.weights.ctranslate2 import write_ctranslate2
+from regard.weights.ctranslate2 import describe_as_transformer, write_ctranslate2
+from regard.weights.marian import describe_as_marian, write_marian
 
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
@@ -176,7 +179,7 @@ class PairTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
         return [("training pairs", f"{len(data.train):,}")]
 
-    def usage(self, folder: Path, data: PreparedPairs) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedPairs) -> Usage:
         path, pairs = shlex.quote(str(folder)), data.valid if len(data.valid) else data.train
         example, tag = pairs.source_text(0), pairs.tag(0)
         to, named = ("", "") if tag is None else (f" --to {shlex.quote(tag)}", f", tag={json.dumps(tag)}")
@@ -185,6 +188,10 @@ class PairTask(gradient.GradientTask):
             python=(f"run.{self.verb}({json.dumps(example, ensure_ascii=False)}{named})",),
             files="`tokenizer.json` loads in Hugging Face `tokenizers` (with two vocabularies it is the source's, and "
             "`target_tokenizer.json` the target's)",
+            elsewhere=(
+                use_ctranslate2(folder, _say_why_not(describe_as_transformer, config)),
+                use_marian(folder, example, _say_why_not(describe_as_marian, config)),
+            ),
         )
 
     def load_test_set(self, run: Any, data: Sequence[str] | None, split: str, skips_bad: bool) -> TestSet:
@@ -223,6 +230,19 @@ class PairTask(gradient.GradientTask):
         write_ctranslate2(
             run.model, run.config.model, *tokenizers, to, where=where, tags=tags, is_parser=self.has_trees
         )
+
+    def export_marian(self, run: Any, to: Path) -> None:
+        tokenizers = run.source_tokenizer, run.target_tokenizer
+        write_marian(run.model, run.config.model, *tokenizers, to, where=f"'{run.folder}'")
+
+
+def _say_why_not(describe: Callable[[Settings, str], Any], config: RunConfig) -> str:
+    """Why a program has no such model; empty where it has."""
+    try:
+        describe(config.model, "it")
+    except RegardError as error:
+        return str(error)
+    return ""
 
 
 def _tell_left_out(config: RunConfig, model: Seq2Seq, data: PreparedPairs, objective: PairObjective) -> list[str]:

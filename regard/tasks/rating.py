@@ -49,6 +49,7 @@ class RatingTask(LabelledTask):
 
     name, summary, kind, head_config = "rating", "gives a text a number", NUMBERS, NumberConfig
     run_type = RatingRun
+    pools = True
     default_measure = "pearson"
 
     def n_classes(self, config: RunConfig) -> int:
@@ -66,6 +67,9 @@ class RatingTask(LabelledTask):
         head = config.section("head", NumberConfig)
         centre = 0.0 if head.centre is None else head.centre
         return NumberHead(d_model, centre, head.spread or 1.0, pool, head.p_dropout, layers)
+
+    def describe_trained_head(self, labels: Sequence[str]) -> dict[str, Any]:
+        return {"centre": 0.0, "spread": 1.0}
 
     def make_targets(self, config: RunConfig, examples: Sequence[Example], windows: Sequence[Windows]) -> NDArray[Any]:
         return np.array([example.label for example in examples], dtype=np.float32)

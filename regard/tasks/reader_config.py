@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from regard.settings import Settings, setting
 
 Config = TypeVar("Config", bound=Settings)
-POOLS = ("mean", "max", "last", "first", "attention")
+POOLS = ("mean", "max", "last", "first", "attention", "pooler")
 LAYERS = ("last", "first", "second-to-last", "sum", "sum-last-four", "concat-last-four", "mix")
 _DROPOUT = "share of what the head reads that is dropped while training"
 _LABELS = "all labels, in their order; null: those of the training examples, sorted"
@@ -25,8 +26,8 @@ class EncoderConfig(Settings):
     )
     pool: str | None = setting(
         None,
-        "how the tokens' states become one for the text (classes, numbers); null: mean, of BERT the first, of a "
-        "pre-trained language model the last",
+        "how the tokens' states become one for the text (classes, numbers); pooler: a layer above BERT's first, as in "
+        "Hugging Face's classifiers; null: mean, of BERT the first, of a pre-trained language model the last",
         choices=POOLS,
     )
     max_window: int | None = setting(
@@ -63,9 +64,13 @@ class ClassConfig(Settings):
     smoothing: float = setting(0.0, "probability that is spread over all classes (label smoothing)", low=0.0, high=0.9)
     p_dropout: float = setting(0.1, _DROPOUT, low=0.0, high=0.95)
     select_by: str = setting("accuracy", _SELECT, choices=("accuracy", "macro-f1", "matthews", "loss"))
+    has_bias: bool | None = setting(
+        None, "a number for each class that is added to its score; null: of GPT-2 none, as in Hugging Face's, else true"
+    )
+    younger: ClassVar[Mapping[str, Any]] = {"has_bias": True}
 
     def take_open(self, begun: Settings) -> ClassConfig:
-        return _take(self, begun, "labels")
+        return _take(self, begun, "labels", "has_bias")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,13 +82,16 @@ class TaggingTask(LabelledTask):
     def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head, seen = config.section("head", TagConfig), {tag for e in data.train for tag in _tags(e)}
         labels = tuple(sorted(seen)) if head.labels is None else head.labels
-        select_by = head.select_by or ("f1" if has_phrases(labels) else "accuracy")
+        select_by = head.select_by or self.describe_trained_head(labels)["select_by"]
         return config.with_section("head", head.replace(labels=labels, select_by=select_by))
 
     def build_head(self, config: RunConfig, d_model: int, pool: str, layers: nn.Sequential | None) -> TagHead:
         head = config.section("head", TagConfig)
         legal = list_legal(_labels(config))
         return TagHead(d_model, self.n_classes(config), head.has_crf, head.p_dropout, layers, legal)
+
+    def describe_trained_head(self, labels: Sequence[str]) -> dict[str, Any]:
+        return {"labels": list(labels), "select_by": "f1" if has_phrases(labels) else "accuracy"}
 
     def goal(self, config: RunConfig, data: PreparedLabelled) -> Goal:
         head = config.section("head", TagConfig)

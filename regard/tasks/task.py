@@ -20,6 +20,7 @@ from regard.errors import RegardError
 from regard.score.judges import Judge
 from regard.score.measured import Measured
 from regard.settings import Settings
+from regard.tasks.elsewhere import Program
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
@@ -127,6 +128,8 @@ class Usage:
     python: tuple[str, ...]
     files: str = "`tokenizer.json` loads in Hugging Face `tokenizers`"
     """What the card says about the files that a tool may want to read."""
+    elsewhere: tuple[Program, ...] = ()
+    """Other programs."""
 
 
 class Evaluation(Protocol):
@@ -236,10 +239,16 @@ class Task(Protocol):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: Any) -> list[tuple[str, str]]:
         """What the model card says about the data and the vocabulary."""
 
-    def usage(self, folder: Path, data: Any) -> Usage: ...
+    def usage(self, config: RunConfig, folder: Path, data: Any) -> Usage: ...
 
     def export(self, run: Any, to: Path) -> None:
         """Write a run for another program; RegardError where there is none that could read it."""
+
+    def export_onnx(self, run: Any, to: Path) -> None:
+        """Write a run as an ONNX file; RegardError where its model cannot be."""
+
+    def export_marian(self, run: Any, to: Path) -> None:
+        """Write a run as a Hugging Face folder of Marian; RegardError where it does not translate, or cannot be."""
 
     @property
     def comparing(self) -> Comparing:

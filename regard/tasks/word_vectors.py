@@ -29,6 +29,8 @@ from regard.score.word_tests import (
     read_word_test,
 )
 from regard.settings import Settings
+from regard.tasks.elsewhere import use_gensim
+from regard.tasks.gradient import refuse_marian, refuse_onnx
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, join_names, name_split
 from regard.tasks.test_set import Comparing, Decoding, TestSet
@@ -153,7 +155,7 @@ class WordVectorsTask:
             ("not in the vocabulary", f"{100 * unknown:.1f}% of the training text's words"),
         ]
 
-    def usage(self, folder: Path, data: PreparedText | None) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: PreparedText | None) -> Usage:
         path, word = shlex.quote(str(folder)), "word"
         if data is not None and data.tokenizer.vocab_size > N_SPECIAL:
             word = data.tokenizer.token_text(min(data.tokenizer.vocab_size - 1, N_SPECIAL + 100))
@@ -161,10 +163,16 @@ class WordVectorsTask:
             shell=(
                 f"regard vectors nearest {path} {shlex.quote(word)}",
                 f"regard vectors map {path} --out map",
-                f"regard export {path} {path}.vec",
             ),
             python=(f'run.nearest("{word}")',),
+            elsewhere=(use_gensim(folder),),
         )
+
+    def export_onnx(self, run: WordVectorsRun, to: Path) -> None:
+        raise RegardError(refuse_onnx(run.folder, self.summary))
+
+    def export_marian(self, run: WordVectorsRun, to: Path) -> None:
+        raise RegardError(refuse_marian(run.folder, self.summary))
 
     def export(self, run: WordVectorsRun, to: Path) -> None:
         write_vectors(run.vectors, to)

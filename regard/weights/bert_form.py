@@ -16,6 +16,7 @@ from regard.errors import RegardError
 from regard.models.bert_config import FAMILIES, SIZES, BertConfig
 from regard.weights.gpt2_form import ACTIVATIONS as GPT2_ACTIVATIONS
 from regard.weights.gpt2_form import WRITTEN_ACTIVATIONS, is_count, is_number, quote_names
+from regard.weights.task_heads import is_of_head
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -107,8 +108,8 @@ _TIED = {
     "lm_head.decoder.bias": "lm_head.bias",
 }
 """Tensors that are another one under a second name."""
-_LEFT_OUT = re.compile(r"(embeddings\.(position_ids|token_type_ids)|(pre_)?classifier\..*|qa_outputs\..*)")
-"""Numbers of positions, which older versions saved, and the heads of tasks."""
+_LEFT_OUT = re.compile(r"embeddings\.(position_ids|token_type_ids)")
+"""Numbers of positions, which older versions saved."""
 
 
 def read_bert_config(found: Mapping[str, Any], names: Iterable[str], where: str) -> tuple[BertConfig, int]:
@@ -145,21 +146,18 @@ def read_bert_config(found: Mapping[str, Any], names: Iterable[str], where: str)
         raise RegardError(f"{where} describes no model that can be built: {error}") from None
 
 
-def note_bert(found: Mapping[str, Any], names: Iterable[str]) -> str:
+def note_bert(found: Mapping[str, Any]) -> str:
     """What is to be said of a folder that is not taken as it stands; nothing where all of it is."""
-    family, notes = found["model_type"], []
+    family = found["model_type"]
     shares = {theirs: found.get(theirs, default) for theirs, default in (KEYS[family][k] for k in _DROPOUTS)}
-    if len(set(shares.values())) > 1:
-        given = ", ".join(f"{name} {share:g}" for name, share in shares.items())
-        first = next(iter(shares.values()))
-        notes.append(
-            f"Its dropouts differ: {given}. Regard has one for both, and reads {first:g} (model.p_dropout); it matters "
-            "in training alone."
-        )
-    heads = sorted(name for name in names if re.fullmatch(r"(pre_)?classifier\..*|qa_outputs\..*", name))
-    if heads:
-        notes.append(f"The head of its task ({quote_names(heads)}) is left out: the layers below it are read.")
-    return " ".join(notes)
+    if len(set(shares.values())) == 1:
+        return ""
+    given = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+    first = next(iter(shares.values()))
+    return (
+        f"Its dropouts differ: {given}. Regard has one for both, and reads {first:g} (model.p_dropout); it matters in "
+        "training alone."
+    )
 
 
 _DROPOUTS = ("p_dropout", "p_attention")
@@ -259,7 +257,7 @@ def to_our_bert(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], family
     """Give tensors our names, in float32, in the shapes of `own` (a model of the config); refuse what does not fit."""
     given: dict[str, str] = {}
     for name in tensors:
-        if not _LEFT_OUT.fullmatch(short := strip(name, family)):
+        if not _LEFT_OUT.fullmatch(short := strip(name, family)) and not is_of_head(name, family):
             given[short] = name
     for second, first in _TIED.items():
         if second in given and first in given:

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.models.gpt2_config import SIZES, GPT2Config
+from regard.weights.task_heads import is_of_head
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-ARCHITECTURES = ("GPT2LMHeadModel", "GPT2Model")
+ARCHITECTURES = (
+    "GPT2LMHeadModel", "GPT2Model", "GPT2ForSequenceClassification", "GPT2ForTokenClassification",
+    "GPT2ForQuestionAnswering",
+)  # fmt: skip
 ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
@@ -143,7 +147,7 @@ def _check_supported(found: Mapping[str, Any], where: str) -> None:
         given = ", ".join(map(str, others)) or f"model_type {found.get('model_type')}"
         raise RegardError(
             f"{where} describes an architecture that Regard does not read: {given}. Supported are "
-            f"{' and '.join(ARCHITECTURES)}, of model_type gpt2."
+            f"{', '.join(ARCHITECTURES[:-1])} and {ARCHITECTURES[-1]}, of model_type gpt2."
         )
     for key, value, meaning in FIXED:
         if found.get(key, value) is not value:
@@ -205,7 +209,7 @@ def strip_prefix(names: Iterator[str] | list[str]) -> dict[str, str]:
             raise RegardError(
                 f"The weights have '{found[short]}' and '{name}', which are one tensor; keep one of them."
             )
-        if not _MASK.fullmatch(short):
+        if not _MASK.fullmatch(short) and not is_of_head(name, "gpt2"):
             found[short] = name
     return found
 

@@ -1,4 +1,4 @@
-"""Hugging Face folders of GPT-2 and of BERT's family, in and out. Weights are safetensors; no pickle is opened."""
+"""Hugging Face folders of GPT-2 and of BERT's family, with or without the head of a task, in and out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from regard.errors import RegardError, nearest
@@ -18,16 +17,26 @@ from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
 from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
-from regard.training.weights import check_finite, named_weights, read_tensors
+from regard.training.weights import named_weights
 from regard.weights.bert_files import describe_bert
 from regard.weights.bert_form import note_bert, read_bert_config, to_our_bert, to_their_bert
-from regard.weights.gpt2_form import note_dropouts, read_config_json, to_our_tensors, to_their_tensors, write_config
+from regard.weights.gpt2_files import describe_gpt2, describe_gpt2_reader, ends_texts
+from regard.weights.gpt2_form import note_dropouts, quote_names, read_config_json, to_our_tensors, to_their_tensors
+from regard.weights.task_heads import (
+    PREFIXES,
+    TaskHead,
+    describe_head,
+    find_head,
+    has_task,
+    is_of_head,
+    join_head,
+    split_head,
+)
+from regard.weights.weight_files import PICKLES, Shapes, read_folder, read_shapes, refuse_pickle
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-INDEX = "model.safetensors.index.json"
 HUB_NAMES = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
 """What these models are called where they are published."""
 
@@ -48,7 +57,7 @@ def check_folder(path: Path) -> None:
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}{_say_where_to_get(path)}")
     if path.is_file() and path.suffix in PICKLES:
-        raise RegardError(_refuse_pickle(path, path.parent))
+        raise RegardError(refuse_pickle(path, path.parent))
     if not path.is_dir():
         raise RegardError(
             f"'{path}' is a file; give the folder that holds config.json, model.safetensors and the tokenizer's files."
@@ -74,6 +83,17 @@ class Described(NamedTuple):
     tokenizer: Tokenizer
     note: str
     """What is read otherwise than the folder says, if anything."""
+    head: TaskHead | None = None
+    """The head of a task that it has, if that is one of ours."""
+    left_out: str = ""
+    """What is to be said where the layers below the head of a task are read alone."""
+
+    @property
+    def reader_config(self) -> GPT2Config | BertConfig:
+        """The encoder below the head of a task: the layer above BERT's first token belongs to the head."""
+        if self.head is not None and self.head.pool == "pooler" and isinstance(self.config, BertConfig):
+            return self.config.replace(has_pooler=False)
+        return self.config
 
 
 def read_config(path: Path) -> Described:
@@ -85,10 +105,15 @@ def read_config(path: Path) -> Described:
             "with config.json, model.safetensors and the tokenizer's files, or a run folder of Regard's."
         )
     found, where = read_object(path / "config.json"), f"'{path}/config.json'"
-    is_bert = find_family(found, where) in FAMILIES
-    names = list_tensor_names(path) if is_bert else []
+    family = find_family(found, where)
+    is_bert = family in FAMILIES
     config: GPT2Config | BertConfig
-    config, n_rows = read_bert_config(found, names, where) if is_bert else read_config_json(found, where)
+    if is_bert:
+        shapes = read_shapes(path)
+        config, n_rows = read_bert_config(found, shapes, where)
+    else:
+        config, n_rows = read_config_json(found, where)
+        shapes = read_shapes(path) if has_task(found) else {}
     if not any((path / name).exists() for name in ("tokenizer.json", "vocab.json", "vocab.txt")):
         raise RegardError(
             f"'{path}' has no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, nor BERT's vocab.txt. "
@@ -107,8 +132,23 @@ def read_config(path: Path) -> Described:
             "from where the model came from."
         )
     config = config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows)
-    note = note_bert(found, names) if is_bert else note_dropouts(found)
-    return Described("bert" if is_bert else "gpt2", config, tokenizer, note)
+    note = note_bert(found) if is_bert else note_dropouts(found)
+    head, left_out = _find_head(path, found, family, shapes, tokenizer)
+    return Described("bert" if is_bert else "gpt2", config, tokenizer, note, head, left_out)
+
+
+def _find_head(
+    path: Path, found: Mapping[str, Any], family: str, shapes: Shapes, tokenizer: Tokenizer
+) -> tuple[TaskHead | None, str]:
+    """The head of a task in a folder, and what is to be said where it is left out."""
+    names = sorted(name for name in shapes if is_of_head(name, family))
+    if not names:
+        return None, ""
+    left_out = f"The head of its task ({quote_names(names)}) is left out: the layers below it are read."
+    if family == "gpt2" and not ends_texts(path, tokenizer):
+        why = f"Regard's readers end a text with {tokenizer.end_mark}, and its tokenizer does not."
+        return None, f"{left_out} {why}"
+    return find_head(found, shapes, f"'{path}/config.json'"), left_out
 
 
 def find_family(found: Mapping[str, Any], where: str) -> str:
@@ -124,86 +164,74 @@ def find_family(found: Mapping[str, Any], where: str) -> str:
     )
 
 
-def list_tensor_names(path: Path) -> list[str]:
-    """The names of the tensors in a folder, from the heads of its files."""
-    names: list[str] = []
-    for file in list_weight_files(path):
-        try:
-            with safe_open(file, "pt") as opened:
-                names += opened.keys()
-        except (SafetensorError, OSError):
-            read_tensors(file, "copy or download it again")  # which says what is wrong with it
-    return names
-
-
-def list_weight_files(path: Path) -> tuple[Path, ...]:
-    """List the safetensors files of a folder: one, or the shards that its index names."""
-    if (path / "model.safetensors").exists():
-        return (path / "model.safetensors",)
-    if not (path / INDEX).exists():
-        pickle = next((p for p in sorted(path.iterdir()) if p.suffix in PICKLES), None)
-        if pickle is not None:
-            raise RegardError(_refuse_pickle(pickle, path))
-        raise RegardError(f"'{path}' has no weights: neither model.safetensors nor {INDEX} is there.")
-    index = read_object(path / INDEX).get("weight_map")
-    names = sorted(set(index.values())) if isinstance(index, dict) else []
-    if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
-        raise RegardError(f"'{path / INDEX}' must have a weight_map from tensors to names of files in the same folder.")
-    for name in names:
-        if not (path / name).exists():
-            raise RegardError(f"'{path}' lacks {name}, which {INDEX} names. Copy the whole folder again.")
-    return tuple(path / name for name in names)
-
-
 def read_weights(path: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Read the weights of a folder, by our names and in float32; `own` are those of a model of its config."""
-    tensors: dict[str, Tensor] = {}
-    files = list_weight_files(path)
-    for file in files:
-        found = read_tensors(file, "copy or download it again")
-        check_finite(found, f"'{file}'", "Copy or download the file again, or ask who made it")
-        tensors |= found
-    where = f"'{files[0] if len(files) == 1 else path}'"
+    tensors, where = read_folder(path)
+    return _to_our_names(tensors, own, path, where)
+
+
+def read_reader_weights(path: Path, head: TaskHead, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Read the weights of a folder with the head of a task, by our names; `own` are those of a reader of its config."""
+    tensors, where = read_folder(path)
+    family = find_family(read_object(path / "config.json"), where)
+    found, below = split_head(tensors, own, head, family, where)
+    encoder = {name.removeprefix("encoder."): w for name, w in own.items() if name.startswith("encoder.")}
+    read = _to_our_names(below, encoder, path, where)
+    return found | {f"encoder.{name}": tensor for name, tensor in read.items()}
+
+
+def _to_our_names(
+    tensors: Mapping[str, Tensor], own: Mapping[str, Tensor], path: Path, where: str
+) -> dict[str, Tensor]:
     family = find_family(read_object(path / "config.json"), where)
     if family in FAMILIES:
         return to_our_bert(tensors, own, family, where)
     return to_our_tensors(tensors, own, where)
 
 
-def _refuse_pickle(file: Path, folder: Path) -> str:
-    """The sentence that refuses a pickle, with the command that converts it.
-
-    `transformers` loads a whole folder if the file has the name that it knows. Of any other file, torch reads the
-    tensors and nothing else.
-    """
-    refusal = f"'{file}' is a pickle, and opening one can run any code that is in it; Regard reads safetensors alone."
-    if file.name.startswith("pytorch_model") and (folder / "config.json").exists():
-        code = (
-            "from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; "
-            f"a, b = {str(folder)!r}, {(folder.name or 'model') + '-safetensors'!r}; "
-            "M.from_pretrained(a).save_pretrained(b); T.from_pretrained(a).save_pretrained(b)"
-        )
-        return f"{refusal} If you trust it, convert it where you have transformers: python -c {shlex.quote(code)}"
-    code = (
-        "import torch; from safetensors.torch import save_file; "
-        f"w = torch.load({str(file)!r}, map_location='cpu', weights_only=True); w = w.get('state_dict', w); "
-        f"save_file({{k: v.clone().contiguous() for k, v in w.items()}}, {str(folder / 'model.safetensors')!r})"
-    )
-    needed = [name for name in ("config.json", "tokenizer.json") if not (folder / name).exists()]
-    beside = f" Put {' and '.join(needed)} beside it, from where it came, and give the folder." if needed else ""
-    return f"{refusal}{beside} This converts its tensors and runs none of its code: python -c {shlex.quote(code)}"
-
-
 def write_hugging_face(model: nn.Module, config: GPT2Config | BertConfig, tokenizer: Tokenizer, folder: Path) -> None:
     """Write a model as a folder that transformers' `AutoModel...` and `AutoTokenizer` load."""
-    if folder.exists():
-        raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
     weights = {name: tensor.cpu() for name, tensor in named_weights(model).items()}
     n_rows = len(weights["embedding"])
     if isinstance(config, BertConfig):
         files, tensors = describe_bert(config, n_rows, tokenizer), to_their_bert(weights, config)
     else:
-        files, tensors = _describe_gpt2(config, n_rows, tokenizer), to_their_tensors(weights)
+        files, tensors = describe_gpt2(config, n_rows, tokenizer), to_their_tensors(weights)
+    write_folder(folder, files, tensors)
+
+
+def write_reader(
+    model: nn.Module,
+    config: GPT2Config | BertConfig,
+    tokenizer: Tokenizer,
+    head: TaskHead,
+    folder: Path,
+    *,
+    centre: float = 0.0,
+    spread: float = 1.0,
+) -> None:
+    """Write an encoder with the head of a task; `centre` and `spread` are those of a head that gives numbers."""
+    whole = {name: tensor.cpu() for name, tensor in named_weights(model).items()}
+    weights = {name.removeprefix("encoder."): w for name, w in whole.items() if name.startswith("encoder.")}
+    n_rows = len(weights["embedding"])
+    if isinstance(config, BertConfig):
+        family = config.family
+        config = config.replace(has_pooler=False, has_masked_head=False, has_next_head=False)
+        body = {name: w for name, w in weights.items() if not name.startswith(("pooler", "masked_head", "next_head"))}
+        files, tensors = describe_bert(config, n_rows, tokenizer), to_their_bert(body, config)
+        tensors = {PREFIXES[family] + name: tensor for name, tensor in tensors.items()}
+    else:
+        family, body = "gpt2", {name: w for name, w in weights.items() if name != "head"}
+        files, body["embedding"] = describe_gpt2_reader(config, body["embedding"], tokenizer)
+        tensors = to_their_tensors(body)
+    files["config.json"] |= describe_head(head, family)
+    write_folder(folder, files, tensors | join_head(whole, head, family, centre, spread))
+
+
+def write_folder(folder: Path, files: Mapping[str, Mapping[str, Any]], tensors: dict[str, Tensor]) -> None:
+    """Write JSON files and safetensors as a new folder, whole or not at all."""
+    if folder.exists():
+        raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
 
     def fill(aside: Path) -> None:
         for name, content in files.items():
@@ -211,23 +239,6 @@ def write_hugging_face(model: nn.Module, config: GPT2Config | BertConfig, tokeni
         save_file(tensors, aside / "model.safetensors", metadata={"format": "pt"})
 
     write_folder_atomically(folder, fill)
-
-
-def _describe_gpt2(config: GPT2Config, n_rows: int, tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
-    """The JSON files of a GPT-2 folder."""
-    eos, mark = tokenizer.eos, tokenizer.end_mark
-    return {
-        "config.json": write_config(config, n_rows, eos),
-        "generation_config.json": {"bos_token_id": eos, "eos_token_id": eos},
-        "tokenizer.json": _mark_end(tokenizer),
-        "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": mark,
-            "eos_token": mark,
-            "model_max_length": config.max_context,
-            "clean_up_tokenization_spaces": False,
-        },
-    }
 
 
 def describe_as_gpt2(name: str, config: Settings, where: str) -> GPT2Config:
@@ -247,11 +258,3 @@ def describe_as_gpt2(name: str, config: Settings, where: str) -> GPT2Config:
                 f"{where} has model.{key} = {value}, which Hugging Face's GPT-2 cannot say: it has {fixed[key]} alone."
             )
     return GPT2Config.from_dict({key: own[key] for key in free})
-
-
-def _mark_end(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Make tokenizer.json with the end mark as a special token, by which Hugging Face leaves it out of texts."""
-    whole: dict[str, Any] = json.loads(tokenizer.json)
-    mark = {"id": tokenizer.eos, "content": tokenizer.end_mark, "single_word": False, "lstrip": False}
-    whole["added_tokens"] = [mark | {"rstrip": False, "normalized": False, "special": True}]
-    return whole

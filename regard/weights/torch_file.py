@@ -1,8 +1,9 @@
-"""Tensors out of a file that torch wrote before version 1.6, without running anything that is in it.
+"""Tensors out of a file that torch wrote, without running anything that is in it.
 
-Such a file is four pickles and then the raw numbers. A pickle is a program: `pickle` runs it, and so does
-`torch.load`, if with fewer words. Here the program is read and never run: its words are taken apart one by one, those
-that put plain values together are followed, names of functions stay names, and any other word is refused.
+Before version 1.6 such a file is four pickles and then the raw numbers; since then it is a zip archive of one pickle
+and a file of numbers for each storage. A pickle is a program: `pickle` runs it, and so does `torch.load`, if with fewer
+words. Here the program is read and never run: its words are taken apart one by one, those that put plain values
+together are followed, names of functions stay names, and any other word is refused.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import io
 import pickletools
 import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +24,22 @@ from regard.errors import RegardError
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
 REBUILD, DICTIONARY = "torch._utils _rebuild_tensor_v2", "collections OrderedDict"
-TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
+PARAMETER = "torch._utils _rebuild_parameter"
+TYPES: dict[str, np.dtype[Any]] = {
+    "torch FloatStorage": np.dtype("<f4"),
+    "torch HalfStorage": np.dtype("<f2"),
+    "torch DoubleStorage": np.dtype("<f8"),
+    "torch BFloat16Storage": np.dtype("<u2"),  # the upper half of a float32: numpy has no such number
+    "torch LongStorage": np.dtype("<i8"),
+    "torch IntStorage": np.dtype("<i4"),
+    "torch ByteStorage": np.dtype("u1"),
+    "torch BoolStorage": np.dtype("?"),
+}
 CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 NUMBERS_AND_TEXT = ("BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1")
+
+BROKEN = (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error)
+"""What reading a file raises that is not what it should be."""
 
 Array = NDArray[np.generic]
 
@@ -41,7 +58,7 @@ class _Call(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """The description of raw numbers that follow the pickles."""
+    """The description of raw numbers that lie elsewhere in the file."""
 
     description: Any
 
@@ -58,11 +75,43 @@ def read_torch_file(data: bytes, where: str) -> dict[str, Array]:
         described, keys = _value(file), _value(file)
         storages = _storages(data[file.tell() :], described, keys)
         return {name: _tensor(call, storages) for name, call in described.items()}
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error) as error:
+    except BROKEN as error:
         raise RegardError(
             f"{where} cannot be read as weights that torch saved before version 1.6: {error}. Install the package that "
             "it came with again, or give another file."
         ) from None
+
+
+def read_torch_path(path: Path) -> dict[str, Array]:
+    """The tensors of a state dict that torch saved at `path`, by name, whichever version of torch that was."""
+    if not zipfile.is_zipfile(path):
+        return read_torch_file(path.read_bytes(), f"'{path}'")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_archive(archive)
+    except (*BROKEN, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        raise RegardError(
+            f"'{path}' cannot be read as weights that torch saved: {error}. Copy the file again, or take one that holds"
+            " nothing but a state dict, better a model.safetensors."
+        ) from None
+
+
+def _read_archive(archive: zipfile.ZipFile) -> dict[str, Array]:
+    """The tensors of a zip archive: NAME/data.pkl describes them, NAME/data/KEY are their numbers."""
+    names = [name for name in archive.namelist() if name.count("/") == 1 and name.endswith("/data.pkl")]
+    if len(names) != 1:
+        raise ValueError("it has no data.pkl")
+    root = names[0].removesuffix("data.pkl")
+    if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+        raise ValueError("it is packed, which torch never does")
+    if f"{root}byteorder" in archive.namelist() and archive.read(f"{root}byteorder") != b"little":
+        raise ValueError("its numbers are big-endian")
+    described = _value(io.BytesIO(archive.read(names[0])))
+    if not isinstance(described, dict):
+        raise ValueError("it holds no dict of tensors")
+    types = _types(described)
+    storages = {key: np.frombuffer(archive.read(f"{root}data/{key}"), dtype) for key, dtype in types.items()}
+    return {name: _tensor(call, storages) for name, call in described.items()}
 
 
 def _value(file: io.BytesIO) -> Any:
@@ -89,7 +138,7 @@ def _value(file: io.BytesIO) -> Any:
 
 
 def _check_name(name: str) -> _Name:
-    if name not in (REBUILD, DICTIONARY, *TYPES):
+    if name not in (REBUILD, PARAMETER, DICTIONARY, *TYPES):
         raise ValueError(f"it asks for '{name}', which weights do not need")
     return _Name(name)
 
@@ -113,7 +162,10 @@ def _combine(word: str, stack: list[Any]) -> None:
         stack[-1][key] = value
     elif word == "REDUCE":
         arguments, function = stack.pop(), stack.pop()
-        stack.append({} if function == _Name(DICTIONARY) else _Call(function, arguments))
+        if function == _Name(PARAMETER):  # a tensor, and whether it is trained
+            stack.append(arguments[0])
+        else:
+            stack.append({} if function == _Name(DICTIONARY) else _Call(function, arguments))
     elif word == "BINPERSID":
         stack.append(_Storage(stack.pop()))
     elif word == "BUILD":
@@ -129,12 +181,18 @@ def _since_mark(stack: list[Any]) -> list[Any]:
     return items
 
 
-def _storages(data: bytes, described: dict[str, _Call], keys: list[str]) -> dict[str, Array]:
-    """The raw numbers by key: for each key how many there are, eight bytes, and then they."""
+def _types(described: Mapping[str, _Call]) -> dict[str, np.dtype[Any]]:
+    """Of which type the numbers of each storage are."""
     types: dict[str, np.dtype[Any]] = {}
     for call in described.values():
         _, kind, key, *_ = call.arguments[0].description
         types[key] = TYPES[kind.name]
+    return types
+
+
+def _storages(data: bytes, described: dict[str, _Call], keys: list[str]) -> dict[str, Array]:
+    """The raw numbers by key: for each key how many there are, eight bytes, and then they."""
+    types = _types(described)
     storages: dict[str, Array] = {}
     at = 0
     for key in keys:
@@ -151,4 +209,6 @@ def _tensor(call: _Call, storages: dict[str, Array]) -> Array:
     if call.function != _Name(REBUILD) or offset < 0 or min((*shape, *strides, 1)) < 0 or last >= len(flat):
         raise ValueError("a tensor in it lies outside of its numbers")
     steps = tuple(stride * flat.itemsize for stride in strides)
-    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False))
+    found = np.array(np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False))
+    is_bfloat16 = storage.description[1].name == "torch BFloat16Storage"
+    return (found.astype("<u4") << 16).view("<f4") if is_bfloat16 else found

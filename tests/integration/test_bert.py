@@ -97,7 +97,7 @@ def test_a_text_that_is_too_long_to_fill_is_refused(run: Path) -> None:
 def test_vectors_do_not_depend_on_the_texts_beside_and_long_texts_lose_no_token(
     run: Path, layers: str, pool: str
 ) -> None:
-    encoder, tokenizer = open_encoder(run, "cpu", "float32")
+    encoder, tokenizer, _ = open_encoder(run, "cpu", "float32")
     embedder = Embedder(encoder, tokenizer, layers, pool, stride=5)
     long = "the old dog barked at the cat " * 8
     texts = ["The cat sat.", long, "", "on"]
@@ -111,7 +111,7 @@ def test_vectors_do_not_depend_on_the_texts_beside_and_long_texts_lose_no_token(
 
 
 def test_a_vector_is_what_the_encoder_gives(run: Path) -> None:
-    encoder, tokenizer = open_encoder(run, "cpu", "float32")
+    encoder, tokenizer, _ = open_encoder(run, "cpu", "float32")
     marks = tokenizer.marks
     assert marks is not None
     ids = torch.tensor([marks.frame(tokenizer.encode("The cat sat.").tolist())[0]])
@@ -139,7 +139,7 @@ def test_a_file_of_vectors_is_written_from_a_run_or_a_hugging_face_folder(run: P
 
 def test_what_cannot_be_embedded_says_why(run: Path, tmp_path: Path) -> None:
     cases = (
-        ({"layers": "mix"}, "A mix of layers is learned by a task"),
+        ({"layers": "mix"}, "this model has learned none"),
         ({"layers": "lsat"}, "Did you mean 'last'"),
         ({"pool": "sum"}, "pool must be one of mean, max"),
         ({"to": tmp_path / "x.csv"}, r"ends in \.npz or \.parquet"),
@@ -163,6 +163,62 @@ def test_text_is_written_by_repeated_masking_and_says_so(run: Path) -> None:
     assert code == 0
     assert "repeated masking" in err
     assert out.startswith("the cat")
+
+
+def test_its_text_is_scored_under_a_left_to_right_run_beside_that_runs_own(run: Path, tmp_path: Path) -> None:
+    regard.train(model="ngram", data=str(run.parent / "my.txt"), out=tmp_path / "lm")
+    words = ("--prompt", "The cat", "--max-tokens", 6, "--score-under", tmp_path / "lm", "--json", "--n", 2)
+    code, out, err = regard_says("generate", run, *words)
+    assert code == 0, err
+    judge = regard.load(tmp_path / "lm")
+    for found in map(json.loads, out.splitlines()):
+        assert found["bits_per_byte"] == pytest.approx(judge.score(found["text"]).bits_per_byte)
+        own = found["its_own_text"]
+        assert own.startswith("The cat")
+        assert len(own) <= len(found["text"])
+        assert found["bits_per_byte_of_its_own"] == pytest.approx(judge.score(own).bits_per_byte)
+        assert found["bits_per_byte_of_its_own"] < found["bits_per_byte"]  # three steps taught BERT nothing
+    code, _, err = regard_says("generate", tmp_path / "lm", "--score-under", tmp_path / "lm")
+    assert code == 2
+    assert "is for text by repeated masking" in err
+
+
+def test_the_mix_that_a_task_learned_gives_vectors_in_a_parquet_file(run: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    data = {"train": "grammar:en-ner:30", "valid": "grammar:en-ner:6", "test": "grammar:en-ner:6"}
+    given = {"data": data, "encoder_from": str(run), "encoder": {"layers": "mix"}, "optimizer": {"lr": 0.01}}
+    given |= {"train": {"max_steps": 3, "n_batch": 8}, "checkpoint": {"has_tensorboard": False}}
+    tagger = regard.train(given, task="tag", out=tmp_path / "tagger")
+    texts = ["The cat sat.", "The dog"]
+    shape = regard.api.embed(tmp_path / "tagger", texts, tmp_path / "x.parquet", layers="mix", pool="mean")
+    assert shape == (2, 16)
+    table = parquet.read_table(tmp_path / "x.parquet")
+    assert table.column_names == ["text", "vector"]
+    assert table["text"].to_pylist() == [0, 1]
+    marks = tagger.tokenizers[0].marks
+    for text, found in zip(texts, table["vector"].to_pylist(), strict=True):
+        ids = torch.tensor([marks.frame(tagger.tokenizers[0].encode(text).tolist())[0]])
+        with torch.no_grad():
+            states = tagger.model.encoder.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+            right = tagger.model.choice(states)[0, 1:-1].mean(dim=0)
+        np.testing.assert_allclose(found, right.numpy(), rtol=0, atol=1e-5)
+    regard.api.embed(tmp_path / "tagger", texts, tmp_path / "y.parquet", layers="last", pool="none")
+    assert parquet.read_table(tmp_path / "y.parquet")["text"].to_pylist() == [0, 0, 0, 0, 1, 1]
+
+
+def test_masked_language_models_of_one_vocabulary_are_compared_in_masked_nats(run: Path, tmp_path: Path) -> None:
+    text, steps = str(run.parent / "my.txt"), "train.max_steps=30"
+    given = regard.load(run).config.to_dict() | {"tokenizer": {"path": str(run)}}
+    regard.train(given, data=text, settings=[steps, "optimizer.lr=0.02"], out=tmp_path / "longer")
+    found = regard.compare_runs([run, tmp_path / "longer"], out=tmp_path / "compare")
+    assert found.setup.metric == "nats a masked token"
+    assert [contender.name for contender in found.ranked] == ["longer", "run"]
+    assert found.ranked[0].score.value < found.ranked[1].score.value < 5
+    assert all(0 <= contender.score.others["masked tokens right, %"] <= 100 for contender in found.ranked)
+    other = given | {"tokenizer": {"vocab_size": 60, "lowercase": True}}
+    regard.train(other, data=text, out=tmp_path / "other")
+    with pytest.raises(RegardError, match="These runs are not tested on the same data"):
+        regard.compare_runs([run, tmp_path / "other"], out=tmp_path / "refused")
 
 
 def test_its_own_export_loads_in_transformers_with_the_same_probabilities(run: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Hugging Face folders that are missing something, broken or of another kind: each is refused in one sentence."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -68,8 +69,8 @@ def test_missing_tensors_are_named(folder: Path, refused: Callable[..., None]) -
 
 
 def test_extra_tensors_are_named(folder: Path, refused: Callable[..., None]) -> None:
-    rewritten(folder, lambda w: w.update({"transformer.h.2.ln_1.bias": torch.ones(12), "score.weight": torch.ones(2)}))
-    refused(folder, "has tensors that a GPT-2 of its config.json has not: 'transformer.h.2.ln_1.bias', 'score.weight'")
+    rewritten(folder, lambda w: w.update({"transformer.h.2.ln_1.bias": torch.ones(12), "other.weight": torch.ones(2)}))
+    refused(folder, "has tensors that a GPT-2 of its config.json has not: 'transformer.h.2.ln_1.bias', 'other.weight'")
 
 
 def test_a_wrong_shape_is_given_with_the_right_one(folder: Path, refused: Callable[..., None]) -> None:
@@ -95,7 +96,6 @@ def test_a_head_that_is_not_the_embedding_though_tied(folder: Path, refused: Cal
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("pytorch_model.bin", ("AutoModelForCausalLM", "save_pretrained")),
         ("weights.pt", ("torch.load", "weights_only=True", "save_file")),
         ("model.pth", ("torch.load",)),
         ("last.ckpt", ("torch.load",)),
@@ -105,28 +105,48 @@ def test_a_pickle_is_refused_with_the_command_that_converts_it(
     folder: Path, refused: Callable[..., None], name: str, parts: tuple[str, ...]
 ) -> None:
     (folder / "model.safetensors").rename(folder / name)
-    sentences = ("is a pickle", "Regard reads safetensors alone", "python -c", *parts)
+    sentences = (
+        "is a pickle",
+        "Regard reads model.safetensors and, without running it, pytorch_model.bin",
+        "python -c",
+        *parts,
+    )
     refused(folder, name, *sentences)
     refused(folder / name, name, *sentences)
 
 
-def test_the_converting_command_is_one_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shlex
+class Hostile:
+    """What runs a command when it is unpickled."""
 
-    from regard.errors import RegardError
-    from regard.weights.hugging_face import list_weight_files
+    def __init__(self, command: str) -> None:
+        self.command = command
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.command,)
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_a_hostile_pytorch_model_bin_is_refused_and_not_run(
+    folder: Path, refused: Callable[..., None], is_zip: bool, tmp_path: Path
+) -> None:
     (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").touch()
-    with pytest.raises(RegardError) as error:
-        list_weight_files(folder)
-    words = shlex.split(str(error.value).partition("transformers: ")[2])
-    assert words[:2] == ["python", "-c"]
-    monkeypatch.chdir(folder.parent)
-    write_hf_folder(folder)  # there is something to convert now, if only from safetensors
-    exec(compile(words[2], "the command", "exec"), {})
-    assert (folder.parent / "gpt2-safetensors" / "model.safetensors").exists()
-    assert (folder.parent / "gpt2-safetensors" / "tokenizer.json").exists()
+    file = folder / "pytorch_model.bin"
+    torch.save({"wte.weight": Hostile(f"touch {tmp_path / 'run-by-it'}")}, file, _use_new_zipfile_serialization=is_zip)
+    refused(folder, "pytorch_model.bin' cannot be read as weights", "asks for 'posix system'")
+    assert not (tmp_path / "run-by-it").exists()
+
+
+def test_gpt2_is_read_from_an_old_pytorch_model_bin(folder: Path, regard: Callable[..., Any], tmp_path: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    assert regard("import", folder, "--out", tmp_path / "from-safetensors").code == 0
+    (folder / "model.safetensors").unlink()
+    torch.save(
+        {name: w.bfloat16() if ".h.0." in name else w for name, w in weights.items()}, folder / "pytorch_model.bin"
+    )
+    assert regard("import", folder, "--out", tmp_path / "from-pickle").code == 0
+    right, found = (load_file(tmp_path / f"from-{name}/model.safetensors") for name in ("safetensors", "pickle"))
+    assert right.keys() == found.keys()
+    assert all(w.equal(right[n].bfloat16().float() if "layers.0." in n else right[n]) for n, w in found.items())
 
 
 @pytest.mark.parametrize(
@@ -143,8 +163,8 @@ def test_another_family_is_told_which_are_read(
 
 
 def test_another_head_of_gpt_2_is_told_which_are_read(folder: Path, refused: Callable[..., None]) -> None:
-    given = "GPT2ForSequenceClassification"
-    refused(changed(folder, architectures=[given]), given, "Supported are GPT2LMHeadModel and GPT2Model, of model_type")
+    given = "GPT2DoubleHeadsModel"
+    refused(changed(folder, architectures=[given]), given, "Supported are GPT2LMHeadModel, GPT2Model, GPT2For")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +272,7 @@ def test_a_truncated_weights_file(folder: Path, refused: Callable[..., None]) ->
 
 def test_no_weights_and_missing_shards(folder: Path, refused: Callable[..., None]) -> None:
     (folder / "model.safetensors").unlink()
-    refused(folder, "has no weights: neither model.safetensors nor model.safetensors.index.json")
+    refused(folder, "has no weights: neither model.safetensors nor pytorch_model.bin, nor an index of shards")
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"wte.weight": "model-00001-of-00002.safetensors"}}))
     refused(folder, "lacks model-00001-of-00002.safetensors, which model.safetensors.index.json names")

@@ -199,7 +199,7 @@ class CountTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: Lines) -> list[tuple[str, str]]:
         return [("training lines", str(len(data.train)))]
 
-    def usage(self, folder: Path, data: Lines) -> Usage:
+    def usage(self, config: RunConfig, folder: Path, data: Lines) -> Usage:
         return Usage(shell=(f"regard eval {folder}",), python=('next(run.predict(["a line"]))',))
 
     comparing = Comparing(items="lines", searches=False)
