@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.kernels.gelu import ACTIVATIONS
+from regard.kernels.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -15,8 +16,8 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int, activation: str) -> None:
         super().__init__()
         self.activation, self.activate = activation, ACTIVATIONS[activation]  # φ
-        self.up = nn.Linear(d_model, d_ff)  # W_1, b_1
-        self.out = nn.Linear(d_ff, d_model)  # W_2, b_2
+        self.up = Linear(d_model, d_ff)  # W_1, b_1
+        self.out = Linear(d_ff, d_model)  # W_2, b_2
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         a = self.up(x)  # (B, T, F)
