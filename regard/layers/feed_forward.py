@@ -1,9 +1,10 @@
 """The two layers that a Transformer applies at each position by itself."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.kernels.gelu import ACTIVATIONS
+from regard.kernels.gelu import ACTIVATIONS, IN_PLACE
 from regard.kernels.linear import Linear
 
 
@@ -21,7 +22,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         a = self.up(x)  # (B, T, F)
-        y: Tensor = self.out(self.activate(a))
+        y: Tensor = self.out(self.activate(a) if torch.is_grad_enabled() else IN_PLACE[self.activation](a))
         return y
 
     def flops_per_token(self) -> int:

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.files import check_not_there, write_atomically
+from regard.kernels.linear import pack_weights
 from regard.models.encoder import Encoder
 from regard.run.engine import PRECISIONS
 from regard.run.initial_weights import load_encoder
 from regard.tasks.embedding import Embedder
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
+from regard.training.freed_memory import keep_freed_memory
 
 FORMS = (".npz", ".parquet")
 
@@ -27,7 +29,9 @@ def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, To
         raise RegardError(f"precision must be one of {', '.join(PRECISIONS)}, not '{precision}'.")
     loaded: Any
     loaded, tokenizer, _, _ = load_encoder(folder)
-    return loaded.to(pick_device(device), PRECISIONS[precision]), tokenizer
+    encoder: Any = loaded.to(pick_device(device), PRECISIONS[precision])
+    pack_weights(encoder)
+    return encoder, tokenizer
 
 
 def embed_texts(
@@ -50,7 +54,8 @@ def embed_texts(
     if to.suffix == ".parquet":
         _import_pyarrow()  # before anything is computed
     encoder, tokenizer = open_encoder(folder, device, precision)
-    found = list(Embedder(encoder, tokenizer, layers, pool, stride).embed(texts, n_batch))
+    with keep_freed_memory():
+        found = list(Embedder(encoder, tokenizer, layers, pool, stride).embed(texts, n_batch))
     lengths = np.array([1 if pool != "none" else len(vectors) for vectors in found])
     vectors = np.stack(found) if pool != "none" else np.concatenate(found)
     write_atomically(to, lambda aside: _write(aside, to.suffix, vectors, lengths, pool))
