@@ -32,7 +32,7 @@ from torch import Tensor
 from regard.data.builtin import python_docs
 from regard.data.masked_config import MaskingConfig
 from regard.data.stream import Stream
-from regard.kernels.linear import pack_weights
+from regard.kernels.linear import lay_out
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
 from regard.models.table import build_model
@@ -170,12 +170,12 @@ def serve_vectors(side: str, lengths: str, is_tiny: bool, dtype: torch.dtype) ->
         rows = sorted((row for batch in batches for row in batch), key=len)  # as `regard embed` reads texts
         padded = [pad(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]
         model = copy_bert(theirs, shape, vocab_size)
-        pack_weights(model)
+        lay_out(model, n_rows=512)
         ids, mask = padded[0]
         found, right = model.encode(ids, mask)[-1], theirs(ids, attention_mask=mask.long()).last_hidden_state
         torch.testing.assert_close(found[mask], right[mask], rtol=0, atol=1e-4)
         model = model.to(dtype)
-        pack_weights(model)
+        lay_out(model, n_rows=512)
         with keep_freed_memory():
             serve(lambda: [model.encode(ids, mask)[-1] for ids, mask in padded])
 

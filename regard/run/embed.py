@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.files import check_not_there, write_atomically
-from regard.kernels.linear import pack_weights
+from regard.kernels.linear import lay_out
 from regard.models.encoder import Encoder
 from regard.run.engine import PRECISIONS
 from regard.run.initial_weights import load_encoder
@@ -21,6 +21,7 @@ from regard.training.device import pick_device
 from regard.training.freed_memory import keep_freed_memory
 
 FORMS = (".npz", ".parquet")
+N_ROWS = 512  # tokens that are read at once, or more
 
 
 def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, Tokenizer]:
@@ -30,7 +31,7 @@ def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, To
     loaded: Any
     loaded, tokenizer, _, _ = load_encoder(folder)
     encoder: Any = loaded.to(pick_device(device), PRECISIONS[precision])
-    pack_weights(encoder)
+    lay_out(encoder, n_rows=N_ROWS)
     return encoder, tokenizer
 
 

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from regard.kernels import linear as kernel
 from regard.kernels.cross_entropy import chunked_cross_entropy
-from regard.kernels.linear import Linear, is_for_onednn
+from regard.kernels.linear import Linear, copy_in_order, is_for_onednn, lay_out
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"),
@@ -72,3 +72,56 @@ def test_it_multiplies_large_float32_matrices_alone(monkeypatch: pytest.MonkeyPa
     assert not is_for_onednn(x.to("meta"), W.to("meta"))
     with torch.autocast("cpu", torch.bfloat16):
         assert not is_for_onednn(x, W)
+
+
+@pytest.fixture
+def layer() -> Linear:
+    torch.manual_seed(0)
+    layer = Linear(5, 7)
+    for parameter in layer.parameters():
+        parameter.data = whole(*parameter.shape).detach()
+    return layer.eval()
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_weights_in_another_order_give_the_same(
+    layer: Linear, n_rows: int, small_products: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "MIN_PACKED", 1)
+    x = whole(n_rows, 1, 5).detach()
+    lay_out(layer, n_rows)
+    assert layer.layout is not None
+    assert layer.layout.is_for(x)
+    assert layer.layout.weight.is_mkldnn == (n_rows > 1)
+    for some in (x, whole(4, 5).detach(), whole(1, 5).detach()):  # other numbers of rows too
+        with torch.inference_mode():
+            torch.testing.assert_close(layer(some), functional.linear(some, *layer.parameters()), rtol=0, atol=0)
+
+
+def test_a_weight_that_was_changed_is_not_multiplied_in_its_old_state(layer: Linear) -> None:
+    x = whole(1, 5).detach()
+    lay_out(layer, 1)
+    old = layer.layout
+    with torch.no_grad():
+        layer.weight += 1
+        torch.testing.assert_close(layer(x), functional.linear(x, *layer.parameters()), rtol=0, atol=0)
+    lay_out(layer, 1)
+    assert layer.layout is not old
+    layer.weight.data = layer.weight.detach() + 1
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), functional.linear(x, *layer.parameters()), rtol=0, atol=0)
+    layer.train()
+    assert layer.layout is None
+
+
+def test_a_copy_serves_until_its_weight_changes() -> None:
+    W = torch.nn.Parameter(torch.randn(7, 5))
+    first = copy_in_order(W, 1)
+    assert first is not None
+    assert copy_in_order(W, 1, first) is first
+    with torch.no_grad():
+        W += 1
+    second = copy_in_order(W, 1, first)
+    assert second is not None
+    assert second is not first
+    torch.testing.assert_close(second.weight, W, rtol=0, atol=0)
