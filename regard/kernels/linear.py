@@ -19,6 +19,7 @@ from torch.nn import functional
 MIN_PRODUCTS = 2**23  # multiply-adds below which a call costs more than it gains
 MIN_PACKED = 2**20  # the same where the weights are in oneDNN's order
 MAX_BY_COLUMNS = 4  # vectors at a time
+MAX_COPIED = 2**30  # bytes
 
 
 class Layout(NamedTuple):
@@ -27,6 +28,8 @@ class Layout(NamedTuple):
     weight: Tensor
     of: tuple[int, int]
     """Which weight it is a copy of, and in which state."""
+    first: float
+    """The weight's first number: the fused AdamW changes weights without leaving another trace."""
 
     def is_of(self, W: Tensor) -> bool:
         """Whether W is still what it was when it was copied."""
@@ -61,11 +64,14 @@ class Linear(nn.Linear):
 def lay_out(model: nn.Module, n_rows: int) -> None:
     """Copy the weights of a model on a CPU that is used for a while, not trained: for products of `n_rows` vectors.
 
-    It takes as much memory as the weights once more; the copies serve until the weights change or are trained.
+    It takes as much memory as the weights once more, MAX_COPIED bytes at most, or nothing is copied; the copies serve
+    until the weights change or are trained.
     """
-    for layer in model.modules():
-        if isinstance(layer, Linear):
-            layer.layout = copy_in_order(layer.weight, n_rows, layer.layout)
+    layers = [layer for layer in model.modules() if isinstance(layer, Linear)]
+    if sum(layer.weight.nbytes for layer in layers) > MAX_COPIED:
+        return
+    for layer in layers:
+        layer.layout = copy_in_order(layer.weight, n_rows, layer.layout)
 
 
 def copy_in_order(W: Float[Tensor, "O I"], n_rows: int, before: Layout | None = None) -> Layout | None:
@@ -75,15 +81,16 @@ def copy_in_order(W: Float[Tensor, "O I"], n_rows: int, before: Layout | None = 
     138, 1,024 x 256 142 and 89. For several, oneDNN has an order of its own: 32 vectors by 256 x 1,024 took 213 µs
     instead of 343 by MKL, 2,048 by 768 x 3,072 89 ms instead of 105.
     """
-    if W.device.type != "cpu" or W.dtype not in (torch.float32, torch.bfloat16) or W.is_inference():
+    if W.device.type != "cpu" or W.is_inference():
         return None
-    is_packed = n_rows > 1 and prefers_onednn()
-    if before is not None and before.is_of(W) and before.weight.is_mkldnn == is_packed:
+    is_packed = n_rows > 1 and W.dtype in (torch.float32, torch.bfloat16) and prefers_onednn()
+    first = W[0, 0].item()
+    if before is not None and before.is_of(W) and before.first == first and before.weight.is_mkldnn == is_packed:
         return before
     if is_packed:
-        return Layout(torch.ops.mkldnn._reorder_linear_weight(W.detach()), _identify(W))
+        return Layout(torch.ops.mkldnn._reorder_linear_weight(W.detach()), _identify(W), first)
     if n_rows <= MAX_BY_COLUMNS and W.shape[0] > W.shape[1]:
-        return Layout(W.detach().t().contiguous().t(), _identify(W))
+        return Layout(W.detach().t().contiguous().t(), _identify(W), first)
     return None
 
 

@@ -14,7 +14,7 @@ from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.kernels.cuda_graph import MIN_STEPS, Borrowed, Pool
 from regard.kernels.device import device_guard
-from regard.kernels.linear import Layout, copy_in_order, lay_out
+from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.lm_graph import LMGraph, fit_key
 from regard.kernels.state import reorder
 from regard.mixers.mixer import State, StaticMixer, select_positions
@@ -53,7 +53,6 @@ class GradientNextToken:
         self.n_lanes, self.eos = n_lanes, eos
         self.stride = check_stride(None, self.max_context)
         self._graphs: Pool[LMGraph] = Pool(lambda: MAX_GRAPHS)
-        self._laid_out: Layout | None = None
 
     def nats(self, ids: NDArray[np.integer[Any]], stride: int | None = None) -> NDArray[np.float64]:
         stride = check_stride(stride, self.max_context)
@@ -176,14 +175,14 @@ class GradientNextToken:
     def _head(self, B: int, n_steps: int) -> Float[Tensor, "V D"]:
         """The output matrix; for long texts on a CPU in an order that is multiplied faster, as all weights are then.
 
-        The copy pays for itself after about 20 steps, and is kept for the next text.
+        The copy pays for itself after about 20 steps.
         """
         weight = self.model.output_weight
         if weight.device.type != "cpu" or n_steps < MIN_LAID_OUT:
             return weight
         lay_out(self.model, B)
-        self._laid_out = copy_in_order(weight, B, self._laid_out)
-        return weight if self._laid_out is None else self._laid_out.weight
+        found = copy_in_order(weight, B)
+        return weight if found is None else found.weight
 
     def reorder(self, state: Reading, rows: Int[Tensor, " R"]) -> Reading:
         rows = rows.to(self._device)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.kernels.cuda_graph import Borrowed
 from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
-from regard.kernels.linear import Layout, copy_in_order, lay_out
+from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
 from regard.kernels.state import reorder
 from regard.mixers.mixer import State
@@ -60,7 +60,6 @@ class Translating:
         self.is_static = model.embedding.is_cuda if is_static is None else is_static
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
         self.eos = eos
-        self._laid_out: Layout | None = None  # the output matrix, for a faster product
 
     @torch.inference_mode()
     def begin(
@@ -109,8 +108,8 @@ class Translating:
         if head.device.type != "cpu" or state.capacity < MIN_LAID_OUT:
             return state._replace(head=head)
         lay_out(self.target, n_rows)
-        self._laid_out = copy_in_order(head, n_rows, self._laid_out)
-        return state._replace(head=head if self._laid_out is None else self._laid_out.weight)
+        found = copy_in_order(head, n_rows)
+        return state._replace(head=head if found is None else found.weight)
 
     def _with_graph(self, state: Written, n_rows: int) -> Written:
         """Replay steps from now on; where that does not pay, leave the state as it was, but in order."""

@@ -114,6 +114,16 @@ def test_a_weight_that_was_changed_is_not_multiplied_in_its_old_state(layer: Lin
     assert layer.layout is None
 
 
+def test_the_fused_adamw_leaves_no_copy_of_old_weights(layer: Linear) -> None:
+    lay_out(layer, 1)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=True)
+    layer(whole(1, 5)).sum().backward()
+    optimizer.step()
+    lay_out(layer, 1)
+    assert layer.layout is not None
+    torch.testing.assert_close(layer.layout.weight, layer.weight, rtol=0, atol=0)
+
+
 def test_a_copy_serves_until_its_weight_changes() -> None:
     W = torch.nn.Parameter(torch.randn(7, 5))
     first = copy_in_order(W, 1)
