@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -83,6 +85,41 @@ def take_turns(sides: Mapping[str, Callable[[], Any]], rounds: int, n_warm: int 
     return taken
 
 
+class OwnProcess:
+    """A side in a process of its own, with memory and allocator to itself; a call makes one step there."""
+
+    def __init__(self, script: str, name: str, arguments: Sequence[str]) -> None:
+        command = [sys.executable, script, "--side", name, *arguments]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self) -> tuple[float, float]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print("step", file=self._process.stdin, flush=True)
+        clock, processor = self._process.stdout.readline().split()
+        return float(clock), float(processor)
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+def serve(step: Callable[[], Any]) -> None:
+    """Make a step for each line of standard input, and print its seconds, on the clock and of the processor."""
+    for _ in sys.stdin:
+        began = time.perf_counter(), time.process_time()
+        step()
+        print(time.perf_counter() - began[0], time.process_time() - began[1], flush=True)
+
+
+def take_turns_apart(script: str, names: Sequence[str], arguments: Sequence[str], rounds: int, n_warm: int) -> Taken:
+    """Time sides that `script --side NAME` serves, each in a process of its own, in turns."""
+    sides = {name: OwnProcess(script, name, arguments) for name in names}
+    found = [{name: side() for name, side in sides.items()} for _ in range(n_warm + rounds)][n_warm:]
+    for side in sides.values():
+        side.end()
+    return {name: [times[name] for times in found] for name in names}
+
+
 class Figures(dict[str, Any]):
     """What was measured, printed as it comes."""
 
@@ -95,8 +132,9 @@ class Figures(dict[str, Any]):
         """Median seconds of both sides, and the median over rounds of (their seconds / our seconds)."""
         for who, rounds in taken.items():
             self.note(f"{what}: {who}", median(clock for clock, _ in rounds), n_tokens)
-        pairs = zip(*taken.values(), strict=True)
+        pairs = list(zip(*taken.values(), strict=True))
         self.note_ratio(f"{what}, ratio", median(theirs[0] / ours[0] for ours, theirs in pairs), bar=bar)
+        self.note_ratio(f"{what}, ratio of the processor's time", median(b[1] / a[1] for a, b in pairs))
 
     def note_ratio(self, name: str, *ratios: float, bar: float | None = None) -> None:
         """Several ratios are of several measurements; the largest is kept."""

@@ -329,14 +329,18 @@ def study(
     runs: str | Path | Sequence[str | Path] = (),
     settings: Sequence[str] = (),
     out: str | Path | None = None,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> Study:
-    """Run the study called `name` (see `regard study`), write its page into `out` and return what it found."""
+    """Run the study called `name` (see `regard study`), write its page into `out` and return what it found.
+
+    `jobs` is how many models are trained at a time, each in a process of its own.
+    """
     from regard.studies.runner import run_study  # here, since most verbs need no study and start the sooner
 
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     folder = study_folder(name) if out is None else Path(out)
-    return run_study(name, runs=given, settings=settings, out=folder, tell=progress)
+    return run_study(name, runs=given, settings=settings, out=folder, n_jobs=jobs, tell=progress)
 
 
 def study_folder(name: str) -> Path:

@@ -9,7 +9,7 @@ import typer
 
 import regard
 from regard.cli import terminal
-from regard.cli.options import Quiet
+from regard.cli.options import Jobs, Quiet
 
 Contenders = Annotated[
     list[str],
@@ -41,9 +41,6 @@ Match = Annotated[
 ]
 Params = Annotated[str | None, typer.Option("--params", help="Parameters of each contender: 1M.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds.")]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Train so many at a time: small models share a GPU well.")
-]
 Tokenizer = Annotated[
     str | None, typer.Option("--tokenizer", help="char, byte, word, bpe or wordpiece; bpe:8000 sets its size.")
 ]

@@ -41,6 +41,9 @@ NoRepeat = Annotated[int | None, typer.Option("--no-repeat", min=1, help="Block 
 TopK = Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the k most probable tokens.")]
 TopP = Annotated[float | None, typer.Option("--top-p", help="Draw from the fewest tokens with this much probability.")]
 
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Train so many at a time: small models share a GPU well.")
+]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and count it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for scripts instead of text for people.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]

@@ -9,7 +9,7 @@ import typer
 
 import regard
 from regard.cli import terminal
-from regard.cli.options import Quiet, Set
+from regard.cli.options import Jobs, Quiet, Set
 
 
 def study(
@@ -23,6 +23,7 @@ def study(
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Trainings of each model: --set n_seeds=N; not for cost.")
     ] = None,
+    jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
     settings: Set = None,
     quiet: Quiet = False,
@@ -37,6 +38,8 @@ def study(
       regard study gradients
       # soon, and without an interval over seeds
       regard study ab --seeds 1
+      # four trainings at a time, each in a process of its own
+      regard study recency --jobs 4
       # your own models
       regard study recency --run runs/lstm --run runs/transformer
       regard study ab --set lengths="[10, 100, 1000]" --out ab-short
@@ -48,5 +51,5 @@ def study(
         return
     given = [*(settings or ()), *([] if seeds is None else [f"n_seeds={seeds}"])]
     with terminal.progress_bar(quiet)() as progress:
-        found = regard.study(name, runs=run or (), settings=given, out=out, progress=progress)
+        found = regard.study(name, runs=run or (), settings=given, out=out, jobs=jobs or 1, progress=progress)
     terminal.print_study(found, Path(out) if out is not None else regard.api.study_folder(name))

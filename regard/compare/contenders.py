@@ -26,6 +26,7 @@ from regard.score.figures import Measure
 from regard.tasks.table import task_of
 from regard.tasks.task import IMPORTED, RunFacts, Task
 from regard.text.config import TokenizerConfig
+from regard.training.checkpoint import is_finished
 from regard.training.metrics import METRICS, read_metrics
 
 SEED_PART = re.compile(r"(?:[-_. ]+(?:seed|s)?[-_. ]*\d*|\d+)$")
@@ -113,11 +114,6 @@ class Entry:
     positions: list[WindowLosses] = field(default_factory=list)
     """Of every run."""
     views: Views = field(default_factory=Views)
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a run's training has come to its end: its card is written last."""
-    return (folder / "README.md").exists() or (folder / "test.json").exists()
 
 
 def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:

@@ -15,9 +15,8 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, cast
 
-from regard.compare.contenders import Entry, describe_failure, is_finished, open_run
+from regard.compare.contenders import Entry, describe_failure, open_run
 from regard.compare.going_on import as_yaml, check_same_data, go_on_with
-from regard.compare.jobs import Job, check_room, run_jobs
 from regard.compare.pace import find_pace_warnings, grant_wish, measure_speed, read_speeds, write_speeds
 from regard.compare.plan import Plan, Planned
 from regard.compare.result import SAME_TOKENS, Failure, Training
@@ -28,10 +27,12 @@ from regard.files import write_atomically
 from regard.models.outline import count_non_embedding
 from regard.run import engine
 from regard.run.folder import check_same, read_facts
+from regard.run.jobs import check_room, plan_training, run_jobs
 from regard.score.figures import count_text
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.task import ProgressBar, Rehearsal
+from regard.training.checkpoint import is_finished
 from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.progress import Once, Reporter
@@ -269,7 +270,8 @@ def _train_together(plan: Plan, sized: Mapping[str, Sized | Failure], n_jobs: in
     for contender, seed in plan.trainings():
         found, folder = sized[contender.name], _folder_of(plan, contender, seed)
         if isinstance(found, Sized) and not contender.is_counted and not is_finished(folder):
-            jobs.append(Job(folder.name, _with_limits(plan, found, seed), folder, found.rehearsal.memory))
+            config = _with_limits(plan, found, seed)
+            jobs.append(plan_training(config, folder, found.rehearsal.memory, n_jobs))
     if jobs:
         check_room(jobs, n_jobs, pick_device(plan.runtime.device))
         reporter.note(f"{len(jobs)} trainings, {n_jobs} at a time; what each says is in {plan.out / 'logs'}")

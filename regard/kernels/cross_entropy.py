@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import cross_entropy
 
 from regard.kernels.device import at_least_float32
+from regard.kernels.linear import is_for_onednn, linear, multiply
 
 # Logits held at once: 16 MB on a CPU. 2,048 x 8,192 logits took 0.38 s forward and backward in chunks of 256 to 1,024
 # rows, 0.42 s in chunks of 128; a GPU wants larger multiplications.
@@ -103,7 +104,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 d_logits = p.scatter_add_(1, y, -torch.ones_like(z_y))  # softmax minus the one-hot target
                 # The mask scales D-wide rows after the multiplication, which is cheaper than V-wide ones before it.
                 d_low = d_logits.to(low)
-                d_hidden[rows] = (d_low @ W) * m
+                d_hidden[rows] = linear(d_low, W.t()) * m
                 _add_product(d_weight, d_low, h * m)
                 if d_bias is not None:
                     d_bias += (d_logits.t() @ m.to(high)).squeeze(1)
@@ -168,6 +169,8 @@ def _logits(h: Tensor, W: Tensor, b: Tensor | None, buffer: Tensor) -> Tensor:
     """h W^T + b, written into the buffer, in its precision."""
     if buffer.dtype != h.dtype:
         return buffer.copy_(linear(h, W, b))
+    if is_for_onednn(h, W):
+        return multiply(h, W, b)
     return torch.mm(h, W.t(), out=buffer) if b is None else torch.addmm(b, h, W.t(), out=buffer)
 
 

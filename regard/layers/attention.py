@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from regard.kernels.causal_attention import causal_attention, causal_mask, window_attention, window_mask
 from regard.kernels.kv_cache import AnyKVCache, KVCache, RollingKVCache
+from regard.kernels.linear import Linear
 from regard.layers.taps import Taps
 
 
@@ -97,8 +98,8 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.n_heads, self.p_dropout, self.n_window, self.is_causal = n_heads, p_dropout, n_window, is_causal
-        self.qkv = nn.Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
-        self.out = nn.Linear(d_model, d_model)  # W_o
+        self.qkv = Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
+        self.out = Linear(d_model, d_model)  # W_o
 
     def forward(
         self,

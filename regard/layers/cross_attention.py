@@ -5,6 +5,7 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.kernels.linear import Linear
 from regard.kernels.state import side_by_side
 from regard.kernels.step_attention import step_cross_attention
 from regard.layers.attention import cut_heads, join_heads, masked_attention
@@ -32,9 +33,9 @@ class CrossAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, p_dropout: float = 0.0) -> None:
         super().__init__()
         self.n_heads, self.p_dropout = n_heads, p_dropout
-        self.q = nn.Linear(d_model, d_model)  # W_q
-        self.kv = nn.Linear(d_model, 2 * d_model)  # W_k, W_v in one product
-        self.out = nn.Linear(d_model, d_model)  # W_o
+        self.q = Linear(d_model, d_model)  # W_q
+        self.kv = Linear(d_model, 2 * d_model)  # W_k, W_v in one product
+        self.out = Linear(d_model, d_model)  # W_o
 
     def keys_and_values(self, states: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
         """Keys and values (B, N, S, K) of every head."""

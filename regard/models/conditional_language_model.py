@@ -8,6 +8,7 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
 from regard.kernels.device import at_least_float32
+from regard.kernels.linear import linear
 from regard.layers.copying import UNK, Pointed, mixture_log_probs, mixture_nats
 from regard.layers.label_smoothing import above_mean_logit
 from regard.layers.taps import Taps, keep
@@ -154,17 +155,22 @@ class ConditionalLanguageModel(nn.Module):
             return mixture_nats(h, self.output_weight, self.bias, targets)[0]
         return nats_each(h, self.output_weight, self.bias, self._in_vocabulary(targets))
 
-    def log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B W"]:
+    def log_probs(
+        self, h: Hidden, n_words: int | None = None, weight: Float[Tensor, "V D"] | None = None
+    ) -> Float[Tensor, "B W"]:
         """log P of every next word after ONE position; W = V, or V and the words copied beyond it.
 
-        `n_words` is W where it is known: to find it out a GPU has to be waited for.
+        `n_words` is W where it is known: to find it out a GPU has to be waited for. `weight` is the output matrix, in
+        another layout if need be.
         """
-        return self._log_probs(h, n_words)[:, 0]
+        return self._log_probs(h, n_words, weight)[:, 0]
 
-    def _log_probs(self, h: Hidden, n_words: int | None = None) -> Float[Tensor, "B T W"]:
+    def _log_probs(
+        self, h: Hidden, n_words: int | None = None, weight: Float[Tensor, "V D"] | None = None
+    ) -> Float[Tensor, "B T W"]:
         W, b = self.output_weight, self.bias
         if not isinstance(h, Pointed):
-            return at_least_float32(functional.linear(h, W, b)).log_softmax(dim=-1)
+            return at_least_float32(linear(h, W if weight is None else weight, b)).log_softmax(dim=-1)
         return mixture_log_probs(h, W, b, self.n_words(h.words) if n_words is None else n_words)
 
     def n_words(self, words: Int[Tensor, "*batch S"] | None) -> int:

@@ -8,6 +8,7 @@ from torch.nn import functional
 from regard.errors import RegardError
 from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
 from regard.kernels.device import at_least_float32
+from regard.kernels.linear import linear
 from regard.kernels.step_linear import step_linear
 from regard.layers.dropout import embed_dropping_words, sequence_dropout
 from regard.layers.taps import Taps, keep
@@ -150,7 +151,7 @@ class LanguageModel(nn.Module):
         """
         weight = self.output_weight if weight is None else weight
         if len(weight) == self.vocab_size:
-            return functional.linear(h[:, 0], weight, self.bias)
+            return linear(h[:, 0], weight, self.bias)
         logits = step_linear(h[:, 0], weight)[:, : self.vocab_size]
         return logits if self.bias is None else logits + self.bias
 

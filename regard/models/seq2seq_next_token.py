@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.kernels.cuda_graph import Borrowed
 from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
+from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
 from regard.kernels.state import reorder
 from regard.mixers.mixer import State
@@ -15,6 +16,8 @@ from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.source import Source
+
+MIN_LAID_OUT = 8  # steps for which weights are copied
 
 
 class Written(NamedTuple):
@@ -27,6 +30,8 @@ class Written(NamedTuple):
     """W, of which every step gives log-probabilities."""
     capacity: int
     """The most tokens a target will have."""
+    head: Float[Tensor, "V D"] | None = None
+    """The output matrix as the steps after the first multiply with it."""
     rows: Int[Tensor, " R"] | None = None
     """What is still to be reordered, where the next step does that too."""
     tried: bool = False
@@ -95,7 +100,16 @@ class Translating:
                 state = self._with_graph(state, len(tokens))
             if state.graph is not None:
                 return state.graph.thing.step(tokens, state.rows), state._replace(rows=None)
-            return self._step(tokens, state)
+            return self._step(tokens, state if state.head is not None else self._with_head(state, len(tokens)))
+
+    def _with_head(self, state: Written, n_rows: int) -> Written:
+        """On a CPU, copy the weights into the order that is multiplied fastest with as many rows as there are now."""
+        head = self.target.output_weight
+        if head.device.type != "cpu" or state.capacity < MIN_LAID_OUT:
+            return state._replace(head=head)
+        lay_out(self.target, n_rows)
+        found = copy_in_order(head, n_rows)
+        return state._replace(head=head if found is None else found.weight)
 
     def _with_graph(self, state: Written, n_rows: int) -> Written:
         """Replay steps from now on; where that does not pay, leave the state as it was, but in order."""
@@ -109,7 +123,7 @@ class Translating:
 
     def _step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
         h, decoder = self.target.hidden(tokens[:, None], state.source, state.decoder)
-        return self.target.log_probs(h, state.n_words), state._replace(decoder=decoder)
+        return self.target.log_probs(h, state.n_words, state.head), state._replace(decoder=decoder)
 
     def reorder(self, state: Written, rows: Int[Tensor, " R"]) -> Written:
         """The state whose targets are `rows` of this one's (a row may come twice)."""

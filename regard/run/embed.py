@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.files import check_not_there, write_atomically
+from regard.kernels.linear import lay_out
 from regard.models.encoder import Encoder
 from regard.models.reader import LayerChoice
 from regard.models.table import ENCODER_TASKS
@@ -20,8 +21,10 @@ from regard.run.initial_weights import load_encoder
 from regard.tasks.embedding import Embedder
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
+from regard.training.freed_memory import keep_freed_memory
 
 FORMS = (".npz", ".parquet")
+N_ROWS = 512  # tokens that are read at once, or more
 
 
 def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, Tokenizer, LayerChoice | None]:
@@ -36,7 +39,9 @@ def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, To
         run: Any = load(folder, device, precision)
         return run.model.encoder, run.tokenizers[0], run.model.choice
     loaded, tokenizer, _, _ = load_encoder(folder)
-    return loaded.to(pick_device(device), PRECISIONS[precision]), tokenizer, None
+    encoder: Any = loaded.to(pick_device(device), PRECISIONS[precision])
+    lay_out(encoder, n_rows=N_ROWS)
+    return encoder, tokenizer, None
 
 
 def embed_texts(
@@ -59,7 +64,8 @@ def embed_texts(
     if to.suffix == ".parquet":
         _import_pyarrow()  # before anything is computed
     encoder, tokenizer, learned = open_encoder(folder, device, precision)
-    found = list(Embedder(encoder, tokenizer, layers, pool, stride, learned).embed(texts, n_batch))
+    with keep_freed_memory():
+        found = list(Embedder(encoder, tokenizer, layers, pool, stride, learned).embed(texts, n_batch))
     lengths = np.array([1 if pool != "none" else len(vectors) for vectors in found])
     vectors = np.stack(found) if pool != "none" else np.concatenate(found)
     write_atomically(to, lambda aside: _write(aside, to.suffix, vectors, lengths, pool))

@@ -8,9 +8,12 @@ asked is whether the dependence can be learned, not whether one that is known ca
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -19,15 +22,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from regard.files import write_atomically
 from regard.layers.attention import attention_weights
 from regard.mixers.mixer import select_positions
 from regard.models.gradient_model import GradientModel
 from regard.models.table import build_model, model_config
+from regard.run.jobs import PROCESS_BYTES, Job, share_threads
 from regard.score.figures import join_names
 from regard.studies import brief
 from regard.studies.config import N_HEADS, ABConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import Spread, percent, say_seeds, wilson_interval
+from regard.studies.trainer import Trainer
 from regard.text.learning import Progress
 
 A, B = 0, 1
@@ -58,17 +64,49 @@ class Attempt:
         return self.accuracy >= RIGHT
 
 
-def measure(config: ABConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+def measure(config: ABConfig, runs: Sequence[Any], tell: Progress, n_jobs: int = 1) -> Finding:
     """Train and test every model at every length, with every seed and learning rate."""
     brief.refuse_counted(config.models)
-    found = [
-        _attempt(name, length, seed, rate, config)
-        for seed in brief.seeds_of(config, runs, tell)
-        for name in config.models
+    with brief.open_workplace() as folder:
+        parts = {
+            folder / f"{name}-{seed}.json": config.replace(models=(name,), seed=seed, n_seeds=1)
+            for seed in brief.list_seeds(config)
+            for name in config.models
+        }
+        if n_jobs > 1:
+            jobs = [_plan_job(path, part, n_jobs) for path, part in parts.items()]
+            Trainer(tell, n_jobs).run_ahead(jobs, folder / "logs")
+        found: list[Attempt] = []
+        for path, part in brief.watch("models and seeds", list(parts.items()), tell):
+            if path.exists():
+                found += (Attempt(**attempt) for attempt in json.loads(path.read_text()))
+            else:  # one at a time; or its process died
+                found += _attempt_all(part, tell)
+    return _finding(config, found)
+
+
+def _attempt_all(config: ABConfig, tell: Progress) -> list[Attempt]:
+    """Every length and learning rate of the one model and seed that `config` has."""
+    (name,) = config.models
+    return [
+        _attempt(name, length, config.seed, rate, config)
         for length in brief.watch(f"A/B, {name}", sorted(config.lengths), tell)
         for rate in config.rates
     ]
-    return _finding(config, found)
+
+
+def _plan_job(path: Path, config: ABConfig, n_jobs: int) -> Job:
+    given = {"n_threads": share_threads(n_jobs), "config": config.to_dict()}
+    scores = 4 * config.n_batch * N_HEADS * max(config.lengths) ** 2  # bytes of the weights of attention
+    return Job(path.stem, "regard.studies.ab", str(path), json.dumps(given), PROCESS_BYTES + 2 * scores)
+
+
+def main() -> None:
+    """Make the attempts that standard input describes, and write them into the file that is named."""
+    given = json.loads(sys.stdin.read())
+    torch.set_num_threads(given["n_threads"])
+    found = _attempt_all(ABConfig.from_dict(given["config"]), lambda *_: None)
+    write_atomically(Path(sys.argv[1]), json.dumps([asdict(attempt) for attempt in found]).encode())
 
 
 def draw_sequences(n: int, length: int, draws: torch.Generator) -> tuple[Int[Tensor, "n length"], Bool[Tensor, " n"]]:
@@ -311,3 +349,7 @@ def _method(config: ABConfig) -> dict[str, str]:
         "Limits": "with more updates, other starts or hints on the way the recurrent networks get farther",
         **brief.describe_seeds(config, ()),
     }
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +20,6 @@ from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.models.table import model_config, model_entry
-from regard.run import engine
-from regard.run.initial_weights import apply_start
 from regard.studies.config import (
     ABConfig,
     DirectionsConfig,
@@ -31,14 +30,14 @@ from regard.studies.config import (
     TransferConfig,
     ZeroShotConfig,
 )
+from regard.studies.trainer import Trainer, Training
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
-from regard.tasks.table import AnyRun, build_config, choose_task
+from regard.tasks.table import AnyRun
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TranslationRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
-from regard.training.progress import Status
 
 DATA = "python-docs"
 VOCAB_SIZE = 512  # tokens of BPE: short words and parts of words
@@ -72,31 +71,31 @@ class Subject:
         return min(most, limit, n_trained)
 
 
-@contextmanager
-def subjects_of(
-    runs: Sequence[LanguageModelRun],
+def each_seed_of(
     config: GradientsConfig | RecencyConfig,
+    runs: Sequence[LanguageModelRun],
     wanted: Mapping[str, Any],
-    seed: int,
-    tell: Progress,
-) -> Iterator[list[Subject]]:
-    """The user's runs; or where there are none the study's own models, trained for a moment.
+    trainer: Trainer,
+) -> Iterator[tuple[int, list[Subject]]]:
+    """Every seed with what to look at: the user's runs; or where there are none the study's own models.
 
-    They learn from max_distance + 1 tokens at once: as many as are read, be it with the mark before a text or with the
-    token just read. `wanted` are settings of the models, of which each takes those that it has. Each comes with
-    `config.data`, or with what the run itself held out. The folders of the models end with the block.
+    They are trained for a moment and learn from max_distance + 1 tokens at once: as many as are read, be it with the
+    mark before a text or with the token just read. `wanted` are settings of the models, of which each takes those that
+    it has. Each comes with `config.data`, or with what the run itself held out. Their folders end with the last seed.
     """
+    seeds = seeds_of(config, runs, trainer.tell)
     if runs:
         named = name_runs(runs, [run.config.model_name for run in runs])
-        yield [Subject(name, run, _text(run, config.data)) for name, run in zip(named, runs, strict=True)]
+        subjects = [Subject(name, run, _text(run, config.data)) for name, run in zip(named, runs, strict=True)]
+        yield from ((seed, subjects) for seed in seeds)
         return
     models = {name: choose_settings(name, wanted) for name in config.models}
     tokenizer = {"kind": "bpe", "vocab_size": VOCAB_SIZE}
     data = config.data or DATA
-    prepare_text(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=tell)  # type: ignore[arg-type]
-    with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
-        found = []
-        for name, model in models.items():
+    prepare_text(DataConfig(train=data), TokenizerConfig(**tokenizer), progress=trainer.tell)  # type: ignore[arg-type]
+    with open_workplace() as folder:
+        plan = {}
+        for seed, (name, model) in product(list_seeds(config), models.items()):
             given: dict[str, dict[str, Any]] = {
                 "data": {"train": data},
                 "tokenizer": tokenizer,
@@ -104,27 +103,27 @@ def subjects_of(
                 "optimizer": {"lr": RATE},
                 "train": {"n_batch": N_BATCH, "n_context": config.max_distance + 1, "max_eval_tokens": 2048},
             }
-            run = _train(Path(folder) / name, given, max(1, config.n_steps), seed, f"training {name}", tell)
-            assert isinstance(run, LanguageModelRun)
-            found.append(Subject(name, run, _text(run, None)))
-        yield found
+            n_steps = max(1, config.n_steps)
+            plan[seed, name] = Training(folder / f"{name}-{seed}", given, n_steps, seed, f"training {name}")
+        trainer.train_ahead(plan.values(), folder / "logs")
+        for seed in seeds:
+            found = []
+            for name in models:
+                run = trainer.train(plan[seed, name])
+                assert isinstance(run, LanguageModelRun)
+                found.append(Subject(name, run, _text(run, None)))
+            yield seed, found
 
 
-def train_pairs(
-    folder: Path, given: Mapping[str, Mapping[str, Any]], *, n_steps: int, seed: int, what: str, tell: Progress
-) -> TranslationRun:
-    """A run of `n_steps` updates in `folder`; `given` has its data, model and whatever else is not by default.
-
-    It is judged once, at the end, so that all models of a study have had the same number of updates.
-    """
-    _train(folder, given, n_steps, seed, what, tell)
-    run = engine.load(folder, given.get("runtime", {}).get("device", "auto"))
-    assert isinstance(run, TranslationRun)
-    return run
+@contextmanager
+def open_workplace() -> Iterator[Path]:
+    """A folder for runs that nobody needs afterwards; it ends with the block."""
+    with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
+        yield Path(folder)
 
 
-def train_encoder(folder: Path, model: Mapping[str, Any], *, n_steps: int, seed: int, tell: Progress) -> AnyRun:
-    """A small model of the words of python-docs, for a task to read its texts with."""
+def plan_encoder(folder: Path, model: Mapping[str, Any], n_steps: int, seed: int) -> Training:
+    """The training of a small model of the words of python-docs, for a task to read its texts with."""
     given: dict[str, Mapping[str, Any]] = {
         "data": {"train": DATA},
         "tokenizer": {"kind": "word", "vocab_size": None if model["name"] == "elmo" else 4096},
@@ -132,46 +131,13 @@ def train_encoder(folder: Path, model: Mapping[str, Any], *, n_steps: int, seed:
         "optimizer": {"lr": RATE},
         "train": {"n_batch": N_BATCH, "n_context": 64, "max_eval_tokens": 2048},
     }
-    return _train(folder, given, n_steps, seed, f"pre-training {model['name']}", tell)
+    return Training(folder, given, n_steps, seed, f"pre-training {model['name']}")
 
 
-def train_reader(
-    folder: Path, given: Mapping[str, Any], *, n_steps: int, seed: int, what: str, tell: Progress
-) -> tuple[str, float, AnyRun]:
-    """Train for a task; the name of its score, the score on its test examples, and the run."""
-    run = _train(folder, given, n_steps, seed, what, tell)
+def score_reader(run: AnyRun) -> tuple[str, float]:
+    """The name of the score of a run that was trained for a task, and the score on its test examples."""
     best = run.evaluate(split="test").measure().best
-    return best.name, best.value, run
-
-
-def _train(folder: Path, given: Mapping[str, Any], n_steps: int, seed: int, what: str, tell: Progress) -> AnyRun:
-    whole = apply_start(
-        {
-            **given,
-            "seed": seed,
-            "train": {"max_steps": n_steps, "eval_every": n_steps, **given.get("train", {})},
-            "checkpoint": {"has_tensorboard": False, "every_seconds": None, **given.get("checkpoint", {})},
-        },
-        None,
-    )
-    config = build_config(choose_task(whole).adapt(whole))
-    return engine.train(config, folder, is_tested=False, reporter=_ProgressOf(what, n_steps, tell))
-
-
-class _ProgressOf:
-    """Hands a training's progress on to a bar, and says nothing else."""
-
-    def __init__(self, what: str, n_steps: int, tell: Progress) -> None:
-        self._what, self._n_steps, self._tell = what, n_steps, tell
-
-    def show(self, status: Status) -> None:
-        self._tell(self._what, status.step, self._n_steps)
-
-    def start(self, title: str) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def stop(self) -> None: ...
+    return best.name, best.value
 
 
 def _text(run: LanguageModelRun, data: str | None) -> Stream:
@@ -228,8 +194,12 @@ def watch(what: str, items: Sequence[T], tell: Progress) -> Iterator[T]:
 
 def seeds_of(config: SeededConfig, runs: Sequence[object], tell: Progress) -> Iterator[int]:
     """The seeds of a study, one by one; the first alone where the user's runs are looked at, each one training."""
-    n_seeds = 1 if runs else config.n_seeds
-    return watch("seeds", range(config.seed, config.seed + n_seeds), tell)
+    return watch("seeds", list_seeds(config)[: 1 if runs else None], tell)
+
+
+def list_seeds(config: SeededConfig) -> range:
+    """The seeds that a study trains with."""
+    return range(config.seed, config.seed + config.n_seeds)
 
 
 def small_translator(d_model: int, vocab_size: int) -> dict[str, dict[str, Any]]:
@@ -262,7 +232,7 @@ def describe_runs(runs: Sequence[LanguageModelRun | TranslationRun]) -> str:
 
 
 def describe_training(config: GradientsConfig | RecencyConfig) -> str:
-    """How the models of `subjects_of` were trained."""
+    """How the models of `each_seed_of` were trained."""
     return (
         f"each trained for {config.n_steps:,} updates of {N_BATCH} x {config.max_distance + 1} tokens by `regard "
         f"train`, learning rate {RATE:g}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from regard.studies import brief
 from regard.studies.config import DirectionsConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, say_seeds, spread_of_scores
+from regard.studies.trainer import Trainer, Training
 from regard.tasks import gradient
 from regard.tasks.table import build_config, task_of
 from regard.text.learning import Progress
@@ -19,20 +18,25 @@ WAYS = {"one direction": False, "two directions": True}
 VOCAB_SIZE = 1000  # words that are embedded, so that the layers are most of the parameters
 
 
-def measure(config: DirectionsConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+def measure(config: DirectionsConfig, runs: Sequence[Any], tell: Progress, n_jobs: int = 1) -> Finding:
     """Train every number of layers, one way and both ways, with every seed."""
     sizes = {(way, n): choose_width(config, n, WAYS[way]) for way in WAYS for n in config.layers}
     rows: list[tuple[str, int, float]] = []
     measured = ""
-    with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
-        for seed in brief.watch("seeds", range(config.seed, config.seed + config.n_seeds), tell):
-            for (way, n), (width, _) in sizes.items():
-                given = _given(config, n, WAYS[way], width)
-                measured, value, _ = brief.train_reader(
-                    Path(folder) / f"{way}-{n}-{seed}", given, n_steps=config.n_steps, seed=seed,
-                    what=f"{way}, {n} layers", tell=tell,
-                )  # fmt: skip
-                rows.append((way, n, value))
+    trainer = Trainer(tell, n_jobs)
+    with brief.open_workplace() as folder:
+        plan = [
+            (way, n, Training(
+                folder / f"{way}-{n}-{seed}", _given(config, n, WAYS[way], width), config.n_steps, seed,
+                f"{way}, {n} layers",
+            ))
+            for seed in brief.list_seeds(config)
+            for (way, n), (width, _) in sizes.items()
+        ]  # fmt: skip
+        trainer.train_ahead([training for *_, training in plan], folder / "logs")
+        for way, n, training in brief.watch("trainings", plan, tell):
+            measured, value = brief.score_reader(trainer.train(training))
+            rows.append((way, n, value))
     return _finding(config, rows, sizes, measured)
 
 

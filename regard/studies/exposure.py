@@ -14,9 +14,7 @@ Ranzato et al. 2016).
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +36,7 @@ from regard.studies import brief
 from regard.studies.config import ExposureConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers
 from regard.studies.fits import TENTHS, Spread, percent, say_seeds, spread, spread_of_scores, to_text
+from regard.studies.trainer import Trainer, Training
 from regard.tasks.pair_objective import readable_pairs
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TRANSLATION, TranslationRun
@@ -91,48 +90,58 @@ class Exposure:
 Trials = list[Exposure]  # of one model, a seed each
 
 
-def measure(config: ExposureConfig, runs: Sequence[TranslationRun], tell: Progress) -> Finding:
+def measure(config: ExposureConfig, runs: Sequence[TranslationRun], tell: Progress, n_jobs: int = 1) -> Finding:
     """Models taught in each of the ways, on the same pairs in the same order; or the user's own, as they are."""
     found: dict[str, Trials] = {}
     notes: dict[str, str] = {}
-    for seed in brief.seeds_of(config, runs, tell):
-        with _models(config, runs, seed, tell) as models:
-            for name, model in brief.watch("measuring", list(models.items()), tell):
-                pairs, n_left_out = _held_out(model, config, is_own=bool(runs))
-                if n_left_out:
-                    notes[name] = f"Held-out pairs left out, since they are longer than {name} reads: {n_left_out:,}."
-                found.setdefault(name, []).append(exposure(model, pairs))
+    for models in _models(config, runs, Trainer(tell, n_jobs)):
+        for name, model in brief.watch("measuring", list(models.items()), tell):
+            pairs, n_left_out = _held_out(model, config, is_own=bool(runs))
+            if n_left_out:
+                notes[name] = f"Held-out pairs left out, since they are longer than {name} reads: {n_left_out:,}."
+            found.setdefault(name, []).append(exposure(model, pairs))
     return _finding(config, found, runs, tuple(notes.values()))
 
 
-@contextmanager
 def _models(
-    config: ExposureConfig, runs: Sequence[TranslationRun], seed: int, tell: Progress
+    config: ExposureConfig, runs: Sequence[TranslationRun], trainer: Trainer
 ) -> Iterator[dict[str, TranslationRun]]:
-    """The user's runs; or a model for each way of teaching, whose folders end with the block."""
+    """The user's runs; or for every seed a model for each way of teaching, whose folders end with the last seed."""
+    seeds = brief.seeds_of(config, runs, trainer.tell)
     if runs:
         kinds = [WAYS[run.config.section("teaching", TeachingConfig).mode] for run in runs]
-        yield dict(zip(brief.name_runs(runs, kinds), runs, strict=True))
+        yield from (dict(zip(brief.name_runs(runs, kinds), runs, strict=True)) for _ in seeds)
         return
-    with tempfile.TemporaryDirectory(prefix="regard-study-") as name:
-        folder = Path(name)
-        data: dict[str, Any] = {"train": config.data}
-        if config.data is None:
-            n_of = {"train": config.n_pairs, "valid": N_VALID, "test": config.n_texts}
-            brief.write_grammar(folder, n_of, seed, tell)
-            data = {split: [str(folder / f"{split}.en"), str(folder / f"{split}.de")] for split in n_of}
-        made = {}
-        for mode in config.modes:
-            given = brief.small_translator(config.d_model, VOCAB_SIZE) | {"data": data}
-            # Without smoothing: what is learned is what is measured.
-            given["teaching"] |= {"mode": mode, "smoothing": 0.0}
-            if mode == "scheduled":  # from true words alone to half of them at the end
-                given["teaching"]["n_half"] = config.n_steps
-            what = f"training with {WAYS[mode]}"
-            made[WAYS[mode]] = brief.train_pairs(
-                folder / mode, given, n_steps=config.n_steps, seed=seed, what=what, tell=tell
-            )
-        yield made
+    with brief.open_workplace() as folder:
+        plan = {seed: _plan(config, seed, folder / str(seed), trainer.tell) for seed in brief.list_seeds(config)}
+        trainer.train_ahead([training for of in plan.values() for training in of.values()], folder / "logs")
+        for seed in seeds:
+            made = {}
+            for way, training in plan[seed].items():
+                run = trainer.train(training)
+                assert isinstance(run, TranslationRun)
+                made[way] = run
+            yield made
+
+
+def _plan(config: ExposureConfig, seed: int, folder: Path, tell: Progress) -> dict[str, Training]:
+    """The trainings of a seed by way of teaching; the pairs they learn from are written into `folder`."""
+    folder.mkdir()
+    data: dict[str, Any] = {"train": config.data}
+    if config.data is None:
+        n_of = {"train": config.n_pairs, "valid": N_VALID, "test": config.n_texts}
+        brief.write_grammar(folder, n_of, seed, tell)
+        data = {split: [str(folder / f"{split}.en"), str(folder / f"{split}.de")] for split in n_of}
+    plan = {}
+    for mode in config.modes:
+        given = brief.small_translator(config.d_model, VOCAB_SIZE) | {"data": data}
+        # Without smoothing: what is learned is what is measured.
+        given["teaching"] |= {"mode": mode, "smoothing": 0.0}
+        if mode == "scheduled":  # from true words alone to half of them at the end
+            given["teaching"]["n_half"] = config.n_steps
+        what = f"training with {WAYS[mode]}"
+        plan[WAYS[mode]] = Training(folder / f"{mode}-{seed}", given, config.n_steps, seed, what)
+    return plan
 
 
 def _held_out(run: TranslationRun, config: ExposureConfig, is_own: bool) -> tuple[Pairs, int]:

@@ -31,6 +31,7 @@ from regard.studies import brief
 from regard.studies.config import N_HEADS, GradientsConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import MIN_R2, Fall, Spread, fit_fall, say_seeds, spread, to_text
+from regard.studies.trainer import Trainer
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.learning import Progress
 
@@ -78,24 +79,23 @@ def divide(curve: Sequence[float], k: int) -> float:
     return curve[k] / curve[1] if len(curve) > 1 and curve[1] else 0.0
 
 
-def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Progress) -> Finding:
+def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Progress, n_jobs: int = 1) -> Finding:
     """Fresh models and briefly trained ones; or the user's own runs, as they are."""
     for run in runs:
         _network(run)
     brief.refuse_counted(() if runs else config.models)
     wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS}
     found: dict[tuple[str, str], Fading] = {}
-    for seed in brief.seeds_of(config, runs, tell):
-        with brief.subjects_of(runs, config, wanted, seed, tell) as subjects:
-            for subject in subjects:
-                stages = {"trained": _network(subject.run)} if runs or config.n_steps else {}
-                if not runs:
-                    torch.manual_seed(seed)
-                    fresh = build_model(subject.name, subject.run.config.model, subject.run.facts.vocab_size)
-                    stages = {"fresh": fresh.to(_network(subject.run).embedding.device), **stages}
-                for stage, model in stages.items():
-                    fading = found.setdefault((stage, subject.name), Fading(subject.name, stage))
-                    _follow(fading, subject, model, config, seed, tell)
+    for seed, subjects in brief.each_seed_of(config, runs, wanted, Trainer(tell, n_jobs)):
+        for subject in subjects:
+            stages = {"trained": _network(subject.run)} if runs or config.n_steps else {}
+            if not runs:
+                torch.manual_seed(seed)
+                fresh = build_model(subject.name, subject.run.config.model, subject.run.facts.vocab_size)
+                stages = {"fresh": fresh.to(_network(subject.run).embedding.device), **stages}
+            for stage, model in stages.items():
+                fading = found.setdefault((stage, subject.name), Fading(subject.name, stage))
+                _follow(fading, subject, model, config, seed, tell)
     return _finding(config, list(found.values()), runs)
 
 

@@ -5,8 +5,8 @@ The encoder is frozen and a head of one matrix is trained on top, so that what i
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from regard.studies import brief
 from regard.studies.config import LayersConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, Spread, say_seeds, spread_of_scores
+from regard.studies.trainer import Trainer, Training
 from regard.text.learning import Progress
 
 NEEDED = {"second-to-last": 2, "sum-last-four": 4, "concat-last-four": 4}
@@ -32,37 +33,46 @@ class Score(NamedTuple):
     """What each layer is of a learned mix, the embeddings first; empty where none was learned."""
 
 
-def measure(config: LayersConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+def measure(config: LayersConfig, runs: Sequence[Any], tell: Progress, n_jobs: int = 1) -> Finding:
     """Train a head on each choice of layers of each encoder, with every seed."""
     found: list[Score] = []
     n_seeds = config.n_seeds  # of the heads, also where an encoder is the user's
-    with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
-        for seed in brief.watch("seeds", range(config.seed, config.seed + n_seeds), tell):
-            place = Path(folder) / str(seed)
-            for name, path, n_layers in _encoders(config, runs, place, seed, tell):
-                found += [
-                    _score(config, name, path, layers, seed, place / f"{name}-{layers}".replace("/", "-"), tell)
-                    for layers in config.layers
-                    if NEEDED.get(layers, 1) <= n_layers
-                ]
+    trainer = Trainer(tell, n_jobs)
+    with brief.open_workplace() as folder:
+        plan = [
+            (name, layers, _plan_head(config, name, path, layers, seed, folder))
+            for seed, encoders in _encoders(config, runs, folder, trainer).items()
+            for name, path, n_layers in encoders
+            for layers in config.layers
+            if NEEDED.get(layers, 1) <= n_layers
+        ]
+        trainer.train_ahead([training for *_, training in plan], folder / "logs")
+        for name, layers, training in brief.watch("heads", plan, tell):
+            found.append(_score(name, layers, trainer.train(training)))
     return _finding(config, runs, found, n_seeds)
 
 
 def _encoders(
-    config: LayersConfig, runs: Sequence[Any], place: Path, seed: int, tell: Progress
-) -> list[tuple[str, Path, int]]:
-    """Name, folder and number of layers of each."""
+    config: LayersConfig, runs: Sequence[Any], folder: Path, trainer: Trainer
+) -> dict[int, list[tuple[str, Path, int]]]:
+    """By seed the name, the folder and the number of layers of each encoder."""
+    seeds = brief.list_seeds(config)
     if runs:
         names = brief.name_runs(runs, [run.config.model_name for run in runs])
-        return [(name, run.folder, _count_layers(run.model)) for name, run in zip(names, runs, strict=True)]
+        given = [(name, run.folder, _count_layers(run.model)) for name, run in zip(names, runs, strict=True)]
+        return dict.fromkeys(seeds, given)
     wanted = {"d_model": config.d_model, "n_layers": config.n_layers}
     of_elmo = {"d_model": config.d_model // 2, "d_hidden": 2 * config.d_model, "filters": [16, 32], "n_vocab": 4096}
-    found = []
-    for name in config.models:
+    plan = []
+    for seed, name in product(seeds, config.models):
         settings = {**wanted, **of_elmo} if name == "elmo" else brief.choose_settings(name, wanted)
         model = {"name": name, **settings}
-        run = brief.train_encoder(place / name, model, n_steps=config.n_pretrain, seed=seed, tell=tell)
-        found.append((name, place / name, _count_layers(run.model)))
+        plan.append((name, brief.plan_encoder(folder / f"{name}-{seed}", model, config.n_pretrain, seed)))
+    trainer.train_ahead([training for _, training in plan], folder / "logs")
+    found: dict[int, list[tuple[str, Path, int]]] = {}
+    for name, training in plan:
+        run = trainer.train(training)
+        found.setdefault(training.seed, []).append((name, training.folder, _count_layers(run.model)))
     return found
 
 
@@ -71,7 +81,7 @@ def _count_layers(model: Any) -> int:
     return model.n_layers
 
 
-def _score(config: LayersConfig, name: str, path: Path, layers: str, seed: int, folder: Path, tell: Progress) -> Score:
+def _plan_head(config: LayersConfig, name: str, path: Path, layers: str, seed: int, folder: Path) -> Training:
     given = {
         "task": config.task,
         "encoder_from": str(path),
@@ -79,8 +89,12 @@ def _score(config: LayersConfig, name: str, path: Path, layers: str, seed: int, 
         "data": {"train": config.data, "test": config.test},
         "optimizer": {"lr": config.lr},
     }
-    what = f"{name}, {layers}"
-    measured, value, run = brief.train_reader(folder, given, n_steps=config.n_steps, seed=seed, what=what, tell=tell)
+    where = folder / f"{name}-{layers}-{seed}".replace("/", "-")
+    return Training(where, given, config.n_steps, seed, f"{name}, {layers}")
+
+
+def _score(name: str, layers: str, run: Any) -> Score:
+    measured, value = brief.score_reader(run)
     model: Any = run.model
     mix = model.choice.mix
     return Score(name, layers, measured, value, () if mix is None else tuple(mix.shares.tolist()))

@@ -32,6 +32,7 @@ from regard.studies import brief
 from regard.studies.config import N_HEADS, RecencyConfig
 from regard.studies.finding import Chart, Finding, Line, Numbers, lines_of
 from regard.studies.fits import Spread, find_reach, say_seeds, spread, to_text
+from regard.studies.trainer import Trainer
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
@@ -110,21 +111,20 @@ class Effects:
         return f"{mean}{more}" if low == high else f"{mean} ({low or 0} to {high}{more})"
 
 
-def measure(config: RecencyConfig, runs: Sequence[LanguageModelRun], tell: Progress) -> Finding:
+def measure(config: RecencyConfig, runs: Sequence[LanguageModelRun], tell: Progress, n_jobs: int = 1) -> Finding:
     """Briefly trained models of every generation; or the user's own runs, as they are."""
     wanted = {
         "d_model": config.d_model, "d_hidden": 2 * config.d_model, "n_layers": 2, "n_heads": N_HEADS, "order": N_ORDER,
         "n_window": N_WINDOW,
     }  # fmt: skip
     found: dict[str, Effects] = {}
-    for seed in brief.seeds_of(config, runs, tell):
-        with brief.subjects_of(runs, config, wanted, seed, tell) as subjects:
-            units = name_units([subject.run for subject in subjects])
-            for subject in subjects:
-                # One of the tokens it sees is the start; where it sees one alone, that is the last token.
-                T = max(1, subject.n_readable(config.max_distance + 1) - 1)
-                effects = found.setdefault(subject.name, Effects(subject.name, choose_distances(T)))
-                _replace_tokens(effects, subject, config, seed, tell)
+    for seed, subjects in brief.each_seed_of(config, runs, wanted, Trainer(tell, n_jobs)):
+        units = name_units([subject.run for subject in subjects])
+        for subject in subjects:
+            # One of the tokens it sees is the start; where it sees one alone, that is the last token.
+            T = max(1, subject.n_readable(config.max_distance + 1) - 1)
+            effects = found.setdefault(subject.name, Effects(subject.name, choose_distances(T)))
+            _replace_tokens(effects, subject, config, seed, tell)
     return _finding(config, list(found.values()), runs, units)
 
 

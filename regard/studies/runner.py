@@ -34,10 +34,20 @@ if TYPE_CHECKING:
 
 
 def run_study(
-    name: str, *, runs: Sequence[str | Path] = (), settings: Sequence[str] = (), out: Path, tell: Progress | None = None
+    name: str,
+    *,
+    runs: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    out: Path,
+    n_jobs: int = 1,
+    tell: Progress | None = None,
 ) -> Study:
-    """Run the study called `name` and write its files into `out`; nothing is written before all is measured."""
+    """Run the study called `name`, `n_jobs` trainings at a time; its files go into `out` when all is measured."""
     entry = study_entry(name)
+    if n_jobs > 1 and entry.measures_time:
+        raise RegardError(
+            f"--jobs lets processes share a machine, and the study '{name}' measures times. Leave it out."
+        )
     given = with_settings({}, settings, example=entry.example)
     config = study_config(name, given)
     if runs:
@@ -48,7 +58,8 @@ def run_study(
     began = time.monotonic()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):  # the caller's numbers are not ours
-            finding = entry.measure(config, loaded, tell or be_silent)
+            together = {"n_jobs": n_jobs} if n_jobs > 1 else {}
+            finding = entry.measure(config, loaded, tell or be_silent, **together)
     except (KeyboardInterrupt, InterruptedRunError):
         raise InterruptedRunError(f"Interrupted: the study '{name}' wrote nothing. Start it again.") from None
     study = Study(

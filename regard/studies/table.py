@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from regard.studies.config import (
 
 if TYPE_CHECKING:
     from regard.studies.finding import Finding
-    from regard.text.learning import Progress
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,8 @@ class StudyEntry:
     """A study by name: its module, its settings, what it shows, and whether it can be made on runs of the user's."""
 
     module: str
-    """In this package; its function `measure` takes the settings, the runs, and whom to tell of progress."""
+    """In this package; its function `measure` takes the settings, the runs, whom to tell of progress, and how many
+    trainings run at a time (`n_jobs`), unless it measures times."""
     config: type[Settings]
     summary: str
     example: str = "n_steps=100"
@@ -40,15 +40,17 @@ class StudyEntry:
     """The settings of the models that it makes, which mean nothing for runs; None: it takes no runs."""
     reads: str = "text"
     """What the runs that it takes read, text or pairs; encoder: any that a task can read its texts with."""
+    measures_time: bool = False
+    """Whether it measures how long things take, so that nothing may run beside it."""
 
     @property
     def takes_runs(self) -> bool:
         return self.making is not None
 
     @property
-    def measure(self) -> Callable[[Any, Sequence[Any], Progress], Finding]:
+    def measure(self) -> Callable[..., Finding]:
         """The study itself; only now is its module imported, and torch with it."""
-        found: Callable[[Any, Sequence[Any], Progress], Finding]
+        found: Callable[..., Finding]
         found = import_module(f"regard.studies.{self.module}").measure
         return found
 
@@ -60,7 +62,8 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "ab": StudyEntry("ab", ABConfig, "was there any B? by length up to 1,000: bag, RNN, LSTM, attention"),
     "cost": StudyEntry(
-        "cost", CostConfig, "time and memory of one layer by length and by width, with fitted exponents", "n_repeats=3"
+        "cost", CostConfig, "time and memory of one layer by length and by width, with fitted exponents", "n_repeats=3",
+        measures_time=True,
     ),
     "recency": StudyEntry(
         "recency", RecencyConfig, "how far back a token can be and still change the prediction", "max_distance=32",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +12,45 @@ from regard.studies import brief
 from regard.studies.config import TransferConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, say_seeds, spread_of_scores
+from regard.studies.trainer import Trainer, Training
 from regard.text.learning import Progress
 
 Row = tuple[str, int, float]
 """Which way, how many examples, the score."""
 
 
-def measure(config: TransferConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+def measure(config: TransferConfig, runs: Sequence[Any], tell: Progress, n_jobs: int = 1) -> Finding:
     """Train on every number of examples, from pre-trained weights and from scratch, with every seed."""
     rows: list[Row] = []
     measured = ""
-    with tempfile.TemporaryDirectory(prefix="regard-study-") as folder:
-        for seed in brief.watch("seeds", range(config.seed, config.seed + config.n_seeds), tell):
-            place = Path(folder) / str(seed)
-            for name, run in _encoders(config, runs, place, seed, tell):
-                for size in config.sizes:
-                    for way, given in _ways(config, name, run, size).items():
-                        where = place / f"{way}-{size}".replace("/", "-")
-                        what = f"{way}, {size:,} examples"
-                        measured, value, _ = brief.train_reader(
-                            where, given, n_steps=config.n_steps, seed=seed, what=what, tell=tell
-                        )
-                        rows.append((way, size, value))
+    trainer = Trainer(tell, n_jobs)
+    with brief.open_workplace() as folder:
+        plan = []
+        for seed, encoders in _encoders(config, runs, folder, trainer).items():
+            for (name, run), size in product(encoders, config.sizes):
+                for way, given in _ways(config, name, run, size).items():
+                    where = folder / f"{way}-{size}-{seed}".replace("/", "-")
+                    what = f"{way}, {size:,} examples"
+                    plan.append((way, size, Training(where, given, config.n_steps, seed, what)))
+        trainer.train_ahead([training for *_, training in plan], folder / "logs")
+        for way, size, training in brief.watch("trainings", plan, tell):
+            measured, value = brief.score_reader(trainer.train(training))
+            rows.append((way, size, value))
     return _finding(config, runs, rows, measured)
 
 
 def _encoders(
-    config: TransferConfig, runs: Sequence[Any], place: Path, seed: int, tell: Progress
-) -> list[tuple[str, Any]]:
+    config: TransferConfig, runs: Sequence[Any], folder: Path, trainer: Trainer
+) -> dict[int, list[tuple[str, Any]]]:
+    """By seed the name and the run of each encoder."""
+    seeds = brief.list_seeds(config)
     if runs:
-        return list(zip(brief.name_runs(runs, [run.config.model_name for run in runs]), runs, strict=True))
+        named = list(zip(brief.name_runs(runs, [run.config.model_name for run in runs]), runs, strict=True))
+        return dict.fromkeys(seeds, named)
     model = {"name": "lstm", "d_model": config.d_model, "n_layers": 2}
-    return [("lstm", brief.train_encoder(place / "lstm", model, n_steps=config.n_pretrain, seed=seed, tell=tell))]
+    plan = [brief.plan_encoder(folder / f"encoder-{seed}", model, config.n_pretrain, seed) for seed in seeds]
+    trainer.train_ahead(plan, folder / "logs")
+    return {training.seed: [("lstm", trainer.train(training))] for training in plan}
 
 
 def _ways(config: TransferConfig, name: str, run: Any, size: int) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,6 @@ next to BLEU the page says in which language each translation is.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from regard.studies.three_languages import (
     taught_directions,
     write_parts,
 )
+from regard.studies.trainer import Trainer, Training
 from regard.tasks.translation import TranslationRun
 from regard.text.learning import Progress
 from regard.training.checkpoint import checkpoint_folders
@@ -82,48 +82,68 @@ class Found:
         return max((way for way in self.ways if way.name == name), key=lambda way: way.step)
 
 
-def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress) -> Finding:
+def measure(config: ZeroShotConfig, runs: Sequence[Any], tell: Progress, n_jobs: int = 1) -> Finding:
     """Train a model that never saw a pair of the first and the last language, and one that did; translate with both."""
     given = brief.small_translator(config.d_model, VOCAB_SIZE)
     given["model"]["tying"] = "all"
     if config.recipe is not None:  # without what the study decides
         decided = ("seed", "data", "train", "checkpoint")
         given = {key: value for key, value in read_yaml(Path(config.recipe)).items() if key not in decided}
-    return _finding(config, [_measure(config, given, seed, tell) for seed in brief.seeds_of(config, runs, tell)])
+    trainer = Trainer(tell, n_jobs)
+    with brief.open_workplace() as folder:
+        plan = {seed: _plan(config, given, seed, folder / str(seed), tell) for seed in brief.list_seeds(config)}
+        trainer.train_ahead([training for of in plan.values() for training in of.trainings.values()], folder / "logs")
+        return _finding(config, [_measure(config, plan[seed], trainer) for seed in brief.seeds_of(config, runs, tell)])
 
 
-def _measure(config: ZeroShotConfig, given: Mapping[str, Any], seed: int, tell: Progress) -> Found:
-    with tempfile.TemporaryDirectory(prefix="regard-study-") as name:
-        folder = Path(name)
-        data = Path(config.data or folder / "grammar")
-        if config.data is None:
-            assert config.n_pairs is not None, "the settings refuse it"
-            sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
-            brief.write_grammar(data, dict(zip(config.splits, sizes, strict=True)), seed, tell)
-        n_of = write_parts(data, folder, config)
-        count_lines(data, config.splits[2], config.languages)
-        test = read_texts(data, config.splits[2], config.languages, config.n_test)
-        guesser = LanguageGuesser.learn(read_texts(data, config.splits[0], config.languages, N_GUESSED))
-        ways: list[Way] = []
-        taught: list[tuple[str, Direction, float]] = []
-        directions = taught_directions(config.languages)
-        a, _, c = config.languages
-        for model, learned in (("zero-shot", directions), ("supervised", (*directions, (a, c)))):
-            run = _train(config, given, seed, folder, model, learned, tell)
-            asked = ("zero-shot", "pivot") if model == "zero-shot" else ("supervised",)
-            ways += _translate_at_points(config, run, asked, test, guesser, tell)
-            taught += [
-                (model, (x, y), bleu(translate_texts(config, run, test[x], y), test[y]).score) for x, y in learned
-            ]
-        recognised = {language: guesser.shares(texts)[language] for language, texts in test.items()}
-        return Found(tuple(ways), tuple(taught), recognised, test, n_of[config.splits[0]])
+@dataclass(frozen=True)
+class Plan:
+    """The sentences of a seed, and the trainings that read them."""
+
+    data: Path
+    n_train: int
+    taught: Mapping[str, Sequence[Direction]]
+    """By model the directions it is taught."""
+    trainings: Mapping[str, Training]
 
 
-def _train(
+def _plan(config: ZeroShotConfig, given: Mapping[str, Any], seed: int, folder: Path, tell: Progress) -> Plan:
+    """Write the sentences of a seed into `folder`, and say what is to be trained on them."""
+    folder.mkdir()
+    data = Path(config.data or folder / "grammar")
+    if config.data is None:
+        assert config.n_pairs is not None, "the settings refuse it"
+        sizes = config.n_pairs * (1 if config.shares_sentences else 3), N_VALID, config.n_test
+        brief.write_grammar(data, dict(zip(config.splits, sizes, strict=True)), seed, tell)
+    n_of = write_parts(data, folder, config)
+    count_lines(data, config.splits[2], config.languages)
+    directions = taught_directions(config.languages)
+    a, _, c = config.languages
+    taught = {"zero-shot": directions, "supervised": (*directions, (a, c))}
+    trainings = {model: _plan_training(config, given, seed, folder, model, taught[model]) for model in taught}
+    return Plan(data, n_of[config.splits[0]], taught, trainings)
+
+
+def _measure(config: ZeroShotConfig, plan: Plan, trainer: Trainer) -> Found:
+    test = read_texts(plan.data, config.splits[2], config.languages, config.n_test)
+    guesser = LanguageGuesser.learn(read_texts(plan.data, config.splits[0], config.languages, N_GUESSED))
+    ways: list[Way] = []
+    taught: list[tuple[str, Direction, float]] = []
+    for model, learned in plan.taught.items():
+        run = trainer.train(plan.trainings[model])
+        assert isinstance(run, TranslationRun)
+        asked = ("zero-shot", "pivot") if model == "zero-shot" else ("supervised",)
+        ways += _translate_at_points(config, run, asked, test, guesser, trainer.tell)
+        taught += [(model, (x, y), bleu(translate_texts(config, run, test[x], y), test[y]).score) for x, y in learned]
+    recognised = {language: guesser.shares(texts)[language] for language, texts in test.items()}
+    return Found(tuple(ways), tuple(taught), recognised, test, plan.n_train)
+
+
+def _plan_training(
     config: ZeroShotConfig, given: Mapping[str, Any], seed: int, folder: Path, model: str,
-    directions: Sequence[Direction], tell: Progress,
-) -> TranslationRun:  # fmt: skip
-    """A model that was taught these directions, with its weights at every point kept."""
+    directions: Sequence[Direction],
+) -> Training:  # fmt: skip
+    """The training of a model that is taught these directions, with its weights at every point kept."""
     train, valid, _ = (list_tagged_files(folder, split, directions) for split in config.splits)
     n_between = -(-config.n_steps // config.n_points)
     whole = {
@@ -131,8 +151,7 @@ def _train(
         "data": {"train": train, "valid": valid},
         "checkpoint": {"every_steps": n_between, "keep": config.n_points + 1},
     }
-    what = f"training for {model}"
-    return brief.train_pairs(folder / model, whole, n_steps=config.n_steps, seed=seed, what=what, tell=tell)
+    return Training(folder / f"{model}-{seed}", whole, config.n_steps, seed, f"training for {model}")
 
 
 def _translate_at_points(

@@ -12,6 +12,7 @@ import torch
 
 from regard.errors import RegardError
 from regard.training.config import RuntimeConfig, check_device
+from regard.training.freed_memory import keep_freed_memory
 from regard.training.randomness import random_tensors, restore_random, seed_everything
 
 FLOPS_PER_THREAD = 1.6e9
@@ -70,7 +71,8 @@ def session(runtime: RuntimeConfig, seed: int) -> Iterator[None]:
         torch.set_float32_matmul_precision("high")
     seed_everything(seed)
     try:
-        yield
+        with keep_freed_memory() if device_type(runtime.device) == "cpu" else nullcontext():
+            yield
     finally:
         restore_random(outer)
         torch.set_num_threads(n_threads)

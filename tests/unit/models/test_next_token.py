@@ -113,7 +113,7 @@ def test_the_adapter_reads_a_model_as_it_is_evaluated(tiny_model: Tiny) -> None:
 
 
 @pytest.mark.parametrize("name", ["gru", "transformer"])
-def test_room_for_many_tokens_changes_the_layout_of_the_head_and_nothing_else(tiny_model: Tiny, name: str) -> None:
+def test_room_for_many_tokens_changes_the_layout_of_weights_and_nothing_else(tiny_model: Tiny, name: str) -> None:
     model = GradientNextToken(tiny_model(name))
     prompt = torch.tensor([[1, 2]])
     (some, short), (same, long) = model.start(prompt), model.start(prompt, capacity=100)

@@ -10,11 +10,11 @@ import pytest
 import regard
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
-from regard.studies.brief import train_pairs
 from regard.studies.config import ZeroShotConfig
 from regard.studies.fits import Spread
 from regard.studies.table import study_config
 from regard.studies.three_languages import count_lines, list_tagged_files, read_texts, taught_directions, write_parts
+from regard.studies.trainer import Trainer, Training
 from regard.studies.zero_shot import Way, intervals, translate_texts, zero_shot_sentence
 
 LANGUAGES = ("en", "de", "fr")
@@ -92,7 +92,8 @@ def test_what_is_longer_than_a_model_reads_is_not_translated_and_ends_nothing(tm
         "teaching": {"max_tokens": 100},
         "runtime": {"device": "cpu", "n_threads": 1},
     }
-    run = train_pairs(tmp_path / "run", given, n_steps=2, seed=0, what="", tell=lambda *_: None)
+    run = Trainer(lambda *_: None).train(Training(tmp_path / "run", given, 2, 0, ""))
+    assert isinstance(run, regard.TranslationRun)
     short = "one two three four"
     found = translate_texts(config, run, [f"{short} five", short], "de")
     assert found == ["", run.translate(short, tag="<2de>", beam=1, max_ratio=2.0)]
@@ -223,11 +224,12 @@ def test_only_the_supervised_model_is_taught_the_pair_that_is_asked_for_and_a_re
 ) -> None:
     taught: dict[str, Any] = {}
 
-    def noted(folder: Path, config: Any, **named: Any) -> Any:
-        taught[folder.name] = config["data"]
-        return train_pairs(folder, config, **named)
+    def noted(trainer: Trainer, training: Training) -> Any:
+        taught[training.folder.name.removesuffix("-0")] = training.given["data"]
+        return train(trainer, training)
 
-    monkeypatch.setattr("regard.studies.brief.train_pairs", noted)
+    train = Trainer.train
+    monkeypatch.setattr(Trainer, "train", noted)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(
         "seed: 7\ntokenizer: {kind: word, vocab_size: null}\ntrain: {max_steps: 1}\n"

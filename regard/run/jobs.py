@@ -1,9 +1,9 @@
-"""Several trainings at a time: each in a process of its own, into its own run folder.
+"""Several processes at a time, most often trainings, each into its own run folder.
 
-    python -m regard.compare.jobs FOLDER < config.yaml
+    python -m regard.run.jobs FOLDER < config.yaml
 
 A small model leaves most of a GPU idle, so a dozen of them take hardly longer than one. Every training computes what it
-would compute alone; one that dies leaves the others alone. What a process says goes into OUT/logs/.
+would compute alone; one that dies leaves the others alone. What a process says goes into a log of its own.
 """
 
 from __future__ import annotations
@@ -28,34 +28,50 @@ from regard.training.memory import MemoryEstimate, available_memory, readable
 
 INTERRUPTED = 130  # the exit code of a process that saved its run and stopped
 PAUSE = 0.2  # seconds between two looks at the processes
-PROCESS_BYTES = 600 * 2**20  # what torch itself takes of a GPU, or of a machine, in every process
+PROCESS_BYTES = 600 * 2**20  # what torch itself takes of a machine, or of a GPU, in every process
+# Host memory of a process that trains on a GPU: torch, CUDA's libraries and pinned buffers.
+HOST_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True)
 class Job:
-    """A training that is to be begun or gone on with."""
+    """A module that is to be run with one argument and a text on its standard input."""
 
     name: str
-    config: RunConfig
-    folder: Path
-    memory: MemoryEstimate | None
+    module: str
+    argument: str
+    text: str
+    n_bytes: int
+    """Memory it takes on the device, what torch takes included."""
 
-    @property
-    def n_bytes(self) -> int:
-        return PROCESS_BYTES + (0 if self.memory is None else self.memory.total)
+
+def plan_training(config: RunConfig, folder: Path, memory: MemoryEstimate | None, n_jobs: int) -> Job:
+    """A training in `folder`, begun or gone on with, as one of `n_jobs` that use the machine's CPUs once together."""
+    if config.runtime.n_threads is None:
+        config = config.with_section("runtime", config.runtime.replace(n_threads=share_threads(n_jobs)))
+    n_bytes = PROCESS_BYTES + (0 if memory is None else memory.total)
+    return Job(folder.name, "regard.run.jobs", str(folder), config.to_yaml(), n_bytes)
+
+
+def share_threads(n_jobs: int) -> int:
+    """CPU threads of each of `n_jobs` processes."""
+    return max(1, min(torch.get_num_threads(), (os.cpu_count() or 1) // n_jobs))
 
 
 def check_room(jobs: Sequence[Job], n_jobs: int, device: torch.device) -> None:
-    """Refuse more trainings at a time than there is memory for."""
-    free = available_memory(device)
-    largest = sorted((job.n_bytes for job in jobs), reverse=True)
-    if free is None or sum(largest[:n_jobs]) <= free:
-        return
-    fits = max((n for n in range(1, n_jobs) if sum(largest[:n]) <= free), default=1)
-    raise RegardError(
-        f"{n_jobs} trainings at a time need about {readable(sum(largest[:n_jobs]))}, and {device} has "
-        f"{readable(free)} free. Take --jobs {fits}."
-    )
+    """Refuse more jobs at a time than there is memory for, of the device and, where that is a GPU, of the machine."""
+    needed = {device: sorted((job.n_bytes for job in jobs), reverse=True)}
+    if device.type != "cpu":
+        needed[torch.device("cpu")] = [HOST_BYTES] * len(jobs)
+    for place, sizes in needed.items():
+        free = available_memory(place)
+        if free is None or sum(sizes[:n_jobs]) <= free:
+            continue
+        fits = max((n for n in range(1, n_jobs) if sum(sizes[:n]) <= free), default=1)
+        raise RegardError(
+            f"{min(n_jobs, len(jobs))} trainings at a time need about {readable(sum(sizes[:n_jobs]))}, and {place} has "
+            f"{readable(free)} free. {'Take' if fits > 1 else 'Train them one by one, with'} --jobs {fits}."
+        )
 
 
 def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str], None]) -> None:
@@ -70,7 +86,7 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str],
         while waiting or running:
             while waiting and len(running) < n_jobs:
                 job = waiting.pop(0)
-                running[_start(job, n_jobs, logs)] = job, time.monotonic()
+                running[_start(job, logs)] = job, time.monotonic()
             time.sleep(PAUSE)
             for process in [p for p in running if p.poll() is not None]:
                 job, began = running.pop(process)
@@ -84,22 +100,18 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str],
         raise
 
 
-def _start(job: Job, n_jobs: int, logs: Path) -> subprocess.Popen[bytes]:
-    config, runtime = job.config, job.config.runtime
-    if runtime.n_threads is None:  # all together use the machine once
-        n_threads = max(1, (os.cpu_count() or 1) // n_jobs)
-        config = config.with_section("runtime", runtime.replace(n_threads=n_threads))
-    command = [sys.executable, "-m", "regard.compare.jobs", str(job.folder)]
-    with open(logs / f"{job.folder.name}.txt", "wb") as log:
+def _start(job: Job, logs: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", job.module, job.argument]
+    with open(logs / f"{job.name}.txt", "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     assert process.stdin is not None
-    process.stdin.write(config.to_yaml().encode())
+    process.stdin.write(job.text.encode())
     process.stdin.close()
     return process
 
 
 def _read_reason(job: Job, code: int, logs: Path) -> str:
-    said = (logs / f"{job.folder.name}.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    said = (logs / f"{job.name}.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
     if code < 0:
         return f"ended by signal {-code} ({signal.Signals(-code).name})"
     return f"failed: {said[-1] if said else f'it ended with code {code}'}"
