@@ -52,6 +52,8 @@ class Head(Protocol):
     out: nn.Linear
     answers_each_place: bool
     """Whether there is a target for each of the places, or a fixed number of them."""
+    unit: str
+    """What `n_targets` counts, in the singular."""
 
     def __call__(self, states: States) -> Tensor: ...
 
@@ -111,6 +113,7 @@ class ClassHead(nn.Module):
     """P(class | x) = softmax(W v + b),   v = pool(h_1 ... h_n)"""
 
     answers_each_place = False
+    unit = "example"
 
     def __init__(
         self, d_model: int, n_classes: int, pool: str, p_dropout: float, layers: nn.Sequential | None = None
@@ -143,6 +146,7 @@ class NumberHead(nn.Module):
     """
 
     answers_each_place = False
+    unit = "example"
 
     def __init__(
         self,
@@ -182,6 +186,7 @@ class TagHead(nn.Module):
     """P(tag of word t | x) = softmax(W h_t + b), h_t that of its first piece; or a random field (CRF) of W h + b."""
 
     answers_each_place = True
+    unit = "word"
 
     def __init__(
         self,
@@ -240,6 +245,7 @@ class SpanHead(nn.Module):
     """
 
     answers_each_place = False
+    unit = "question"
 
     def __init__(self, d_model: int, p_dropout: float, layers: nn.Sequential | None = None) -> None:
         super().__init__()
