@@ -63,6 +63,11 @@ def resolve(
         given = dict(recipe)
     elif task is not None and recipe is not None and not str(recipe).endswith((".yaml", ".yml")):
         given = name_encoder(str(recipe))
+    elif recipe is not None and str(recipe) in MODELS and not Path(recipe).exists():
+        raise RegardError(
+            f"'{recipe}' is a model, and a recipe is read here. Take --model {recipe}; or say what it is for, such as "
+            "--task classify."
+        )
     else:
         given = read_yaml(Path(recipe)) if recipe is not None else {}
     if model is not None:

@@ -15,6 +15,8 @@ from regard.config import mapping, with_settings
 from regard.data.builtin import BUILTIN
 from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
+from regard.data.labelled_config import LabelledConfig
+from regard.data.pair_grammar import is_grammar
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
 from regard.models.table import MODELS, model_entry
@@ -98,6 +100,8 @@ def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
         config = choose_config(sources, settings)
         if isinstance(config, PairsConfig):
             _print_pairs(config)
+        elif isinstance(config, LabelledConfig):
+            _print_labelled(config)
         elif isinstance(config, CaptionConfig):
             _print_captions(config)
         else:
@@ -108,6 +112,8 @@ def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
         table.add_row(f"[bold]{name}[/bold]", builtin.description)
     pairs = "pairs to translate, of any two of en, de and fr; en-trees to parse; dates, numbers, reversal, copying"
     table.add_row("[bold]grammar:en-de[/bold]", pairs)
+    labelled = "labelled sentences, for --task; also en-stars, en-pos, en-ner, in de- and fr- too, and questions"
+    table.add_row("[bold]grammar:en-sentiment[/bold]", labelled)
     console.print(table)
     table = plain_table("your own", "what --data takes")
     for form, meaning in (
@@ -117,6 +123,7 @@ def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
         ("posts.jsonl", "one JSON object a line; data.field names the text (default: text)"),
         ("posts.csv", "a table with a header, also .tsv; data.field names the column"),
         ("a.en a.de", "pairs: two files aligned line by line; also one .tsv, .csv or .jsonl"),
+        ("tags.conll", "labelled texts, for --task: also .conllu, .tsv, .csv, .jsonl, .json (SQuAD)"),
         ("-", "standard input"),
         ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
     ):
@@ -139,6 +146,25 @@ def _print_text(config: DataConfig) -> None:
         console.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
     console.print("[dim]It begins:[/dim]")
     console.print(Text(prepared.train.text_sample(400)))
+
+
+def _print_labelled(config: LabelledConfig) -> None:
+    """How many examples each split has, what was left out, and the first few with their labels."""
+    from regard.data.preview import N_FIRST, preview_labelled, show_example  # with numpy, which takes long to start
+
+    with draw_progress() as progress:
+        kind, found = preview_labelled(config, progress)
+    table = plain_table("split", "examples", right=("examples",))
+    for split in ("train", "valid", "test"):
+        table.add_row(split, f"{len(getattr(found, split)):,}")
+    console.print(table)
+    for kind_left_out, n in found.skipped.items():
+        console.print(f"[dim]Left out: {kind_left_out}: {n:,}[/dim]")
+    for text, label in map(show_example, found.train[:N_FIRST]):
+        console.print(Text(text), soft_wrap=True)
+        console.print(Text(f"  {label}", "bold"), soft_wrap=True)
+    verb = {"classes": "classify", "numbers": "rate", "tags": "tag", "answers": "answer"}[kind]
+    console.print(f"[dim]To learn them: regard train lstm --task {verb} --data {config.train}[/dim]", soft_wrap=True)
 
 
 def _print_captions(config: CaptionConfig) -> None:
@@ -186,3 +212,6 @@ def _print_pairs(config: PairsConfig) -> None:
         ]
         data += "".join(f" --set data.{name}={to_yaml(getattr(config, name))}" for name in changed)
         console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)
+        if len(names) == 1 and not is_grammar(names[0]):
+            labels = f"regard train lstm --task classify --data {names[0]}"
+            console.print(f"[dim]If the second column is a label: {labels}[/dim]", soft_wrap=True)

@@ -89,12 +89,14 @@ def answer_lines(
     skip_bad: bool,
     window: int | None,
     max_tokens: int,
+    why_skipped: str = TOO_LONG,
 ) -> Iterator[tuple[int, str, Answer]]:
     """Number, text and answer of every line of a file or of standard input, with progress on stderr.
 
-    `decode` is the method `lines` of a translator or parser. At a terminal each line is answered before the next one.
+    `decode` is the method `lines` of a run, a translator or a parser, and `why_skipped` says what is wrong
+    with the lines that it leaves out. At a terminal each line is answered before the next one.
     """
-    with open_lines(file, skip_bad) as lines, show_progress(lines) as progress:
+    with open_lines(file, skip_bad) as lines, show_progress(lines, why_skipped) as progress:
         read: deque[str] = deque()
         kept = (read.append(line) or line for line in lines)  # type: ignore[func-returns-value]
         window = window or (1 if lines.is_typed else 2000)
@@ -141,17 +143,17 @@ def read_aligned(files: Sequence[Path]) -> list[list[str]]:
 
 
 @contextmanager
-def show_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
+def show_progress(lines: SourceLines, why_skipped: str = TOO_LONG) -> Iterator[Callable[[LinesDone], None]]:
     """Print how many lines are done and how fast on stderr, where that is a terminal and the lines are not typed.
 
     At the end it says how many were left out, whoever looks.
     """
     began, is_shown = time.monotonic(), _is_terminal(sys.stderr) and not lines.is_typed
-    n_too_long = 0
+    n_skipped = 0
 
     def tell(done: LinesDone) -> None:
-        nonlocal n_too_long
-        n_too_long = done.n_skipped
+        nonlocal n_skipped
+        n_skipped = done.n_skipped
         if is_shown:
             rate = done.n_lines / max(time.monotonic() - began, 1e-9)
             print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
@@ -161,7 +163,7 @@ def show_progress(lines: SourceLines) -> Iterator[Callable[[LinesDone], None]]:
     finally:
         if is_shown:
             print(file=sys.stderr)
-        skipped = lines.skipped + Counter({TOO_LONG: n_too_long})
+        skipped = lines.skipped + Counter({why_skipped: n_skipped})
         if skipped:
             told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(skipped.items(), reverse=True))
             print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)

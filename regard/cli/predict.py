@@ -37,7 +37,10 @@ def predict(
     if loaded.task.verb != "predict":
         task = loaded.task
         raise RegardError(f"'{run}' is a run that {task.summary}. Use it with: regard {task.verb} {run}")
-    found = lines.answer_lines(loaded.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
+    found = lines.answer_lines(
+        loaded.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens,
+        why_skipped="with another number of columns",
+    )  # fmt: skip
     for number, _, answer in found:
         if as_json:
             text = json.dumps({"line": number, **({} if answer is None else answer.to_dict())}, ensure_ascii=False)

@@ -39,7 +39,9 @@ def nearest(
     if as_json:
         print(json.dumps([{"word": word, "nearest": _plain(near)} for word, near in found.items()], ensure_ascii=False))
         return
-    for word, near in found.items():
+    for number, (word, near) in enumerate(found.items()):
+        if number:
+            print()
         _print_ranked(near, word)
 
 

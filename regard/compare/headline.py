@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from regard.compare.gates import NEAR
 from regard.compare.result import (
@@ -76,13 +76,19 @@ def _tell_first(best: Contender, neighbours: Sequence[PairResult], setup: Setup)
         return f"{best.name} reaches {measure.named(best.score.value)}."
     lead = neighbours[0]
     if lead.difference == 0:
-        return f"{best.name} and {lead.worse} are level at {measure.named(best.score.value)}."
+        level = [best.name, *(pair.worse for pair in _level_with_best(neighbours))]
+        return f"{join_names(level)} are level at {measure.named(best.score.value)}."
     start = f"{best.name} is best at {measure.named(best.score.value)}"
     if not lead.is_settled:
         gap = measure.gap(lead.difference)
         return f"{start}, but its lead of {gap} over {lead.worse} is not settled ({lead.why})."
     interval = f"95% interval {measure.gap(lead.low)} to {measure.gap(lead.high)}"
     return f"{start}, {measure.gap(lead.difference)} ahead of {lead.worse} ({interval})."
+
+
+def _level_with_best(neighbours: Sequence[PairResult]) -> list[PairResult]:
+    """The pairs from the best on that have the same score."""
+    return list(takewhile(lambda pair: pair.difference == 0, neighbours))
 
 
 def _has_sibling(name: str, names: Sequence[str]) -> bool:
@@ -107,16 +113,17 @@ def _tell_same_tokens(ranked: Sequence[Contender], setup: Setup) -> str:
 
 def _tell_ties(ranked: Sequence[Contender], neighbours: Sequence[PairResult]) -> str:
     """Whose order behind the best is open, in groups: a reader wants those, not eleven pairs."""
-    groups = _open_groups(neighbours[1:])
+    behind = neighbours[max(1, len(_level_with_best(neighbours))) :]
+    groups = _open_groups(behind)
     if not groups:
         return ""
-    open_pairs = [pair for pair in neighbours[1:] if not pair.is_settled]
+    open_pairs = [pair for pair in behind if not pair.is_settled]
     reasons = {pair.why for pair in open_pairs if not pair.why.startswith("p ")}
     by = f" ({reasons.pop()})" if len(reasons) == 1 else ""
     if neighbours[0].why and by == f" ({neighbours[0].why})":
         by = " either"  # for the reason that stands in the sentence before
     if len(groups) > MOST_GROUPS:
-        return f"Further down, {len(open_pairs)} of {len(neighbours) - 1} pairs of neighbours are not settled{by}."
+        return f"Further down, {len(open_pairs)} of {len(behind)} pairs of neighbours are not settled{by}."
     n_behind = len(ranked) - 1
     if len(groups[0]) == n_behind > MOST_NAMES:
         return f"The order of the {n_behind} behind it is not settled{by}."

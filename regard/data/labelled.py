@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from regard.data.reading import BadLine, parse_record, read_lines, read_text_blocks, refuse_surrogates
@@ -66,13 +67,22 @@ def read_file(file: TextFile, form: str, kind: str, columns: Columns) -> Found:
     """Every example of a file, or what is wrong with it, and where it stands."""
     if kind == ANSWERS:
         if form != "squad":
-            raise RegardError(f"{file.name} is read as {form}, and questions with answers are read from SQuAD's JSON.")
+            raise RegardError(
+                f"{file.name} is read as {form}, and questions with answers are read from SQuAD's JSON: a file that "
+                "ends in .json, or data.format squad. For classes take --task classify, for tags --task tag."
+            )
         return _read_squad(file)
     if form == "squad":
-        raise RegardError(f"{file.name} is read as SQuAD's JSON, which holds questions: for {kind} set data.format.")
+        raise RegardError(
+            f"{file.name} is read as SQuAD's JSON, which has answers to questions, and no {kind}. Take --task "
+            "answer; if the file has another form, set data.format, to jsonl for an object a line."
+        )
     if form in ("conll", "conllu"):
         if kind != TAGS:
-            raise RegardError(f"{file.name} is read as {form}, which has a tag for each word, and no {kind}.")
+            raise RegardError(
+                f"{file.name} is read as {form}, which has a tag for each word, and no {kind}. Take --task tag, or set "
+                "data.format."
+            )
         return _read_columns(file, columns.label) if form == "conll" else _read_conllu(file, columns.label)
     readers: dict[str, Callable[[], Iterator[tuple[str, Cells | BadLine]]]] = {
         "lines": lambda: _read_label_lines(file),
@@ -91,6 +101,10 @@ def _make_examples(found: Iterator[tuple[str, Cells | BadLine]], kind: str) -> F
 def _make_example(cells: Cells, kind: str, place: str) -> Example | BadLine:
     text, second, label = cells
     if kind == TAGS:
+        if not all(isinstance(part, str | list) for part in (text, label)):
+            return BadLine(
+                "no tags", "needs words and tags, each a list, or a text with spaces. Set data.text and data.label."
+            )
         words, tags = (
             part.split() if isinstance(part, str) else [str(each) for each in part] for part in (text, label)
         )
@@ -125,9 +139,8 @@ def _tag_words(words: Sequence[str], tags: Sequence[str], place: str) -> Example
     if not words:
         return BadLine("empty text", "has no words. Every sentence needs one.")
     if len(words) != len(tags):
-        return BadLine(
-            "wrong number of tags", f"has {len(words)} words and {len(tags)} tags. Every word needs one tag."
-        )
+        counts = f"{len(words)} word{'s' * (len(words) != 1)} and {len(tags)} tag{'s' * (len(tags) != 1)}"
+        return BadLine("wrong number of tags", f"has {counts}. Every word needs one tag.")
     joined = " ".join("_".join(word.split()) for word in words)
     return refuse_surrogates(joined) or Example((joined,), to_bio(tags), place)
 
@@ -243,59 +256,67 @@ def _find_column(
 
 
 def _read_columns(file: TextFile, label: str | None) -> Found:
-    """Sentences of a word a line, a blank line between two; the tag is the last column, or the one asked for."""
-    words: list[str] = []
-    tags: list[str] = []
-    first = 1
+    """Sentences of a word a line; the tag is the last column, or the one asked for."""
+    if label is not None and (not label.isdecimal() or int(label) < 2):
+        raise RegardError(
+            f"data.label is {label}, and the columns of {file.name} have no names. The first is the word: set "
+            "data.label to a number from 2 on."
+        )
 
-    def end(place: str) -> Iterator[tuple[str, Example | BadLine]]:
-        if words and words != [DOCUMENT_START]:
-            yield place, _tag_words(words, tags, place)
-        words.clear()
-        tags.clear()
-
-    for number, line in enumerate(read_lines(file.path, file.name, file.encoding), start=1):
-        if isinstance(line, BadLine):
-            yield f"{file.name}, line {number}", line
-            continue
+    def read(line: str) -> tuple[str, str] | BadLine:
         cells = line.split("\t") if "\t" in line else line.split()
-        if not line.strip():
-            yield from end(f"{file.name}, line {first}")
-            first = number + 1
-            continue
-        column = len(cells) - 1 if label is None else int(label) - 1 if label.isdecimal() else -1
-        if column < 1 or column >= len(cells):
-            asked = "" if label is None else f", and data.label asks for column {label}"
-            raise RegardError(
-                f"{file.name}, line {number} has {len(cells)} column{'s' * (len(cells) != 1)}{asked}. A line is a word "
-                "and its tags with white space between them; set data.label to a number from 2 on."
-            )
-        words.append(cells[0].strip())
-        tags.append(cells[column].strip())
-    yield from end(f"{file.name}, line {first}")
+        wanted = max(2, len(cells)) if label is None else int(label)
+        if len(cells) >= wanted:
+            return cells[0].strip(), cells[wanted - 1].strip()
+        asked = "" if label is None else f", and data.label asks for column {label}"
+        why = (
+            f"has {len(cells)} column{'s' * (len(cells) != 1)}{asked}. A line is a word and its tag, with white space "
+        )
+        return BadLine("too few columns", f"{why}between them.")
+
+    return _read_sentences(file, read)
 
 
 def _read_conllu(file: TextFile, label: str | None) -> Found:
     """Sentences of CoNLL-U with the part of speech of every word; ranges and empty nodes are left out."""
     if label is not None and label not in CONLLU_COLUMNS:
         raise RegardError(f"data.label is {label}, and {file.name} is CoNLL-U: take upos or xpos.")
-    column, words, tags, first = CONLLU_COLUMNS[label or "upos"], list[str](), list[str](), 1
-    lines = read_lines(file.path, file.name, file.encoding)
-    for number, line in enumerate((*lines, ""), start=1):
-        place = f"{file.name}, line {number}"
-        if isinstance(line, BadLine):
-            yield place, line
-        elif not line.strip():
-            if words:
-                yield f"{file.name}, line {first}", _tag_words(words, tags, f"{file.name}, line {first}")
-            words, tags, first = [], [], number + 1
-        elif not line.startswith("#"):
-            cells = line.split("\t")
-            if len(cells) != 10:
-                raise RegardError(f"{place} has {len(cells)} columns, and CoNLL-U has 10, with a tab between them.")
-            if cells[0].isdecimal():
-                words.append(cells[1])
-                tags.append(cells[column])
+    column = CONLLU_COLUMNS[label or "upos"]
+
+    def read(line: str) -> tuple[str, str] | BadLine | None:
+        cells = line.split("\t")
+        if line.startswith("#"):
+            return None
+        if len(cells) != 10:
+            n = f"{len(cells)} column{'s' * (len(cells) != 1)}"
+            return BadLine("too few columns", f"has {n}, and CoNLL-U has 10, with a tab between them.")
+        return (cells[1], cells[column]) if cells[0].isdecimal() else None
+
+    return _read_sentences(file, read)
+
+
+def _read_sentences(file: TextFile, read: Callable[[str], tuple[str, str] | BadLine | None]) -> Found:
+    """Sentences with a blank line between two, and what `read` makes of each line: a word and its tag, or nothing.
+
+    A sentence with a line that cannot be read is no example, since its other words alone are no sentence.
+    """
+    words, tags, first, bad = list[str](), list[str](), 1, None
+    lines = chain(read_lines(file.path, file.name, file.encoding), [""])
+    for number, line in enumerate(lines, start=1):
+        if isinstance(line, str) and not line.strip():
+            place = f"{file.name}, line {first}"
+            if bad is not None:
+                yield bad
+            elif words and words != [DOCUMENT_START]:
+                yield place, _tag_words(words, tags, place)
+            words, tags, first, bad = [], [], number + 1, None
+            continue
+        row = line if isinstance(line, BadLine) else read(line)
+        if isinstance(row, BadLine):
+            bad = bad or (f"{file.name}, line {number}", row)
+        elif row is not None:
+            words.append(row[0])
+            tags.append(row[1])
 
 
 def _read_squad(file: TextFile) -> Found:
@@ -327,7 +348,13 @@ def _make_question(passage: Any, question: Any, place: str) -> Example | BadLine
     if not text or not isinstance(passage, str) or not passage.strip():
         return BadLine("empty text", f"has an empty {'passage' if text else 'question'}. Both are needed.")
     for start, answer in answers:
-        if not isinstance(start, int) or not answer or passage[start : start + len(answer)] != answer:
+        if (
+            not isinstance(start, int)
+            or start < 0
+            or not isinstance(answer, str)
+            or not answer
+            or passage[start : start + len(answer)] != answer
+        ):
             why = f"has the answer '{str(answer)[:60]}' at character {start}, and it is not in its passage there."
             return BadLine("answer not in passage", why)
     return refuse_surrogates(text + passage) or Example((text, passage), tuple(Answer(*a) for a in answers), place)

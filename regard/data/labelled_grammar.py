@@ -51,6 +51,15 @@ def kind_of(name: str) -> str:
     return "answers" if what == QUESTIONS else LABELS[what.partition("-")[2]]
 
 
+def is_labelled(name: str) -> bool:
+    """Whether a name is one of labelled sentences, and not of pairs.
+
+    >>> is_labelled("grammar:en-ner:50"), is_labelled("grammar:en-de")
+    (True, False)
+    """
+    return name.removeprefix(PREFIX).partition(":")[0].partition("@")[0] in _names()
+
+
 def draw_examples(name: str) -> Iterator[Example]:
     """The examples of a complete name."""
     # The lexicon is read when it is needed: configs import this module, and most runs are on files.
@@ -84,5 +93,8 @@ def draw_examples(name: str) -> Iterator[Example]:
 
 
 def _read(name: str) -> tuple[str, int | None, str | None]:
-    names = [*(f"{language}-{asked}" for asked in LABELS for language in LANGUAGES), QUESTIONS]
-    return read_name(name, names, "labelled sentences", "en-sentiment:2000")
+    return read_name(name, _names(), "labelled sentences", "en-sentiment:2000")
+
+
+def _names() -> list[str]:
+    return [*(f"{language}-{asked}" for asked in LABELS for language in LANGUAGES), QUESTIONS]

@@ -160,7 +160,8 @@ def _split(examples: list[Example], kind: str, data: LabelledConfig) -> dict[str
     """Examples by split; those with the same texts, or questions about one passage, stay together."""
     shared = [example.texts[-1] if kind == ANSWERS else "\n".join(example.texts) for example in examples]
     keys = np.array([hash_key(text.encode(), data.split_seed) for text in shared], dtype=np.uint64)
-    split = split_documents(keys, data.part_valid, data.part_test)
+    way_out = "Give more, or name files for the others: data.valid and data.test."
+    split = split_documents(keys, data.part_valid, data.part_test, "examples", way_out)
     return {
         name: [example for example, s in zip(examples, split, strict=True) if s == number]
         for number, name in enumerate(NAMES)

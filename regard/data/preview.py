@@ -9,6 +9,10 @@ from typing import Any
 
 from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
+from regard.data.labelled import TAGS, Answer, Example
+from regard.data.labelled_config import LabelledConfig
+from regard.data.labelled_grammar import is_labelled, kind_of
+from regard.data.labelled_splits import PreparedLabelled, prepare_labelled
 from regard.data.pair_grammar import PairsOfSplit, is_grammar, preview_grammar
 from regard.data.pairs_config import PairsConfig
 from regard.data.pictures import SUFFIXES
@@ -17,6 +21,7 @@ from regard.data.reading import UTF8, BadLine, parse_record, read_lines
 from regard.data.split import NAMES
 from regard.data.tables import may_be_pairs
 from regard.settings import Settings
+from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 
 N_FIRST = 3  # pairs of a split that are shown
@@ -30,10 +35,14 @@ class PairsPreview:
     summary: str
 
 
-def choose_config(sources: Sequence[str], settings: Mapping[str, Any]) -> DataConfig | PairsConfig | CaptionConfig:
-    """How sources are read: as captions, if the first is a folder of pictures; as pairs, if they are two files, or one
-    that has two sides; else as text.
+def choose_config(
+    sources: Sequence[str], settings: Mapping[str, Any]
+) -> DataConfig | PairsConfig | CaptionConfig | LabelledConfig:
+    """How sources are read: as captions, if the first is a folder of pictures; as labelled texts, if the name says so;
+    as pairs, if they are two files, or one that has two sides; else as text.
     """
+    if len(sources) == 1 and _has_labels(sources[0]):
+        return LabelledConfig.from_dict({"train": sources[0], **settings}, "data")
     if len(sources) == 2 and _has_pictures(Path(sources[0]).expanduser()):
         return CaptionConfig.from_dict({"pictures": sources[0], "captions": sources[1], **settings}, "data")
     train = sources[0] if len(sources) == 1 else tuple(sources)
@@ -55,6 +64,27 @@ def preview_pairs(data: PairsConfig, *, progress: Progress | None = None, cache:
         first = [(texts.source[i].tobytes().decode(), texts.target[i].tobytes().decode()) for i in rows[:N_FIRST]]
         splits.append(PairsOfSplit(name, len(rows), first))
     return PairsPreview(splits, texts.counts.describe())
+
+
+def preview_labelled(data: LabelledConfig, progress: Progress | None = None) -> tuple[str, PreparedLabelled]:
+    """The kind of the labels of one source that `choose_config` takes for labelled texts, and its examples."""
+    assert isinstance(data.train, str)
+    kind = kind_of(data.train) if is_grammar(data.train) else TAGS
+    return kind, prepare_labelled(data, kind, TokenizerConfig(kind="byte"), progress=progress)
+
+
+def show_example(example: Example) -> tuple[str, str]:
+    """The texts of an example and its label, each as a line.
+
+    >>> show_example(Example(("Anna sings",), ("PROPN", "VERB"), "a.conll, line 1"))
+    ('Anna sings', 'PROPN VERB')
+    """
+    parts = example.label if isinstance(example.label, tuple) else (example.label,)
+    return "  ".join(example.texts), " ".join(part.text if isinstance(part, Answer) else str(part) for part in parts)
+
+
+def _has_labels(name: str) -> bool:
+    return (is_grammar(name) and is_labelled(name)) or bool({".conll", ".conllu"} & set(Path(name).suffixes))
 
 
 def _has_pictures(folder: Path) -> bool:

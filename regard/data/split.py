@@ -192,8 +192,14 @@ def _all_train(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
     return ((TRAIN, piece) for piece in pieces)
 
 
-def split_documents(keys: Keys, p_valid: float, p_test: float) -> NDArray[np.uint8]:
-    """The split of each document, from the hash of its content.
+def split_documents(
+    keys: Keys,
+    p_valid: float,
+    p_test: float,
+    items: str = "documents",
+    way_out: str = "Give separate files or another data.document.",
+) -> NDArray[np.uint8]:
+    """The split of each document, from the hash of its content; an error calls them `items` and ends with `way_out`.
 
     Distinct documents are ranked by hash; the first p_test of them are test, the next p_valid validation. A document
     that is there so often that it would fill a quarter of a split stays in training with all its copies; where all are,
@@ -211,8 +217,8 @@ def split_documents(keys: Keys, p_valid: float, p_test: float) -> NDArray[np.uin
         taken = ranked[: np.searchsorted(np.cumsum(counts[ranked]), wanted, side="right")]
         if not len(taken):
             raise RegardError(
-                f"No document can be set apart for {NAMES[name]}: {len(unique)} of the {len(keys)} documents are "
-                "different, and copies stay together. Give separate files or another data.document."
+                f"None of the {len(keys):,} {items} can be set apart for {NAMES[name]}: {len(unique):,} of them "
+                f"{'is' if len(unique) == 1 else 'are'} different, and copies stay together. {way_out}"
             )
         split[taken] = name
     return split[which]

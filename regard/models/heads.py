@@ -52,6 +52,8 @@ class Head(Protocol):
     out: nn.Linear
     answers_each_place: bool
     """Whether there is a target for each of the places, or a fixed number of them."""
+    unit: str
+    """What `n_targets` counts, in the singular."""
 
     def __call__(self, states: States) -> Tensor: ...
 
@@ -122,6 +124,7 @@ class ClassHead(nn.Module):
     """P(class | x) = softmax(W v + b),   v = pool(h_1 ... h_n)"""
 
     answers_each_place = False
+    unit = "example"
 
     def __init__(
         self,
@@ -160,6 +163,7 @@ class NumberHead(nn.Module):
     """
 
     answers_each_place = False
+    unit = "example"
 
     def __init__(
         self,
@@ -199,6 +203,7 @@ class TagHead(nn.Module):
     """P(tag of word t | x) = softmax(W h_t + b), h_t that of its first piece; or a random field (CRF) of W h + b."""
 
     answers_each_place = True
+    unit = "word"
 
     def __init__(
         self,
@@ -257,6 +262,7 @@ class SpanHead(nn.Module):
     """
 
     answers_each_place = False
+    unit = "question"
 
     def __init__(self, d_model: int, p_dropout: float, layers: nn.Sequential | None = None) -> None:
         super().__init__()

@@ -265,8 +265,8 @@ SURPRISE = (
 )
 SAMPLES = "The same prompt, continued by every model, best first."
 EXAMPLES = (
-    "Test {items} that not all answer alike, evenly over the test data. Words that no reference has are marked, but in "
-    "trees."
+    "Some test {items}, evenly over the test data: those that not all answer alike, where there are any. Words that no "
+    "reference has are marked, but in trees."
 )
 ATTENTION = (
     "Each row is a token that looks back, each column a token it looks at; a stronger colour is more weight. From what "

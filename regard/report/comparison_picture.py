@@ -56,7 +56,7 @@ def _write_note(comparison: Comparison) -> str:
     n = len(training.seeds)
     size = "" if training.n_parameters is None else f" and {count_text(training.n_parameters)} parameters"
     return (
-        f"{training.budget}{size} for each of {n} seed{'s' * (n != 1)}; bars are 95% intervals over test documents"
+        f"{training.budget}{size} for each of {n} seed{'s' * (n != 1)}; bars are 95% intervals over test {setup.items}"
         f"{' and seeds' * (n != 1)}"
     )
 

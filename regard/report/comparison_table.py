@@ -124,7 +124,8 @@ def _against(comparison: Comparison, contender: Contender) -> str:
     if pair is None:
         return ""
     sign, digits = (-1, 2) if comparison.setup.is_higher_better else (1, 3)
-    return f"{sign * pair.difference:+.{digits}f}, {p_text(pair.p_holm)}" + " ?" * (not pair.is_settled)
+    gap = f"{sign * pair.difference:+.{digits}f}" if pair.difference else f"{0:.{digits}f}"
+    return f"{gap}, {p_text(pair.p_holm)}" + " ?" * (not pair.is_settled)
 
 
 def _matrix(comparison: Comparison, group: Sequence[Contender], form: str) -> Table:

@@ -19,6 +19,7 @@ from regard.studies.fits import format_tick, to_text
 
 MOST = 3  # charts in one picture: more would be too small to read
 PER_CHART = 44  # characters of the title that a chart's width holds
+ALONE = 58  # where there is one chart, which is wider
 
 
 def render_study(study: Study) -> str:
@@ -45,7 +46,7 @@ def write_picture(study: Study, path: Path) -> None:
     charts = study.finding.charts
     figures = list(zip(charts, series_of(charts), plots_of(charts), strict=True))[:MOST]
     width = max(6.6, 4.6 * len(figures))
-    figure = new_figure(width, 4.9, study.sentence, "", max(66, PER_CHART * len(figures)))
+    figure = new_figure(width, 4.9, study.sentence, "", max(ALONE, PER_CHART * len(figures)))
     for axes, (chart, series, plot) in zip(figure.subplots(1, len(figures), squeeze=False)[0], figures, strict=True):
         _draw(axes, chart, series, plot)
     figure.savefig(path, format="png")

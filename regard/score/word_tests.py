@@ -44,6 +44,8 @@ class Analogies:
 
 def read_word_test(path: Path) -> RatedPairs | Analogies:
     """Read a file of rated pairs (two words and a number a line) or of analogies (four words a line, `: section`)."""
+    if path.is_dir():
+        raise RegardError(f"'{path}' is a folder. Give files of rated pairs or analogies, one a line.")
     if not path.is_file():
         there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise RegardError(f"There is no file '{path}'.{nearest(path.name, there)}")

@@ -61,9 +61,15 @@ def spread(values: Sequence[float], *, is_log: bool = False) -> Spread:
 
 
 def spread_of_scores(values: Sequence[float]) -> Spread:
-    """The mean over seeds of BLEU or a share and its 95% interval, which does not go below zero."""
+    """The mean over seeds of a score from 0 to 100, such as BLEU or F1, and its 95% interval, cut to what is possible.
+
+    >>> print(spread_of_scores([20.0, 40.0]))
+    30 (0 to 100)
+    """
     found = spread(values)
-    return found if found.low is None else replace(found, low=max(0.0, found.low))
+    if found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(100.0, found.high))
 
 
 def say_seeds(n_seeds: int) -> str:

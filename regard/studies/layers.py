@@ -112,7 +112,7 @@ def _finding(config: LayersConfig, runs: Sequence[Any], found: Sequence[Score], 
         if any(layers in of for of in spreads.values())
     )
     mixes = tuple(
-        (f"{name} ({score.layers})", n, 100 * share)
+        (name, n, 100 * share)
         for name in scores
         for score in found
         if score.encoder == name
@@ -131,7 +131,7 @@ def _finding(config: LayersConfig, runs: Sequence[Any], found: Sequence[Score], 
 def _sentence(spreads: Mapping[str, Mapping[str, Spread]], measured: str, n_seeds: int) -> str:
     parts = []
     for name, of in spreads.items():
-        best = max(of, key=lambda layers: of[layers].mean)
+        best = max(of, key=lambda layers: (of[layers].mean, layers == "last"))  # others only where they are better
         parts.append(f"of {name} {best} is best, {of[best].write(TENTHS)}")
         if "last" in of and best != "last":
             parts[-1] += f" against {of['last'].write(TENTHS)} for the last layer"
@@ -139,11 +139,11 @@ def _sentence(spreads: Mapping[str, Mapping[str, Spread]], measured: str, n_seed
 
 
 def _scores_chart(config: LayersConfig, found: Sequence[Score]) -> Chart:
-    numbers = {layers: n for n, layers in enumerate(config.layers, start=1)}
     there = [layers for layers in config.layers if any(score.layers == layers for score in found)]
+    numbers = {layers: n for n, layers in enumerate(there, start=1)}
     return Chart(
         "What a head reads from a frozen encoder",
-        "choice of layers, by its number below",
+        "choice of layers, in the order of the table",
         found[0].measure,
         lines_of((score.encoder, numbers[score.layers], score.value) for score in found),
         is_y_log=False,
@@ -161,7 +161,7 @@ def _mix_chart(rows: Sequence[tuple[str, int, float]]) -> Chart:
         is_y_log=False,
         y_limits=(0.0, 100.0),
         measured_at=tuple(sorted({float(n) for _, n, _ in rows})),
-        note="softmax(w) of ELMo's mix, as each task learned it.",
+        note="The share of each layer in the choice mix, softmax(w), as the task learned it.",
     )
 
 

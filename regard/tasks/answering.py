@@ -20,7 +20,7 @@ from regard.score.calibration import calibrate
 from regard.score.measured import Figure
 from regard.score.spans import MEASURES, Spans
 from regard.tasks.labelled import LabelledTask
-from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import SpanConfig
 
 
@@ -132,7 +132,7 @@ class AnsweringTask(LabelledTask):
             headline=MEASURES["f1" if chosen == "loss" else chosen],
             n_examples=len(examples),
             more={"errors": errors, "calibration": calibration.to_dict()},
-            details=("", "the surest errors", *lines, ""),
+            details=tuple(list_under("the surest errors", lines)),
             signature=judges["f1"].signature,
             skipped=skipped,
         )

@@ -29,6 +29,7 @@ class BidirectionalObjective(Objective):
     """
 
     select_by = "loss"
+    unit = "word"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
     cannot_replay = ""

@@ -22,11 +22,13 @@ from regard.score.calibration import calibrate
 from regard.score.classes import MEASURES, Classes, count_confusions
 from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
-from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import ClassConfig
 
 MAX_SHOWN = 12
 """Classes of which a table of confusions is printed."""
+MAX_COLUMNS = 80
+"""Characters of a line that every terminal has."""
 
 
 @dataclass(frozen=True)
@@ -143,25 +145,35 @@ def balance(labels: Sequence[str], given: Sequence[str], weights: str) -> Tensor
 
 
 def draw_confusions(labels: Sequence[str], confusions: Sequence[Sequence[int]]) -> list[str]:
-    """A table of what was taken for what, as lines; none where there are too many classes to read."""
+    """A table of what was taken for what, as lines; none where there are too many classes to read.
+
+    Columns have the names of the classes, or their numbers where the names are too long for a terminal.
+    """
     if len(labels) > MAX_SHOWN:
         return []
-    width = max(8, *(len(label) for label in labels))
-    lines = ["", "true below, given to the right", " " * width + "".join(f" {label:>{width}}" for label in labels)]
-    for label, row in zip(labels, confusions, strict=True):
-        lines.append(f"{label:<{width}}" + "".join(f" {n:>{width},}" for n in row))
+    names, rows = list(labels), list(labels)
+    width = max(8, *map(len, names))
+    if (len(names) + 1) * (width + 1) > MAX_COLUMNS:
+        names = [str(number) for number in range(1, len(labels) + 1)]
+        rows = [f"{number:>2} {label[:24]}" for number, label in zip(names, labels, strict=True)]
+        width = max(len(f"{n:,}") for row in confusions for n in row)
+    margin = max(map(len, rows))
+    lines = ["", "rows: the true class, columns: the class given"]
+    lines.append(" " * margin + "".join(f" {name:>{width}}" for name in names))
+    for label, row in zip(rows, confusions, strict=True):
+        lines.append(f"{label:<{margin}}" + "".join(f" {n:>{width},}" for n in row))
     return lines
 
 
 def list_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
     """The worst errors as lines: what was given, what is true, the text."""
-    if not errors:
-        return []
-    rows = [
-        f"  {error['given']} ({error['probability']:.2f}), true {error['true']}: {' ⇥ '.join(error['texts'])[:160]}"
-        for error in errors
-    ]
-    return ["", "the surest errors", *rows, ""]
+    return list_under(
+        "the surest errors",
+        [
+            f"  {error['given']} ({error['probability']:.2f}), true {error['true']}: {' ⇥ '.join(error['texts'])[:160]}"
+            for error in errors
+        ],
+    )
 
 
 CLASSIFICATION = ClassificationTask()

@@ -61,6 +61,7 @@ class LabelledObjective(Objective):
         self.fingerprint, self.goal, self.has_segments = fingerprint, goal, has_segments
         self.n_classes, self.select_by, self._score = n_classes, select_by, score
         self.count: Callable[[Tensor], int] = model.head.n_targets
+        self.unit = model.head.unit
         lengths = [len(each) for each in self.windows]
         self.batches = LabelledBatches(lengths, config.n_batch, seed)
         self.per_epoch, self.n_rows = self.batches.per_epoch, min(config.n_batch, len(train))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Protocol
 
 from regard.data.labelled import Example
@@ -80,6 +81,11 @@ def measure_figure(judge: Judge, answers: Sequence[Any], name: str) -> Figure:
     return Figure(name, estimate.value, 2, interval)
 
 
+def list_under(title: str, lines: Sequence[str]) -> list[str]:
+    """Lines under their title with room around them; nothing where there are none."""
+    return ["", title, *lines, ""] if lines else []
+
+
 class LabelledRun(Run):
     """A trained reader: predict and evaluate."""
 
@@ -111,12 +117,18 @@ class LabelledRun(Run):
         skips_long: bool = False,
         progress: Callable[[LinesDone], None] | None = None,
     ) -> Iterator[Any]:
-        """One prediction a line, None for an empty one; two texts have a tab between them."""
+        """One prediction a line, None for an empty one; two texts have a tab between them.
+
+        With `skips_long` a line with another number of texts gives None too, and is counted as skipped. None is too
+        long: long texts are read in windows.
+        """
+        numbers = count(1)
 
         def read(line: str) -> _Asked | None:
-            if skips_long and self._count_columns(line):
-                return None
-            return self._read_item(line)
+            number, why = next(numbers), self._count_columns(line)
+            if why and not skips_long:
+                raise RegardError(f"Line {number}: {why} To leave out such lines: --skip-bad (in Python: skips_long).")
+            return None if why else self._read_item(line)
 
         return self._decode(lines, read, max_tokens, window, progress)
 

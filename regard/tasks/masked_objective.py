@@ -85,6 +85,7 @@ class MaskedObjective(Objective):
     """
 
     select_by = "loss"
+    unit = "masked token"
     memory_settings = "train.n_batch or train.n_context"
     has_one_shape = True
     cannot_replay = ""

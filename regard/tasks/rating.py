@@ -20,7 +20,7 @@ from regard.models.reader import Reader
 from regard.score.correlation import MEASURES, Correlation
 from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
-from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import NumberConfig
 
 
@@ -106,7 +106,7 @@ class RatingTask(LabelledTask):
             headline=MEASURES["pearson" if chosen == "loss" else chosen],
             n_examples=len(examples),
             more={"errors": errors},
-            details=("", "the largest errors", *lines, ""),
+            details=tuple(list_under("the largest errors", lines)),
             skipped=skipped,
         )
 

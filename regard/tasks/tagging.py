@@ -22,7 +22,7 @@ from regard.score.classes import count_confusions
 from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, list_legal, score_by_kind
 from regard.tasks.classification import balance, draw_confusions
 from regard.tasks.labelled import LabelledTask
-from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, measure_figure
+from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import TagConfig
 
 N_DECODED = 512
@@ -168,10 +168,7 @@ class TaggingTask(LabelledTask):
             details=(
                 *lines,
                 *draw_confusions(labels, confusions),
-                "",
-                "the sentences with the most errors",
-                *listed,
-                "",
+                *list_under("the sentences with the most errors", listed),
             ),
             skipped=skipped,
         )

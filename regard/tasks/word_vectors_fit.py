@@ -299,7 +299,7 @@ class _Run:
                     "train", state.step, tokens=state.tokens, flops=0, seconds=state.seconds, nats_per_token=nats,
                     lr=lr, tokens_per_second=speed,
                 )  # fmt: skip
-            yield Status(state.step, self.limits.progress(state), state.seconds, nats, None, speed)
+            yield Status(state.step, self.limits.progress(state), state.seconds, nats, None, speed, unit="word")
 
     def is_save_due(self) -> bool:
         every, seconds = self.config.checkpoint.every_steps, self.config.checkpoint.every_seconds

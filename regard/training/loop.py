@@ -310,6 +310,7 @@ class _Run:
             tokens_per_second=self.speed.tokens_per_second,
             valid_bits_per_byte=self.state.best_bits_per_byte,
             best_score=(name, -min(scores)) if name is not None and scores else None,
+            unit=self.objective.unit,
         )
 
     def result(self, reason: str) -> TrainResult:

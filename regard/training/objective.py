@@ -64,6 +64,8 @@ class Objective(Protocol):
     flops_per_token: int
     """Forward, for each token that the loss is a mean of."""
     bytes_per_token: float | None
+    unit: str = "token"
+    """What the loss is a mean of, in the singular, as a person calls it: everything named "tokens" counts these."""
     has_one_shape: bool
     """Whether one batch is as large as the next."""
     cannot_replay: str = "it may ask the device for numbers on the way"

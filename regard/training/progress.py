@@ -23,6 +23,8 @@ class Status:
     """BLEU or F1 of the best evaluation and its name, where that decides which weights are kept."""
     split: str = "train"
     """The data that `nats_per_token` and `bits_per_byte` are of."""
+    unit: str = "token"
+    """What the loss is a mean of, as `Objective.unit`."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -34,14 +36,14 @@ class Status:
         best = "" if self.valid_bits_per_byte is None else f"best valid {loss_text(self.valid_bits_per_byte)}"
         if self.best_score is not None:
             best = f"best {self.best_score[0]} {self.best_score[1]:.1f}"
-        nats, bits = f"{loss_text(self.nats_per_token)} nats/token", self.bits_per_byte
+        nats, bits = f"{loss_text(self.nats_per_token)} nats/{self.unit}", self.bits_per_byte
         parts = {  # what is kept longest has the lowest number
             f"step {self.step}": 0,
             self.split: 3,
             nats if bits is None else f"{loss_text(bits)} bits/byte": 1,
             "" if bits is None else f"({nats})": 6,
             best: 4,
-            "" if speed is None else f"{speed:,.0f} tokens/s": 5,
+            "" if speed is None else f"{speed:,.0f} {self.unit}s/s": 5,
             "" if left is None else f"{clock(left)} left": 2,
         }
         parts.pop("", None)

@@ -64,7 +64,7 @@ def test_a_classifier_is_trained_used_on_a_pipe_and_scored(classifier: Path) -> 
     assert sum(parsed["probabilities"].values()) == pytest.approx(1)
     scored = command("eval", str(classifier))
     assert "accuracy, %" in scored.stdout
-    assert "true below, given to the right" in scored.stdout
+    assert "rows: the true class, columns: the class given" in scored.stdout
     config = (classifier / "config.yaml").read_text()
     assert "labels:\n  - bad\n  - good" in config
 
@@ -102,6 +102,10 @@ def test_every_task_trains_predicts_and_resumes(tmp_path: Path, task: str, data:
     given = {**QUICK, "model": MODEL, "train": {"max_steps": 4, "n_batch": 8, "eval_every": 2}}
     given |= {"data": {"train": data, "valid": data.replace("60", "10"), "test": data.replace("60", "10")}}
     run = regard.train(given, task=task, out=tmp_path / "run")
+    if task == "answer":
+        assert list(run.lines(["no passage"], skips_long=True)) == [None]
+        with pytest.raises(RegardError, match="Line 2: 'no passage' has 1 column"):
+            list(run.lines(["\t".join(item), "no passage"]))
     assert key in next(iter(run.predict([item]))).to_dict()
     assert run.ending is not None
     assert run.ending.test is not None

@@ -89,6 +89,8 @@ def test_a_lead_that_may_be_luck_is_not_called_one() -> None:
     pairs = [pair("a", "b", 1.0), pair("b", "c", 1.0, p=0.3), pair("a", "c", 2.0)]
     level = write_headline([a, b], [a, b], [pair("a", "b", 0.0, p=1.0)], (), SETUP)
     assert level == ("a and b are level at BLEU 3.0.",)
+    same = [pair("a", "b", 0.0, p=1.0), pair("b", "c", 0.0, p=1.0), pair("a", "c", 0.0, p=1.0)]
+    assert write_headline([a, b, c], [a, b, c], same, (), SETUP) == ("a, b and c are level at BLEU 3.0.",)
     assert write_headline([a, b, c], [a, b, c], pairs, (), SETUP)[1] == ("The order of b and c is not settled.")
 
 

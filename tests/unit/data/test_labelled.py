@@ -65,7 +65,7 @@ def test_squad_gives_spans_and_impossible_questions_none(tmp_path: Path) -> None
         ("a.tsv", "  \tpos\nx\tneg\n", CLASSES, {}, "line 1 has an empty text"),
         ("a.tsv", "one column\n", CLASSES, {}, "has one column"),
         ("a.tsv", "x\thigh\n", NUMBERS, {}, "the label 'high', which is no number"),
-        ("a.jsonl", '{"words": ["a", "b"], "tags": ["O"]}\n', TAGS, {}, "has 2 words and 1 tags"),
+        ("a.jsonl", '{"words": ["a", "b"], "tags": ["O"]}\n', TAGS, {}, "has 2 words and 1 tag\\."),
         ("a.conll", "word\n", TAGS, {}, "line 1 has 1 column"),
         ("a.json", squad("Anna", 3), ANSWERS, {}, "question q1 has the answer 'Anna' at character 3"),
         ("a.json", "[1", ANSWERS, {}, "is not SQuAD's JSON"),
@@ -113,3 +113,36 @@ def test_the_built_in_grammar_has_a_label_of_every_kind() -> None:
         assert (len(found.train), len(found.valid), len(found.test)) == (20, 5, 5)
     with pytest.raises(RegardError, match="has tags, and classes are wanted"):
         prepare_labelled(LabelledConfig(train="grammar:en-pos:20"), CLASSES, WORDS)
+
+
+def test_a_sentence_with_a_line_of_too_few_columns_is_left_out_whole(tmp_path: Path) -> None:
+    text = "Anna B-PER\nlives\nhere O\n\nshe O\nsings O\n"
+    with pytest.raises(RegardError, match=r"a\.conll, line 2 has 1 column\. A line is a word and its tag.*--skip-bad"):
+        read(tmp_path / "a.conll", text, TAGS)
+    assert read(tmp_path / "a.conll", text, TAGS, skips_bad=True) == [("she sings", ("O", "O"))]
+    with pytest.raises(RegardError, match=r"data\.label is ner, and the columns of .*a\.conll have no names"):
+        read(tmp_path / "a.conll", text, TAGS, label="ner")
+    conllu = "1\tAnna\n\n" + "\t".join(["1", "she", "she", "PRON", *"______"]) + "\n"
+    assert read(tmp_path / "b.conllu", conllu, TAGS, skips_bad=True) == [("she", ("PRON",))]
+
+
+@pytest.mark.parametrize("record", ['{"words": 5, "tags": ["O"]}', '{"words": ["a"], "tags": null}'])
+def test_words_or_tags_that_are_no_list_are_refused_with_a_sentence(tmp_path: Path, record: str) -> None:
+    with pytest.raises(RegardError, match="line 1 needs words and tags, each a list"):
+        read(tmp_path / "a.jsonl", record, TAGS)
+
+
+def test_an_answer_that_is_no_text_is_not_in_its_passage(tmp_path: Path) -> None:
+    for answer in ({"text": 5, "answer_start": 0}, {"text": "here", "answer_start": -4}):
+        asked = {"context": "Anna is here", "qas": [{"question": "Where?", "answers": [answer]}]}
+        with pytest.raises(RegardError, match="is not in its passage there"):
+            read(tmp_path / "a.json", json.dumps({"data": [{"paragraphs": [asked]}]}), ANSWERS)
+
+
+def test_too_few_examples_to_set_some_apart_are_called_examples(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("good film\tpos\n")
+    data = LabelledConfig(train=str(tmp_path / "a.tsv"))
+    with pytest.raises(
+        RegardError, match=r"None of the 1 examples can be set apart for valid.*data\.valid and data\.test"
+    ):
+        prepare_labelled(data, CLASSES, WORDS)

@@ -10,8 +10,9 @@ import pytest
 
 from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
+from regard.data.labelled_config import LabelledConfig
 from regard.data.pairs_config import PairsConfig
-from regard.data.preview import choose_config, preview_pairs
+from regard.data.preview import choose_config, preview_labelled, preview_pairs, show_example
 from regard.errors import RegardError
 
 PAIR = json.dumps({"source": "a", "target": "b"})
@@ -55,10 +56,12 @@ FILES = {
         (["my.txt"], {"source_field": "2", "split_seed": 1}, PairsConfig),
         (["trees.mrg"], {}, PairsConfig),
         (["grammar:en-de"], {}, PairsConfig),
+        (["grammar:en-ner:40"], {}, LabelledConfig),
+        (["tags.conll"], {}, LabelledConfig),
         (["python-docs"], {}, DataConfig),
     ],
 )
-def test_pairs_are_told_from_text(
+def test_pairs_and_labelled_texts_are_told_from_text(
     sources: list[str], settings: dict[str, Any], kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -86,3 +89,10 @@ def test_a_misspelt_setting_does_not_make_pairs_of_a_text(tmp_path: Path) -> Non
     (tmp_path / "posts.csv").write_text("id,text\n1,hello\n")
     with pytest.raises(RegardError, match=r"Unknown key 'data\.feild'\. Did you mean 'data\.field'\?"):
         choose_config([str(tmp_path / "posts.csv")], {"feild": "text"})
+
+
+def test_labelled_sentences_of_the_grammar_are_shown_with_their_labels() -> None:
+    kind, found = preview_labelled(LabelledConfig(train="grammar:questions:2"))
+    assert (kind, len(found.train), len(found.test)) == ("answers", 2, 1000)
+    text, answer = show_example(found.train[0])
+    assert answer in text

@@ -68,12 +68,12 @@ def test_where_all_are_frequent_the_least_frequent_are_set_apart() -> None:
     keys = np.array([5] * 80 + [9] * 4 + [3] * 8 + [7] * 4 + [8] * 4, dtype=np.uint64)
     found = split_documents(keys, 0.0, 0.05)  # five documents are wanted, a quarter of them is one
     assert keys[found == TEST].tolist() == [7] * 4
-    with pytest.raises(RegardError, match="No document can be set apart for test"):
+    with pytest.raises(RegardError, match="documents can be set apart for test"):
         split_documents(keys, 0.0, 0.03)  # none is there as seldom as three times
 
 
 def test_only_copies_cannot_be_split() -> None:
-    with pytest.raises(RegardError, match="No document can be set apart for test: 1 of the 30 documents are different"):
+    with pytest.raises(RegardError, match="None of the 30 documents can be set apart for test: 1 of them is different"):
         split([Piece("same", True)] * 30)
 
 

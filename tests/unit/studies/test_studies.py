@@ -19,7 +19,8 @@ from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
 from regard.models.table import build_model
-from regard.report.study import plots_of, render_study, y_limits
+from regard.report.figure import new_figure
+from regard.report.study import ALONE, plots_of, render_study, y_limits
 from regard.studies import ab, cost
 from regard.studies.ab import Attempt, ab_sentence, choose_rates, draw_sequences, worked_example
 from regard.studies.brief import choose_settings
@@ -486,3 +487,14 @@ def test_lists_that_name_nothing_or_one_thing_twice_are_refused(name: str, key: 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_setting_of_a_study_is_documented(name: str) -> None:
     assert all(line.doc for line in STUDIES[name].config.help())
+
+
+def test_the_sentence_above_one_chart_stays_inside_the_picture() -> None:
+    brackets = "26.9 (0.0 to 100.0)"
+    sentence = (
+        "Over 2 seeds (95% intervals in brackets), entity F1 with 10 labelled examples: lm (lstm), pre-trained "
+        f"{brackets} and lm (lstm), from scratch 0.0; with 50: {brackets} and 0.0."
+    )
+    figure = new_figure(6.6, 4.9, sentence, "", ALONE)
+    figure.draw_without_rendering()
+    assert figure._suptitle.get_window_extent().x1 <= figure.bbox.x1

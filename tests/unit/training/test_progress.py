@@ -27,6 +27,11 @@ def test_a_status_reads_as_loss_bits_speed_and_time_left() -> None:
     assert replace(bare, split="valid").text() == "step 0  valid 2.500 nats/token"
 
 
+def test_a_status_names_what_the_loss_is_a_mean_of() -> None:
+    of_texts = replace(status(), bits_per_byte=None, unit="example")
+    assert of_texts.text() == "step 5  train 2.500 nats/example  12,346 examples/s  1:30 left"
+
+
 def test_a_status_shows_the_score_that_decides_and_not_the_loss_beside_it() -> None:
     by_bleu = replace(status(), valid_bits_per_byte=3.994, best_score=("BLEU", 31.24))
     assert "best BLEU 31.2" in by_bleu.text()
