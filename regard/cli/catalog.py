@@ -212,6 +212,6 @@ def _print_pairs(config: PairsConfig) -> None:
         ]
         data += "".join(f" --set data.{name}={to_yaml(getattr(config, name))}" for name in changed)
         console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)
-        if len(names) == 1 and not is_grammar(names[0]):
-            labels = f"regard train lstm --task classify --data {names[0]}"
+        if isinstance(config.train, str) and not is_grammar(config.train):
+            labels = f"regard train lstm --task classify --data {config.train}"
             console.print(f"[dim]If the second column is a label: {labels}[/dim]", soft_wrap=True)

@@ -92,12 +92,3 @@ def in_one_buffer(layers: Sequence[LayerWeights], dtype: torch.dtype) -> list[La
     parts = [part.view_as(w) for part, w in zip(torch.split(flat, [w.numel() for w in whole]), whole, strict=True)]
     n = len(matrices)
     return [(parts[i], parts[i + 1], parts[n + i], parts[n + i + 1]) for i in range(0, n, 2)]
-
-
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # torch.compile would unroll the loop over the steps
-def fused_projection(
-    module: nn.LSTM, x: Float[Tensor, "B T I"], state: tuple[Float[Tensor, "B P"], Float[Tensor, "B H"]]
-) -> tuple[Float[Tensor, "B T P"], tuple[Float[Tensor, "B P"], Float[Tensor, "B H"]]]:
-    """All steps of one LSTM layer with a projection at once; nothing is clipped."""
-    y, (h, c) = module(x, tuple(part[None] for part in state))
-    return y, (h[0], c[0])

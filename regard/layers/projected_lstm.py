@@ -5,7 +5,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.kernels.fused_recurrence import fused_projection
 from regard.layers.taps import Taps
 
 State = tuple[Float[Tensor, "B P"], Float[Tensor, "B H"]]
@@ -16,9 +15,9 @@ class ProjectedLSTM(nn.Module):
     """i, f, g, o = σ, σ, tanh, σ of the four parts of W x + b + U h + b'
     c' = clip(f c + i g, cell_clip),   h' = clip(P (o tanh(c')), projection_clip)    (Sak et al. 2014)
 
-    clip(x, l) = min(max(x, -l), l), and x itself where l is None. A GPU's fused kernel clips nothing, so that a layer
-    that clips takes one step after the other. On a CPU that is as fast (32 x 64 words, 128 and 512 wide, forward and
-    backward: 0.108 s, and 0.105 s by torch's own loop).
+    clip(x, l) = min(max(x, -l), l), and x itself where l is None. It takes one step after the other. On a CPU that is as
+    fast as torch's own loop (32 x 64 words, 128 and 512 wide, forward and backward: 0.108 s, and 0.105 s). A GPU replays
+    the steps of training as one graph; its fused kernel clips nothing, and is not trusted (docs/LOG.md).
     """
 
     def __init__(
@@ -31,7 +30,7 @@ class ProjectedLSTM(nn.Module):
     ) -> None:
         super().__init__()
         assert d_out < d_hidden, "a projection makes narrower"
-        self.kernel = nn.LSTM(d_in, d_hidden, proj_size=d_out, batch_first=True)  # W, U, b, b', P, and the fused path
+        self.kernel = nn.LSTM(d_in, d_hidden, proj_size=d_out, batch_first=True)  # W, U, b, b', P
         self.d_in, self.d_hidden, self.d_out = d_in, d_hidden, d_out
         self.cell_clip, self.projection_clip = cell_clip, projection_clip
         with torch.no_grad():  # a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015)
@@ -42,17 +41,9 @@ class ProjectedLSTM(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T I"], state: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T P"], State]:
-        state = self.start(len(x), x) if state is None else state
-        if x.is_cuda and taps is None and self.cell_clip is None and self.projection_clip is None:
-            return fused_projection(self.kernel, x, state)  # type: ignore[no-any-return]
-        return self.unroll(x, state, taps)
-
-    def unroll(
-        self, x: Float[Tensor, "B T I"], state: State, taps: Taps | None = None
-    ) -> tuple[Float[Tensor, "B T P"], State]:
-        """Take one step after the other, and keep the gates and cells of each where there are taps."""
+        """All outputs, and the state after the last; the gates and cells of each step where there are taps."""
         W, U, b, b_prime, P = self.kernel.all_weights[0]
-        h, c = state
+        h, c = self.start(len(x), x) if state is None else state
         outputs, cells, gates = [], [], []
         for from_x in functional.linear(x, W, b).unbind(1):  # (B, 4 H) each
             i, f, g, o = (from_x + functional.linear(h, U, b_prime)).chunk(4, dim=-1)  # 4 x (B, H)
