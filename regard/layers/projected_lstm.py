@@ -15,9 +15,9 @@ class ProjectedLSTM(nn.Module):
     """i, f, g, o = σ, σ, tanh, σ of the four parts of W x + b + U h + b'
     c' = clip(f c + i g, cell_clip),   h' = clip(P (o tanh(c')), projection_clip)    (Sak et al. 2014)
 
-    clip(x, l) = min(max(x, -l), l), and x itself where l is None. It takes one step after the other. On a CPU that is as
-    fast as torch's own loop (32 x 64 words, 128 and 512 wide, forward and backward: 0.108 s, and 0.105 s). A GPU replays
-    the steps of training as one graph; its fused kernel clips nothing, and is not trusted (docs/LOG.md).
+    clip(x, l) = min(max(x, -l), l), and x itself where l is None. It takes one step after the other. On a CPU that is
+    as fast as torch's own loop (32 x 64 words, 128 and 512 wide, forward and backward: 0.108 s, and 0.105 s). A GPU
+    replays the steps of training as one graph; its fused kernel clips nothing, and is not trusted (docs/LOG.md).
     """
 
     def __init__(

@@ -29,7 +29,7 @@ def plain(model: Elmo, x: Tensor, layers: object) -> list[Tensor]:
     """One direction over the vectors (T, D) of words, as they are read."""
     found = []
     for index, layer in enumerate(layers):  # type: ignore[arg-type]
-        y = layer.unroll(x[None], layer.start(1, x))[0][0]
+        y = layer(x[None], layer.start(1, x))[0][0]
         x = y + x if index else y
         found.append(x)
     return found
