@@ -21,10 +21,12 @@ PAIRS = sorted(
 PICTURES = sorted(
     p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("captions")
 )
-MASKED = sorted(
-    p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
-)
 LABELLED = sorted(p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("task") in ENCODER_TASKS)
+MASKED = sorted(
+    p
+    for p in {*FOLDER.glob("*.yaml")} - {*LABELLED}
+    if read_yaml(p).get("model", {}).get("name") in models_for("masked-language-model")
+)
 VECTORS = sorted(
     p for p in FOLDER.glob("*.yaml") if read_yaml(p).get("model", {}).get("name") in models_for("word-vectors")
 )
