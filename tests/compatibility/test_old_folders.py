@@ -103,8 +103,8 @@ def test_an_old_run_whose_rate_was_left_open_resumes_with_its_recipe_at_the_rate
     assert (run.config.optimizer.lr, run.config.optimizer.follows_width) == (0.005, False)
 
 
-# Attention without feed-forward layers starts with another spread since (`regard.mixers.attention.initialise`), and under
-# BPE dropout pairs are put together by other lengths (`regard.data.pair_dropout_order`).
+# Attention without feed-forward layers starts with another spread since (`regard.mixers.attention.initialise`), and
+# under BPE dropout pairs are put together by other lengths (`regard.data.pair_dropout_order`).
 @pytest.mark.parametrize(
     "name", [name for name in RUNS if name not in ("attention", "restricted", "translator-vaswani")]
 )
