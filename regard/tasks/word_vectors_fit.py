@@ -300,7 +300,15 @@ class _Run:
                     "train", state.step, tokens=state.tokens, flops=0, seconds=state.seconds, nats_per_token=nats,
                     lr=lr, tokens_per_second=speed,
                 )  # fmt: skip
-            yield Status(state.step, self.limits.progress(state), state.seconds, nats, None, speed, unit=self.learner.unit.removesuffix("s"))
+            yield Status(
+                state.step,
+                self.limits.progress(state),
+                state.seconds,
+                nats,
+                None,
+                speed,
+                unit=self.learner.unit.removesuffix("s"),
+            )
 
     def is_save_due(self) -> bool:
         every, seconds = self.config.checkpoint.every_steps, self.config.checkpoint.every_seconds
