@@ -114,7 +114,11 @@ class BidirectionalTask(LanguageModelTask):
         if data is not None:
             text = data.valid.first_words() or data.train.first_words()
         return Usage(
-            shell=() if data is None else (f"regard eval {path}",),
+            shell=(
+                *(() if data is None else (f"regard eval {path}",)),
+                f"regard embed {path} FILE --out vectors.npz",
+                f"regard train {path} --task classify --data LABELLED-FILE",
+            ),
             python=(f"run.embed({json.dumps(text, ensure_ascii=False)})",),
         )
 

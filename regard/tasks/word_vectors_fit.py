@@ -76,6 +76,7 @@ class Learner(Protocol):
     n_items: int
     """Words, or pairs of words, of one epoch."""
     unit: str
+    """What `n_items` counts, in the plural."""
 
     def tensors(self) -> dict[str, Tensor]: ...
 
@@ -299,7 +300,15 @@ class _Run:
                     "train", state.step, tokens=state.tokens, flops=0, seconds=state.seconds, nats_per_token=nats,
                     lr=lr, tokens_per_second=speed,
                 )  # fmt: skip
-            yield Status(state.step, self.limits.progress(state), state.seconds, nats, None, speed, unit="word")
+            yield Status(
+                state.step,
+                self.limits.progress(state),
+                state.seconds,
+                nats,
+                None,
+                speed,
+                unit=self.learner.unit.removesuffix("s"),
+            )
 
     def is_save_due(self) -> bool:
         every, seconds = self.config.checkpoint.every_steps, self.config.checkpoint.every_seconds

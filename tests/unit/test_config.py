@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.api import resolve
 from regard.config import read_yaml, with_settings
 from regard.errors import RegardError
 from regard.models.table import MODELS, models_for
@@ -72,6 +73,11 @@ def test_a_missing_recipe_names_the_nearest_file(tmp_path: Path) -> None:
     (tmp_path / "lstm.yaml").write_text("seed: 1")
     with pytest.raises(RegardError, match=r"There is no file '.*lsmt.yaml'. Did you mean 'lstm.yaml'\?"):
         read_yaml(tmp_path / "lsmt.yaml")
+
+
+def test_a_model_in_the_place_of_a_recipe_says_what_to_type() -> None:
+    with pytest.raises(RegardError, match=r"'lstm' is a model, and a recipe is read here\. Take --model lstm"):
+        resolve("lstm", data="my.txt")
 
 
 def test_broken_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
