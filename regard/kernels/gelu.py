@@ -65,7 +65,7 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_erf": torch.ops.aten.gelu_,
     "relu": torch.relu_,
 }
-"""The same activations where nothing is to be differentiated, written over what they read."""
+"""Activations that write over their input: for inference, where no gradient needs it again."""
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": gelu,

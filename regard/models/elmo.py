@@ -165,11 +165,11 @@ class Elmo(nn.Module):
         self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, ""]:
         """The nats of the next words, summed over the real ones (mask True); `h` is of the last layer."""
-        rows, y = self.dropout(h).flatten(0, 1), self.predicted(targets).flatten()
+        rows, y = self.dropout(h).flatten(0, 1), self.replace_unpredicted(targets).flatten()
         return chunked_cross_entropy(rows, self.output_weight, self.bias, y, mask.flatten())[0]
 
-    def predicted(self, targets: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch"]:
-        """Words that are not among those predicted count as <unk>."""
+    def replace_unpredicted(self, targets: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch"]:
+        """The targets with <unk> in place of words that the model does not predict."""
         return targets.where(targets < self.n_vocab, UNK)
 
     @property
@@ -244,7 +244,7 @@ class OneDirection:
 
     def nats_each(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target; words that are not predicted count as <unk>."""
-        return nats_each(h, self.elmo.output_weight, self.elmo.bias, self.elmo.predicted(targets))
+        return nats_each(h, self.elmo.output_weight, self.elmo.bias, self.elmo.replace_unpredicted(targets))
 
 
 class BothWays:

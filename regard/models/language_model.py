@@ -139,7 +139,7 @@ class LanguageModel(nn.Module):
         return at_least_float32(self.step_logits(h, weight)).log_softmax(dim=-1)
 
     def step_log_probs(self, h: Float[Tensor, "B 1 D"], weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]:
-        """`log_probs` of a step that is captured."""
+        """log P of every next token after one position, asked for by a step that is captured."""
         return self.log_probs(h, weight)
 
     def step_logits(

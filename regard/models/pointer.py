@@ -129,6 +129,7 @@ class PointerModel(nn.Module):
         return mixture_log_probs(h, weight[: self.n_vocab], self.language_model.bias, self.vocab_size)[:, 0]
 
     def step_logits(self, h: Pointed, weight: Float[Tensor, "R D"]) -> Float[Tensor, "B V"]:
+        """Scores that order the words of the tokenizer as their probabilities do: log P itself."""
         return self.step_log_probs(h, weight)
 
     def _log_probs(self, h: Pointed, weight: Float[Tensor, "V D"]) -> Float[Tensor, "B T W"]:

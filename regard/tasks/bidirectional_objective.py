@@ -15,7 +15,7 @@ from regard.data.stream import Stream
 from regard.models.elmo import DIRECTIONS, BothWays, Elmo
 from regard.score.evaluate import Evaluation, finite_perplexity
 from regard.score.two_way import TwoWayEvaluation
-from regard.tasks.text_objective import N_LANES, first_tokens
+from regard.tasks.text_objective import N_LANES, first_tokens, identify
 from regard.text.extended import ExtendedVocabulary
 from regard.training.config import DEFAULT_CONTEXT, TrainConfig
 from regard.training.objective import HostBatch, Objective, PartLoss, Score
@@ -54,16 +54,7 @@ class BidirectionalObjective(Objective):
         self.n_rows, self.n_target, self.n_classes = train.n_batch, 2 * n_context, model.n_vocab
 
     def identity(self) -> dict[str, Any]:
-        batches, train = self.batches[0], self.train
-        return {
-            "data": self.prepared.fingerprint,
-            "seed": self.seed,
-            "n_batch": batches.n_batch,
-            "n_context": batches.n_context,
-            "n_accumulate": train.n_accumulate,
-            "order": batches.order + (" of varying length" if train.varies_context else ""),
-            "average": train.average,
-        }
+        return identify(self.prepared, self.batches[0], self.train, self.seed)
 
     def read_row(self, model: Elmo) -> Any:
         ids = torch.zeros(1, self.n_target // 2, dtype=torch.int64, device=model.device)

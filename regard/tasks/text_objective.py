@@ -44,16 +44,7 @@ class TextObjective(Objective):
         self.n_rows, self.n_target, self.n_classes = train.n_batch, self.batches.n_context, model.vocab_size
 
     def identity(self) -> dict[str, Any]:
-        batches, train = self.batches, self.train
-        return {
-            "data": self.prepared.fingerprint,
-            "seed": self.seed,
-            "n_batch": batches.n_batch,
-            "n_context": batches.n_context,
-            "n_accumulate": train.n_accumulate,
-            "order": batches.order + (" of varying length" if train.varies_context else ""),
-            "average": train.average,
-        }
+        return identify(self.prepared, self.batches, self.train, self.seed)
 
     def read_row(self, model: GradientModel) -> Any:
         ids = torch.zeros(1, self.n_target, dtype=torch.int64, device=model.embedding.device)
@@ -92,6 +83,19 @@ class TextObjective(Objective):
             return None
         found = evaluate_slice(model, valid, self.train.max_eval_tokens, self.prepared.tokenizer.eos)
         return Score(found.nats_per_token, found.bits_per_byte, criterion=found.nats_per_token)
+
+
+def identify(prepared: PreparedText, batches: Batches, train: TrainConfig, seed: int) -> dict[str, Any]:
+    """What must be the same when training on a text is resumed."""
+    return {
+        "data": prepared.fingerprint,
+        "seed": seed,
+        "n_batch": batches.n_batch,
+        "n_context": batches.n_context,
+        "n_accumulate": train.n_accumulate,
+        "order": batches.order + (" of varying length" if train.varies_context else ""),
+        "average": train.average,
+    }
 
 
 def build_batches(model: GradientModel, stream: Stream, train: TrainConfig, seed: int) -> Batches:

@@ -221,7 +221,7 @@ def fit_by_steps(
                 is_stopped = interrupt.is_asked or (on_step is not None and on_step(state))
                 if is_stopped or run.is_save_due():
                     run.save()
-                if is_stopped and run.reached() is None:
+                if is_stopped and run.find_reached() is None:
                     raise InterruptedRunError(
                         f"Stopped at step {state.step}; all is saved. Continue with: regard train --resume --out "
                         f"{folder}"
@@ -267,13 +267,13 @@ class _Run:
         self.limits = Limits.of(self.config.train, self.per_epoch)
         self.learner.restore(saved.tensors["model"])
 
-    def reached(self) -> str | None:
+    def find_reached(self) -> str | None:
         return self.limits.find_reached(self.state)
 
     def steps(self) -> Iterator[Status]:
         """Learn from stretch after stretch until a limit is reached."""
         state = self.state
-        while self.reached() is None:
+        while self.find_reached() is None:
             epoch, place = divmod(state.step, self.per_epoch)
             begin = place * self.n_stretch
             end = min(begin + self.n_stretch, self.learner.n_items)
@@ -295,7 +295,7 @@ class _Run:
             )
             self.speed.count(end - begin, seconds)
             speed = self.speed.tokens_per_second
-            if state.step % self.config.checkpoint.log_every == 0 or self.reached() is not None:
+            if state.step % self.config.checkpoint.log_every == 0 or self.find_reached() is not None:
                 self.metrics.write(
                     "train", state.step, tokens=state.tokens, flops=0, seconds=state.seconds, nats_per_token=nats,
                     lr=lr, tokens_per_second=speed,

@@ -107,7 +107,7 @@ def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int
             f"The first line of '{path}' says {header[0]:,} words, and {len(words):,} follow. It was cut short, or its "
             "header is wrong: write the right number there."
         )
-    return _checked(path, words, np.stack(rows))
+    return _keep_first(path, words, np.stack(rows))
 
 
 def _parse_row(path: Path, number: int, text: str, width: int) -> tuple[str, Matrix]:
@@ -161,10 +161,10 @@ def _read_binary(path: Path, file: _Rejoined, header: tuple[int, int]) -> WordVe
         at = space + 1 + 4 * width
     if data[at:].strip():
         raise RegardError(f"'{path}' goes on after the {n_words:,} words that its first line says. Is that line right?")
-    return _checked(path, words, matrix)
+    return _keep_first(path, words, matrix)
 
 
-def _checked(path: Path, words: list[str], matrix: Matrix) -> WordVectors:
+def _keep_first(path: Path, words: list[str], matrix: Matrix) -> WordVectors:
     """The words with their vectors; of a word that comes twice, the first row is kept."""
     if not np.isfinite(matrix).all():
         row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
