@@ -32,9 +32,7 @@ class ElmoConfig(Settings):
     max_characters: int = setting(
         30, "bytes of a word that are read, with the marks at its ends; 50 in the original", low=SHORTEST
     )
-    cell_clip: float | None = setting(
-        None, "cells are kept within ± this, 3 in the original; null, for no limit, lets the fused kernels run", low=0.0
-    )
+    cell_clip: float | None = setting(None, "cells are kept within ± this, 3 in the original; null: no limit", low=0.0)
     projection_clip: float | None = setting(None, "as cell_clip, for the states", low=0.0)
     has_skips: bool = setting(True, "whether a layer above the first adds its input to its output")
     has_softmax: bool = setting(True, "whether it predicts words; published weights have lost theirs")
