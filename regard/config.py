@@ -26,6 +26,8 @@ from regard.errors import RegardError, nearest
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
+from regard.untrusted.small_files import MAX_NOTE, parse_yaml, read_bytes
+from regard.untrusted.values import quote
 
 Section = TypeVar("Section", bound=Settings)
 
@@ -140,14 +142,14 @@ def folder_of(given: Mapping[str, Any], key: str) -> str | None:
     """The folder that a plain config starts from (`start_from`), or whose model its decoder begins as."""
     folder = given.get(key)
     if folder is not None and (not isinstance(folder, str) or not folder):
-        raise RegardError(f"'{key}' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {folder!r}.")
+        raise RegardError(f"'{key}' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {quote(folder)}.")
     return folder
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; what is wrong with it, and where, if it is none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, MAX_NOTE).decode("utf-8")
     except FileNotFoundError:
         folder = path.parent if str(path.parent) else Path(".")
         siblings = [p.name for p in folder.iterdir()] if folder.is_dir() else []
@@ -161,17 +163,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise RegardError(f"'{path}' cannot be read as a YAML recipe: {error}.") from None
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "it cannot be parsed"
-        raise RegardError(f"'{path}' is not valid YAML{where}: {problem}.") from None
+        value = parse_yaml(text)
+    except ValueError as error:
+        raise RegardError(f"'{path}' is not valid YAML{error}.") from None
     if value is None:
         raise RegardError(f"'{path}' is empty. Write keys and values such as data: {{train: my.txt}} into it.")
     if not isinstance(value, dict):
         raise RegardError(
-            f"'{path}' must hold a mapping of keys to values (seed, data, model, ...), not {value!r:.60}."
+            f"'{path}' must hold a mapping of keys to values (seed, data, model, ...), not {quote(value, 60)}."
         )
     return value
 
@@ -191,17 +190,19 @@ def with_settings(
         path, equals, text = assignment.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys) or len(keys) > 2:
-            raise RegardError(f"A setting is KEY=VALUE such as {example}, not '{assignment}'.")
+            raise RegardError(f"A setting is KEY=VALUE such as {example}, not {quote(assignment)}.")
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise RegardError(f"The value in the setting {assignment} cannot be read as YAML; quote it.") from None
+            value = parse_yaml(text)
+        except ValueError as error:
+            raise RegardError(
+                f"The value in the setting {assignment:.80} is not valid YAML{error}; quote it."
+            ) from None
         if len(keys) == 1:
             result[keys[0]] = value
             continue
         section = result[keys[0]] = {} if result.get(keys[0]) is None else result[keys[0]]
         if not isinstance(section, dict):
-            raise RegardError(f"The setting {assignment}: '{keys[0]}' is a single value and has no keys inside it.")
+            raise RegardError(f"The setting {assignment:.80}: '{keys[0]}' is a single value and has no keys inside it.")
         section[keys[1]] = value
     return result
 
@@ -213,6 +214,6 @@ def mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         return {}
     if not isinstance(section, Mapping):
         form = {"model": "name", "data": "train"}.get(name) if isinstance(section, str) else None
-        example = f" Write it as {name}: {{{form}: {section}}}." if form else ""
-        raise RegardError(f"'{name}' must be a mapping of keys to values, not {section!r}.{example}")
+        example = f" Write it as {name}: {{{form}: {section:.80}}}." if form else ""
+        raise RegardError(f"'{name}' must be a mapping of keys to values, not {quote(section)}.{example}")
     return section

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+MAX_NAME = 100  # characters; nobody means a name by a longer text
+
 
 class RegardError(Exception):
     """A mistake in the input, the config or the environment.
@@ -18,6 +20,10 @@ class RegardError(Exception):
 
 class MissingTextError(RegardError):
     """A file or folder of text that is not there."""
+
+
+class DivergedRunError(RegardError):
+    """A training whose loss or gradient was no number any more, or whose loss exploded."""
 
 
 class InterruptedRunError(Exception):
@@ -46,6 +52,8 @@ def nearest(given: str, allowed: Iterable[str], before: str = "") -> str:
     >>> nearest("qqq", ["rnn", "lstm"]), nearest("gpt2", [".gpt2"])
     ('', '')
     """
+    if len(given) > MAX_NAME:
+        return ""
     shown = [name for name in allowed if given.startswith(".") or not name.startswith(".")]
     close = difflib.get_close_matches(given, shown, n=1, cutoff=0.6)
     return f" Did you mean '{before}{close[0]}'?" if close else ""

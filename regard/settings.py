@@ -22,6 +22,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar, Self, get_args, get_origin
 
 from regard.errors import RegardError, nearest
+from regard.untrusted.values import quote
 
 COMMON_NAMES = {
     "optimizer.lr": ("learning_rate", "max_lr", "lr", "rate"),
@@ -113,7 +114,7 @@ class Settings:
     def from_dict(cls, given: Mapping[str, Any], where: str = "") -> Self:
         """Build from plain values; `where` is the dotted path of this section, for error messages."""
         if not isinstance(given, Mapping):
-            raise RegardError(f"{where or 'the config'} must be a mapping of keys to values, not {given!r}.")
+            raise RegardError(f"{where or 'the config'} must be a mapping of keys to values, not {quote(given)}.")
         names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
         given = cls._rename(given, where)
         for key in given:
@@ -241,8 +242,8 @@ _NO = object()
 def _coerce(value: Any, hint: Any, where: str) -> Any:
     result = _try(value, hint)
     if result is _NO:
-        as_list = "" if _try([value], hint) is _NO else f" Write a list in brackets: [{value}]."
-        raise _ValueError(f"{where} must be {_kind_text(hint)}, not {value!r}.{as_list}")
+        as_list = "" if _try([value], hint) is _NO else f" Write a list in brackets: [{value!s:.80}]."
+        raise _ValueError(f"{where} must be {_kind_text(hint)}, not {quote(value)}.{as_list}")
     return result
 
 
@@ -257,7 +258,7 @@ def _try(value: Any, hint: Any) -> Any:
     if hint is float and not isinstance(value, bool):
         try:
             return float(value) if isinstance(value, int | float | str) else _NO
-        except ValueError:
+        except (ValueError, OverflowError):
             return _NO
     if hint is int:
         return _try_int(value)
@@ -291,7 +292,7 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
         if v is None:
             continue
         if choices is not None and v not in choices:
-            raise _ValueError(f"{name} must be one of {', '.join(choices)}, not {v!r}.{nearest(str(v), choices)}")
+            raise _ValueError(f"{name} must be one of {', '.join(choices)}, not {quote(v)}.{nearest(str(v), choices)}")
         if isinstance(v, int | float) and not isinstance(v, bool):
             if not v == v:
                 raise _ValueError(f"{name} must be a number, not NaN.")

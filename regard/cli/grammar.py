@@ -76,7 +76,10 @@ def grammar(
         ),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="Sentences of one kind: event, opinion, complex, question, scene.")
+        str | None,
+        typer.Option(
+            "--kind", help="Sentences of one kind: event, opinion, complex, question, scene; ambiguous, long."
+        ),
     ] = None,
     pixels: Annotated[int, typer.Option("--pixels", min=16, max=1024, help="Width and height of a scene.")] = 96,
 ) -> None:

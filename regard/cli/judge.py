@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import regard
 from regard.cli import lines
 from regard.cli.options import Device, Tag
+from regard.cli.terminal import print_note
+
+MAX_DRAWN = 30  # lines on a page of alignments
 
 
 def bleu(
@@ -69,6 +73,9 @@ def align(
     gold: Annotated[
         Path | None, typer.Option("--gold", help="Gold alignments (0-0 1-2 a line): print the alignment error rate.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Draw the first alignments, as a page and pictures.")
+    ] = None,
     to: Tag = None,
     device: Device = "auto",
 ) -> None:
@@ -77,6 +84,8 @@ def align(
     Examples:
       regard align runs/mine test.en test.de > test.align
       regard align runs/mine test.tok.en test.tok.de --gold test.en-de.align
+      # drawn, with the gold links framed
+      regard align runs/mine test.tok.en test.tok.de --out alignments
     """
     # Here, with numpy, which takes long to start.
     from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
@@ -88,9 +97,21 @@ def align(
         for number, (s, t, links) in enumerate(zip(sources, targets, wanted, strict=True), start=1):
             links.check(len(s.split()), len(t.split()), f"{gold}, line {number}")
     loaded = regard.load(run, device, kind=regard.TranslationRun)
+    if out is not None:
+        kept = [i for i, (s, t) in enumerate(zip(sources, targets, strict=True)) if s.strip() and t.strip()][:MAX_DRAWN]
+        gold_links = [] if wanted is None else [str(wanted[i]) for i in kept]
+        draw_alignments(loaded, [(sources[i], targets[i]) for i in kept], out, to, gold_links)
     found = (loaded.align(s, t, to) for s, t in zip(sources, targets, strict=True))
     if wanted is not None:
         print(alignment_error_rate(list(found), wanted))
         return
     for links in found:
         print(links)
+
+
+def draw_alignments(
+    run: Any, pairs: Sequence[tuple[str, str]], out: Path, tag: str | None, gold: Sequence[str] = ()
+) -> None:
+    """Draw where the words of targets look, and say where the page is."""
+    page = regard.api.look_alignments(run, pairs, tag=tag, gold=gold).save(out)
+    print_note(f"The alignments of {len(pairs)} line{'s' * (len(pairs) != 1)}: {page}")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import IO, TYPE_CHECKING, TypeVar, cast
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from regard.data.reading import MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
+from regard.untrusted.unpacking import open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +115,7 @@ def _open(file: Path | None) -> AbstractContextManager[IO[bytes]]:
             raise RegardError("Standard input is closed. Pipe lines in, or name a file of them.")
         return nullcontext(sys.stdin.buffer)
     try:
-        return cast(IO[bytes], gzip.open(file, "rb")) if file.suffix == ".gz" else open(file, "rb")
+        return open_bytes(file, f"'{file}'", takes_pipes=True)
     except FileNotFoundError:
         siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
         raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None

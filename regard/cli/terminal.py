@@ -11,24 +11,25 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from regard.cli.safe_terminal import SafeConsole
 from regard.training.progress import Reporter, Silent
 from regard.training.progress import reporter as training_reporter
 
 if TYPE_CHECKING:
     from regard.compare.result import Comparison
+    from regard.report.look import Look
     from regard.score.scored import Scored
     from regard.studies.finding import Study
     from regard.tasks.table import AnyRun
     from regard.tasks.task import Evaluation, ProgressBar, Rehearsal
     from regard.text.learning import Progress
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+console = SafeConsole(highlight=False)
+errors = SafeConsole(stderr=True, highlight=False)
 MAX_ROWS = 12  # of a batch that are shown
 
 # From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
@@ -227,6 +228,25 @@ def print_study(study: Study, folder: Path) -> None:
     for note in study.finding.notes:
         console.print(Text(note))
     console.print(Text(f"\nThe page: {folder / 'report.html'}  (a picture: {folder / 'figure.png'})"), soft_wrap=True)
+
+
+def print_look(look: Look, page: Path, has_tables: bool = False) -> None:
+    """The sentence of every view, and where the page is; the numbers of the last view too, where they are asked for."""
+    for panel in look.panels:
+        if len(look.panels) > 1:
+            console.print(Text(panel.name, "bold"))
+        for view in panel.views:
+            console.print(Text(f"{view.title}: ", "bold") + Text(view.summary.replace("\n", "⏎")))
+        if has_tables and panel.views and panel.views[-1].table is not None:
+            columns, rows = panel.views[-1].table
+            table = plain_table(*columns, right=tuple(columns[1:]))
+            for row in rows:
+                table.add_row(*(Text(on_one_line(cell)) for cell in row))
+            console.print(table)
+        if panel.missing:
+            said = "; ".join(f"{name} ({why})" for name, why in panel.missing)
+            console.print(Text(f"Not shown: {said}.", "dim"))
+    console.print(Text(f"\nThe page: {page}"), soft_wrap=True)
 
 
 def print_generated(

@@ -92,10 +92,18 @@ class Budget:
         return [*(["--budget", limits] if limits else []), *seconds]
 
     def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self, unit: str = "token") -> str:
+        """In words; `unit` is what a training counts, where that are no tokens.
+
+        >>> Budget(tokens=5000).describe("example")
+        '5k examples'
+        """
         parts = [
             None if not self.is_wish else f"about {duration_text(self.wished_seconds or 0)} on this machine",
             None if self.seconds is None else f"{duration_text(self.seconds)} of the clock",
-            None if self.tokens is None else f"{count_text(self.tokens)} tokens",
+            None if self.tokens is None else f"{count_text(self.tokens)} {unit}s",
             None if self.flops is None else f"{_exact_text(self.flops)} FLOPs",
             None if self.n_parameters is None else f"{count_text(self.n_parameters)} parameters",
         ]

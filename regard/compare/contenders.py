@@ -20,9 +20,10 @@ from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.lens.views import Views, WindowLosses
+from regard.mixers.config import CELLS
 from regard.models.table import model_entry
 from regard.run.folder import open_folder
-from regard.score.figures import Measure
+from regard.score.figures import Measure, join_names
 from regard.tasks.table import task_of
 from regard.tasks.task import IMPORTED, RunFacts, Task
 from regard.text.config import TokenizerConfig
@@ -83,8 +84,10 @@ class FinishedRun:
         """What kind of model it is, in a few words."""
         model, vocab_size = self.config.model.to_dict(), self.facts.target_vocab_size or self.facts.vocab_size
         parts = [f"{model['encoder']} to {model['decoder']}"] if "encoder" in model else [self.config.model_name]
-        if model.get("attention") is not None and model.get("decoder") != "transformer":  # which has one kind only
+        if model.get("attention") is not None and model.get("decoder") in (None, *CELLS):  # others have one kind
             parts.append("no attention" if model["attention"] == "none" else f"{model['attention']} attention")
+        if model.get("without"):
+            parts.append(f"without {join_names(model['without'])}")
         if model.get("order") is not None:
             parts.append(f"order {model['order']}")
         if model.get("size") is not None:

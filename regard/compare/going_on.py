@@ -21,6 +21,7 @@ from regard.config import RunConfig, read_yaml
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.training.config import OptimizerConfig
+from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 
 
 def go_on_with(plan: Plan) -> Plan:
@@ -107,8 +108,8 @@ def check_same_data(plan: Plan, data: Mapping[str, Any]) -> None:
         write_atomically(path, (json.dumps(now, indent=1) + "\n").encode())
         return
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+        before = read_json(path, MAX_NOTE)
+    except DamagedFileError:
         raise RegardError(
             f"'{path}' is damaged, so that the data of this comparison are not known; choose another --out."
         ) from None

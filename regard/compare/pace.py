@@ -17,6 +17,7 @@ from statistics import harmonic_mean, median
 from regard.compare.budget import Budget
 from regard.compare.contenders import Entry, FinishedRun
 from regard.config import RunConfig
+from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.run import engine
 from regard.score.figures import count_text, duration_text
@@ -24,6 +25,7 @@ from regard.training.config import CheckpointConfig, TrainConfig
 from regard.training.metrics import read_metrics
 from regard.training.progress import Reporter
 from regard.training.teaching_config import TeachingConfig
+from regard.untrusted.small_files import MAX_NOTE, read_object
 
 FILE = "pace.json"
 MEASURED_SECONDS = 2.0
@@ -64,7 +66,9 @@ def grant_wish(budget: Budget, flops_per_second: Sequence[float], reporter: Repo
 def read_speeds(out: Path) -> dict[str, float]:
     """Tokens a second by contender, as they were measured before the first training; empty where none were."""
     path = out / FILE
-    found: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = read_object(path, MAX_NOTE) if path.exists() else {}
+    if not all(isinstance(speed, int | float) and speed > 0 for speed in found.values()):
+        raise RegardError(f"'{path}' is damaged: it must hold a speed for each contender. Remove it, and start again.")
     return found
 
 
@@ -72,7 +76,9 @@ def write_speeds(out: Path, speeds: Mapping[str, float]) -> None:
     write_atomically(out / FILE, (json.dumps(speeds, indent=1) + "\n").encode())
 
 
-def find_pace_warnings(entries: Sequence[Entry], speeds: Mapping[str, float], budget: Budget) -> list[str]:
+def find_pace_warnings(
+    entries: Sequence[Entry], speeds: Mapping[str, float], budget: Budget, unit: str = "token"
+) -> list[str]:
     """Sentences on runs that were slowed down or cut short; `speeds` were measured before."""
     found = []
     for entry in entries:
@@ -81,13 +87,13 @@ def find_pace_warnings(entries: Sequence[Entry], speeds: Mapping[str, float], bu
             continue
         pieces = [speed for run in runs for speed in speeds_of(run.lines)]
         best = max([*pieces, speeds.get(entry.name, 0.0)])
-        found += [text for run in runs if (text := _warn_of_busy(run, best, budget))]
+        found += [text for run in runs if (text := _warn_of_busy(run, best, budget, unit))]
         spread = (max(pieces) - min(pieces)) / median(pieces)
         if budget.seconds is not None and spread > MAX_SPREAD:
             flops = budget.with_flops(median(run.spent("flops") for run in runs)).flops
             found.append(
                 f"The speed of {entry.name} varied by {spread:.0%} ({count_text(min(pieces))} to "
-                f"{count_text(max(pieces))} tokens a second): a budget in seconds measures the machine, too. Take "
+                f"{count_text(max(pieces))} {unit}s a second): a budget in seconds measures the machine, too. Take "
                 f"FLOPs: {' '.join(Budget(flops=flops).words())}."
             )
         fewest = min(int(run.spent("step")) for run in runs)
@@ -99,13 +105,13 @@ def find_pace_warnings(entries: Sequence[Entry], speeds: Mapping[str, float], bu
     return found
 
 
-def _warn_of_busy(run: FinishedRun, best: float, budget: Budget) -> str:
+def _warn_of_busy(run: FinishedRun, best: float, budget: Budget, unit: str) -> str:
     speed = harmonic_mean(speeds_of(run.lines))  # of the whole run but for its start
     if speed >= BUSY * best:
         return ""
     what = "its score suffers from it" if budget.seconds is not None else "its time says little"
     return (
-        f"The machine was busy while {run.name} was trained: {count_text(speed)} tokens a second, and "
+        f"The machine was busy while {run.name} was trained: {count_text(speed)} {unit}s a second, and "
         f"{count_text(best)} at other times; {what}."
     )
 

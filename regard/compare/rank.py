@@ -30,6 +30,7 @@ from regard.compare.result import (
     group_by_tokenizer,
 )
 from regard.lens.views import PositionPoint, WindowLosses
+from regard.score.by_length import LengthScore, bin_lengths, score_by_length
 from regard.score.figures import Measure, p_text
 from regard.score.judges import Judge
 from regard.score.significance import (
@@ -57,15 +58,23 @@ def rank(
     examples: Sequence[Example],
     warnings: Sequence[str],
     out: Path,
+    lengths: Sequence[int] | None = None,
 ) -> Comparison:
-    """Score every contender that has answers, and put them in order; `documents` are those of the test items."""
+    """Score every contender that has answers, and put them in order; `documents` are those of the test items.
+
+    With `lengths`, the words of their sources, they are scored by these too.
+    """
+    by_length: dict[str, tuple[LengthScore, ...]] = {}
     samples: dict[str, Sample] = {}
     if judge is not None:  # else nothing was answered
         for entry in entries:
             if entry.answers:
                 counts = np.stack([judge.counts(answers) for answers in entry.answers])
                 samples[entry.name] = take_sample(judge.score, counts, documents)
+                if lengths is not None and len(bins := bin_lengths(lengths)) > 1:
+                    by_length[entry.name] = score_by_length(judge.score, counts, documents, lengths, bins)
     contenders = [_score(entry, samples.get(entry.name), judge, setup.watched_measure, out) for entry in entries]
+    contenders = [replace(c, by_length=by_length.get(c.name, ())) for c in contenders]
     return put_in_order(contenders, samples, setup, levels=levels, examples=examples, warnings=warnings)
 
 

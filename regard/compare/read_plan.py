@@ -33,6 +33,7 @@ from regard.tasks.task import Task
 from regard.text.config import KINDS
 from regard.training.config import RuntimeConfig, TrainConfig
 from regard.training.device import pick_device
+from regard.untrusted.values import quote
 
 KEYS = ("task", "contenders", "budget", "seconds", "params", "match", "seeds", "prompt", "out", "train", *SHARED, *OWN)
 CONTENDER_KEYS = ("model", "encoder_from", *OWN)
@@ -146,7 +147,7 @@ def _read_contender(name: str, section: Any) -> dict[str, Any]:
         raise RegardError(f"'{name}' cannot name a contender, since it names a folder: use letters, digits, - and _.")
     section = {} if section is None else section
     if not isinstance(section, Mapping):
-        raise RegardError(f"'{where}' must be a mapping with {', '.join(CONTENDER_KEYS)}, not {section!r}.")
+        raise RegardError(f"'{where}' must be a mapping with {', '.join(CONTENDER_KEYS)}, not {quote(section)}.")
     for key in section:
         if key not in CONTENDER_KEYS:
             raise RegardError(
@@ -203,7 +204,7 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
     if isinstance(value, str) and where.endswith("tokenizer"):
         return _read_tokenizer(value)
     if not isinstance(value, Mapping):
-        raise RegardError(f"'{where}' must be a mapping of keys to values, not {value!r}.")
+        raise RegardError(f"'{where}' must be a mapping of keys to values, not {quote(value)}.")
     return dict(value)
 
 
@@ -231,7 +232,9 @@ def _read_data(section: Any, named: str | Sequence[str] | None, task: Task) -> d
     if isinstance(section, str | list | tuple):
         section = task.name_sources({}, [section] if isinstance(section, str) else list(section))
     if not isinstance(section, Mapping):
-        raise RegardError(f"'data' must be a path, a built-in name, a list of them, or a mapping, not {section!r}.")
+        raise RegardError(
+            f"'data' must be a path, a built-in name, a list of them, or a mapping, not {quote(section)}."
+        )
     if "-" in _flatten(section.get("train")):
         raise RegardError(
             "Standard input can be read only once, and a comparison reads its data often: save it in a file."
@@ -250,7 +253,7 @@ def _read_text(given: Mapping[str, Any], key: str) -> str | None:
     value = given.get(key)
     if value is None or isinstance(value, str | Path):
         return None if value is None else str(value)
-    raise RegardError(f"'{key}' must be text, not {value!r}; put it in quotes.")
+    raise RegardError(f"'{key}' must be text, not {quote(value)}; put it in quotes.")
 
 
 def _read_params(value: Any) -> int | None:
@@ -263,7 +266,7 @@ def _read_params(value: Any) -> int | None:
             continue
         if budget == Budget(n_parameters=budget.n_parameters):
             return budget.n_parameters
-    raise RegardError(f"params must be a number of parameters such as 1M or 500k, not {value!r}.")
+    raise RegardError(f"params must be a number of parameters such as 1M or 500k, not {quote(value)}.")
 
 
 def _read_seeds(value: Any) -> tuple[int, ...]:
@@ -273,7 +276,7 @@ def _read_seeds(value: Any) -> tuple[int, ...]:
     chosen = tuple(seeds) if isinstance(seeds, list | tuple) else ()
     if chosen and all(type(s) is int and s >= 0 for s in chosen) and len(set(chosen)) == len(chosen):
         return chosen
-    raise RegardError(f"seeds must be how many (at least 1) or a list of different whole numbers, not {value!r}.")
+    raise RegardError(f"seeds must be how many (at least 1) or a list of different whole numbers, not {quote(value)}.")
 
 
 def _read_budget(value: Any, seconds: Any) -> Budget:
@@ -283,7 +286,7 @@ def _read_budget(value: Any, seconds: Any) -> Budget:
     if seconds is None:
         return parse_budget(str(value or DEFAULT_BUDGET))
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise RegardError(f"seconds must be a number such as 90, not {seconds!r}.")
+        raise RegardError(f"seconds must be a number such as 90, not {quote(seconds)}.")
     found = Budget() if value is None else parse_budget(str(value))
     if found.wished_seconds is not None or found.flops is not None:
         raise RegardError(f"seconds {seconds:g} and the budget '{value}' are two budgets: give one of them.")
@@ -293,7 +296,9 @@ def _read_budget(value: Any, seconds: Any) -> Budget:
 def _read_size(params: Any, budget: Budget, match: Any, default: int | None) -> int | None:
     """The number of parameters that contenders are matched to; None: each is as it is configured."""
     if match not in MATCHES:
-        raise RegardError(f"match must be one of {', '.join(MATCHES)}, not {match!r}.{nearest(str(match), MATCHES)}")
+        raise RegardError(
+            f"match must be one of {', '.join(MATCHES)}, not {quote(match)}.{nearest(str(match), MATCHES)}"
+        )
     size = _read_params(params)
     if size is not None and budget.n_parameters not in (None, size):
         raise RegardError(f"params {size:,} and the budget '{budget}' ask for different sizes; give one of them.")

@@ -9,25 +9,26 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import types
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from regard.compare.old_results import SCHEMA, upgrade
 from regard.errors import RegardError, explain_old_name, nearest
 from regard.lens.views import Views
+from regard.score.by_length import LengthScore
 from regard.score.figures import Measure, count_text, duration_text, flops_text, or_dash
 from regard.score.frames import import_pandas
+from regard.untrusted.fields import FieldError, decode_fields
+from regard.untrusted.small_files import DamagedFileError, read_json
+from regard.untrusted.values import quote
 
 FILE = "compare.json"
 SAME_TOKENS = " (same tokens)"
 """Ends the name of the n-gram that counts as many tokens as the others read, beside the one that counts all."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class Contender:
     name: str
     model: str
     about: str
-    config: dict[str, Any]  # sections of its runs' config
+    config: dict[str, dict[str, Any]]  # sections of its runs' config
     n_parameters: int | None
     n_non_embedding: int | None  # of these, without the tables of tokens and positions; None: it is counted, or unknown
     size_note: str  # empty where there is nothing to say about its number of parameters
@@ -98,6 +99,7 @@ class Contender:
     baseline: float | None  # what frequencies of the training text's tokens reach; None: not known
     curve: tuple[CurvePoint, ...]
     views: Views
+    by_length: tuple[LengthScore, ...] = ()  # of the test items, where their sources are texts
 
     @property
     def tokens(self) -> float | None:
@@ -200,6 +202,7 @@ class Setup:
     hardware: str
     date: str
     command: str
+    unit: str = "token"  # what training counts, in the singular
 
     @property
     def measure(self) -> Measure:
@@ -291,18 +294,35 @@ class Comparison:
                 f"This {FILE} has schema {given.get('schema')!r}; this version of Regard reads 1 to {SCHEMA}. "
                 "Run the comparison again, or use the version that wrote it."
             )
-        return decode(cls, given)
+        try:
+            found = decode_fields(cls, {name: value for name, value in given.items() if name not in ("kind", "folder")})
+            found._check()
+        except FieldError as error:
+            raise RegardError(f"This result is damaged: {error}. Run `regard compare` again.") from None
+        return found
+
+    def _check(self) -> None:
+        """Refuse names that are no contender's: every table looks them up."""
+        scored = {c.name for c in self.contenders if c.score is not None}
+        named = {*self.ranking, *(name for pair in self.pairs for name in (pair.better, pair.worse))}
+        if len(scored | {c.name for c in self.failed}) < len(self.contenders):
+            raise FieldError("two contenders have one name")
+        if len(set(self.ranking)) < len(self.ranking) or not named <= scored:
+            raise FieldError(f"its ranking and pairs name {quote(sorted(named - scored)[:1])}, which has no score")
+        wrong = [cost.level for cost in self.costs if {len(cost.flops), len(cost.seconds)} != {len(self.contenders)}]
+        if wrong or any(len(example.outputs) > len(self.contenders) for example in self.examples):
+            raise FieldError("it has costs or examples of more or fewer contenders than there are")
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read `compare.json`, or the folder that holds it."""
         file = path / FILE if path.is_dir() else path
         try:
-            given = json.loads(file.read_text(encoding="utf-8"))
+            given = read_json(file, way_out="Run `regard compare` again")
         except FileNotFoundError:
             raise RegardError(_explain_missing(path)) from None
-        except ValueError as error:
-            raise RegardError(f"{file} is not a comparison: {error}. Run `regard compare` again.") from None
+        except DamagedFileError as error:
+            raise RegardError(f"{file} is not a comparison: {error}") from None
         if not isinstance(given, dict):
             raise RegardError(f"{file} is not a comparison: it holds no mapping. Run `regard compare` again.")
         found = cls.from_dict(given)
@@ -331,32 +351,6 @@ def _explain_missing(path: Path) -> str:
             "compare` again to go on with it."
         )
     return f"There is no comparison at {path}: {FILE} is missing. Give a folder that `regard compare` wrote."
-
-
-def decode(kind: type[T], value: Any) -> T:
-    """Plain JSON values as the dataclasses and tuples that `kind` names; the inverse of `dataclasses.asdict`."""
-    return typing.cast(T, _decode(kind, value))
-
-
-def _decode(kind: Any, value: Any) -> Any:
-    if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        names = [f.name for f in dataclasses.fields(kind) if f.compare]
-        try:
-            fields = {name: _decode(hints[name], value[name]) for name in names}
-        except (KeyError, TypeError):
-            missing = [name for name in names if not isinstance(value, Mapping) or name not in value]
-            name = getattr(kind, "__name__", str(kind))
-            raise RegardError(f"This result is damaged: {name} lacks {', '.join(missing) or 'a value'}.") from None
-        return kind(**fields)  # type: ignore[operator]
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin is tuple:
-        return tuple(_decode(inner[0], v) for v in value)
-    if origin in (types.UnionType, typing.Union):
-        return None if value is None else _decode(inner[0], value)
-    if kind is float:
-        return math.nan if value is None else float(value)
-    return value
 
 
 def to_json(value: Any) -> bytes:

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from regard.compare.result import decode, to_json
+from regard.compare.result import to_json
 from regard.data.cache import key_of
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.untrusted.fields import decode_fields
+from regard.untrusted.small_files import parse_json, read_json
 
 T = TypeVar("T")
 
@@ -34,12 +36,12 @@ def write_answers(folder: Path, name: str, made_by: Mapping[str, Any], answers: 
 def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[Any] | None:
     """The answers, or None where there are none that were made just so, or they are not whole."""
     try:
-        note = json.loads((folder / OUTPUTS / f"{name}.json").read_text(encoding="utf-8"))
+        note = read_json(folder / OUTPUTS / f"{name}.json")
         with open(folder / OUTPUTS / f"{name}.txt", encoding="utf-8", newline="\n") as file:
             lines = [line.removesuffix("\n") for line in file]
         if note != {**made_by, "lines": key_of(lines), "are_text": note["are_text"]}:
             return None
-        return lines if note["are_text"] else [json.loads(line) for line in lines]
+        return lines if note["are_text"] else [parse_json(line, name) for line in lines]
     except DAMAGED:
         return None
 
@@ -51,8 +53,8 @@ def write_view(folder: Path, name: str, made_by: Mapping[str, Any], view: Any) -
 def read_view(kind: type[T], folder: Path, name: str, made_by: Mapping[str, Any]) -> T | None:
     """What a run shows of itself, or None where there is nothing that was made just so."""
     try:
-        found = json.loads((folder / VIEWS / f"{name}.json").read_text(encoding="utf-8"))
-        return decode(kind, found["views"]) if found["made_by"] == made_by else None
+        found = read_json(folder / VIEWS / f"{name}.json")
+        return decode_fields(kind, found["views"]) if found["made_by"] == made_by else None
     except DAMAGED:
         return None
 

@@ -237,9 +237,10 @@ def _rank(test_sets: Mapping[str, TestSet], chosen: list[int], request: Request)
     setup = _describe(request.runs, judge, sets, chosen, request)
     outputs = [entry.answers[0] if entry.answers else [""] * len(chosen) for entry in request.entries]
     examples = choose_examples(sets[0], chosen, outputs) if sets else ()
+    lengths = sets[0].lengths if sets else None
     return rank(
         request.entries, judge, setup, documents, levels=request.levels, examples=examples, warnings=request.warnings,
-        out=request.out,
+        out=request.out, lengths=None if lengths is None else [lengths[i] for i in chosen],
     )  # fmt: skip
 
 
@@ -289,6 +290,7 @@ def _describe(
         hardware=hardware(),
         date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         command=request.command,
+        unit=task.unit,
     )
 
 

@@ -22,6 +22,7 @@ from regard.compare.plan import Plan, Planned
 from regard.compare.result import SAME_TOKENS, Failure, Training
 from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig
+from regard.data.known_sources import remember_sources
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import write_atomically
 from regard.models.outline import count_non_embedding
@@ -84,6 +85,8 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
         sized = {contender.name: _size(contender, data[contender.name], plan) for contender in plan.contenders}
         plan, speeds = _settle_budget(plan, [s for s in sized.values() if isinstance(s, Sized)], reporter)
         check_same_data(plan, data)
+        for contender in plan.contenders:
+            remember_sources(contender.config.data.to_dict(), data[contender.name].fingerprint)
         reporter.note(plan.summary())
         entries = {name: _begin(name, found, plan) for name, found in sized.items()}
         if n_jobs > 1:
@@ -98,19 +101,20 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
         raise InterruptedRunError(
             f"Stopped with {n_done} of {len(trainings)} trainings finished; all is saved. Go on with: {plan.command}"
         ) from None
-    n_tokens = next((s.rehearsal.n_tokens for s in sized.values() if isinstance(s, Sized)), {})
-    return Trained(listed, plan, _describe(plan, n_tokens), tuple(find_pace_warnings(listed, speeds, plan.budget)))
+    n_units = next((s.rehearsal.n_units for s in sized.values() if isinstance(s, Sized)), {})
+    warnings = find_pace_warnings(listed, speeds, plan.budget, plan.task.unit)
+    return Trained(listed, plan, _describe(plan, n_units), tuple(warnings))
 
 
 PURPOSE = {"train": "to train on", "valid": "to watch", "test": "to test on"}
 
 
-def _describe(plan: Plan, n_tokens: Mapping[str, int]) -> Training:
-    sizes = ", ".join(f"{count_text(n)} tokens {PURPOSE[split]}" for split, n in n_tokens.items())
+def _describe(plan: Plan, n_units: Mapping[str, int]) -> Training:
+    sizes = ", ".join(f"{count_text(n)} {plan.task.unit}s {PURPOSE[split]}" for split, n in n_units.items())
     batch = ", ".join(f"{name} {value}" for name, value in plan.train.items())
     return Training(
         data=f"{plan.task.describe_sources(plan.config)}: {sizes}",
-        budget=str(plan.budget),
+        budget=plan.budget.describe(plan.task.unit),
         n_parameters=plan.n_parameters,
         match=plan.match,
         seeds=plan.seeds,
@@ -164,7 +168,7 @@ def _size(contender: Planned, data: Any, plan: Plan) -> Sized | Failure:
         rehearsal = plan.task.rehearse(config, data, None)
         if (charged := _read_charge(contender, plan)) is not None:
             rehearsal = replace(rehearsal, flops_per_token=charged)
-        if not rehearsal.n_tokens["test"]:
+        if not rehearsal.n_units["test"]:
             raise RegardError(
                 "There is nothing to test on: the test split is empty. Name test data, or raise data.p_test."
             )
@@ -233,7 +237,7 @@ def _plan_evaluations(plan: Plan, rehearsal: Rehearsal, cost: float) -> dict[str
         guesses += [seconds * rate / flops_per_token, seconds * STEPS_PER_SECOND * tokens_per_step]
     if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
         guesses.append(tokens)
-    tokens_guess = min(guesses, default=rehearsal.n_tokens["train"])
+    tokens_guess = min(guesses, default=rehearsal.n_units["train"])
     every = max(1, round(tokens_guess / tokens_per_step / N_EVALUATIONS))
     fewest, most = EVAL_TOKENS
     return {"eval_every": every, "max_eval_tokens": int(min(most, max(fewest, tokens_guess / N_EVALUATIONS)))}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +17,12 @@ from regard.count.counts import EOS, NONE, Floats, Index
 from regard.count.estimate import Estimate
 from regard.count.trie import Trie
 from regard.errors import RegardError
+from regard.untrusted.unpacking import open_bytes
 
 BLOCK = 1 << 12  # lines parsed at a time
-_SIZE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)")
-_GZIP_MAGIC = b"\x1f\x8b"
+_SIZE = re.compile(rb"ngram\s+(\d{1,18})\s*=\s*(\d{1,18})")
+MAX_ORDER = 64  # longer n-grams do not fit the numbers they are sorted by
+MAX_LINE = 2**20  # bytes; an n-gram of a few words has a hundred
 
 Contents = tuple[Trie, Estimate, list[str], int | None]  # ..., the word of each id, the id of <unk>
 
@@ -34,14 +34,10 @@ def read_arpa(path: Path, adds_unk: bool = False) -> Contents:
     context of every n-gram must be in the file too, for that is what a prefix trie can hold; its suffix need not be.
     """
     try:
-        with path.open("rb") as raw:
-            is_packed = raw.read(2) == _GZIP_MAGIC
-            raw.seek(0)
-            return _read(Lines(path, cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if is_packed else raw), adds_unk)
+        with open_bytes(path, str(path), MAX_LINE, by_content=True) as file:
+            return _read(Lines(path, file), adds_unk)
     except FileNotFoundError:
         raise RegardError(f"There is no file {path}; give the path of an ARPA file.") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise RegardError(f"{path} is no whole gzip file ({error}). Fetch or write it again.") from None
 
 
 def _read(lines: Lines, adds_unk: bool) -> Contents:
@@ -99,12 +95,20 @@ def _number(lines: Lines, names: list[bytes]) -> dict[bytes, int]:
 
 
 def _decode_words(lines: Lines, first_line: int, names: list[bytes], rows: Index) -> list[str]:
-    words = []
-    for row in rows:
+    words: list[str] = []
+    lines_of: dict[str, int] = {}
+    for row in rows.tolist():
         try:
-            words.append(unescape(names[row].decode()))
+            word = unescape(names[row].decode())
+            word.encode()
         except UnicodeDecodeError:
-            lines.refuse(first_line + int(row), f"{show(names[row])} is not UTF-8")
+            lines.refuse(first_line + row, f"{show(names[row])} is not UTF-8")
+        except (ValueError, OverflowError):  # UnicodeEncodeError for half a pair of surrogates
+            lines.refuse(first_line + row, f"{show(names[row])} stands for no character of Unicode")
+        is_special = names[row] in (EOS_NAME.encode(), UNK_NAME.encode())
+        if not is_special and lines_of.setdefault(word, row) != row:
+            lines.refuse(first_line + row, f"the same word as on line {first_line + lines_of[word]}")
+        words.append(word)
     return words
 
 
@@ -176,7 +180,7 @@ def read_sizes(lines: Lines) -> list[int]:
     sizes: list[int] = []
     while (line := lines.take_one("'\\1-grams:'")) != b"\\1-grams:":
         size = _SIZE.fullmatch(line)
-        if size and int(size[1]) == len(sizes) + 1:
+        if size and int(size[1]) == len(sizes) + 1 <= MAX_ORDER:
             sizes.append(int(size[2]))
         elif line:
             lines.refuse(lines.n_read, f"expected 'ngram {len(sizes) + 1}=COUNT', found {show(line)}")

@@ -166,6 +166,10 @@ class NgramModel:
             log_probs = [named[f"log_probs.{n}"] for n in range(1, order + 1)]
             log_backoffs = [named[f"log_backoffs.{n}"] for n in range(1, order)]
             keys = [named[f"keys.{n}"] for n in range(2, order + 1)]
+            for name, tensor in named.items():
+                is_whole, is_row = name.startswith(("keys", "unk")), tensor.ndim == 1 or name.startswith("discounts")
+                if not is_row or (tensor.dtype == np.int64) != is_whole:
+                    raise RegardError(f"These tensors are no n-gram model: '{name:.40}' is of another type or shape.")
             estimate = Estimate(log_probs, log_backoffs, named["discounts"], named["discounts_estimated"])
             trie, unk = Trie(len(log_probs[0]) - 1, keys), named["unk"]
         except KeyError as error:
@@ -175,6 +179,7 @@ class NgramModel:
             ) from None
         if trie.sizes != [len(p) for p in log_probs] or trie.sizes[:-1] != [len(b) for b in log_backoffs]:
             raise RegardError("These tensors are no n-gram model: keys, log_probs and log_backoffs differ in length.")
+        _check_tensors(trie, estimate, unk)
         return cls(trie, estimate, int(unk[0]) if len(unk) else None)
 
     def write_arpa(self, path: Path, words: Sequence[str]) -> None:
@@ -192,6 +197,20 @@ class NgramModel:
         """
         trie, estimate, words, unk = read_arpa(Path(path), adds_unk)
         return cls(trie, estimate, unk), words
+
+
+def _check_tensors(trie: Trie, estimate: Estimate, unk: npt.NDArray[Any]) -> None:
+    """Refuse keys that lead nowhere: a file may have been damaged, or made by somebody else."""
+    sizes = trie.sizes
+    is_sorted = all(len(keys) < 2 or bool((np.diff(keys) > 0).all()) for keys in trie.keys)
+    fits = all(
+        not len(keys) or (keys[0] >= 0 and int(keys[-1]) // trie.base < size)
+        for keys, size in zip(trie.keys, sizes, strict=False)
+    )
+    if not is_sorted or not fits or (len(unk) and not 0 <= unk[0] < trie.base - 1):
+        raise RegardError("These tensors are no n-gram model: its keys are not in order, or lead to no n-gram.")
+    if any(np.isnan(column).any() for column in (*estimate.log_probs, *estimate.log_backoffs)):
+        raise RegardError("These tensors are no n-gram model: some of its probabilities are no numbers.")
 
 
 def _estimate(config: NgramConfig, levels: list[Level], vocab_size: int) -> Estimate:

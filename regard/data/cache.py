@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from regard.data.cache_limit import keep_within_limit, mark_used
+from regard.data.checksums import find_damage, write_checksums
 from regard.errors import RegardError
 from regard.files import PARTIAL, remove_folder, write_atomically, write_folder_atomically
 
@@ -24,6 +26,7 @@ except ImportError:  # Windows: leftovers of killed encodes stay until the cache
     fcntl = None
 
 LOCK = "lock"
+HELD = b"held"
 T = TypeVar("T")
 SMALL = 2**20  # below this many bytes a file is hashed again rather than remembered
 
@@ -82,10 +85,11 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
     `open_folder` gives None where a folder is not there or not whole. A folder appears whole or not at all.
     """
     remove_abandoned(folder.parent)
-    found = open_folder(folder)
+    found = open_whole(folder, open_folder)
     # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
-    if found is None and folder.exists() and (found := open_folder(folder)) is None:
-        remove_folder(folder)
+    if found is None and folder.exists() and (found := open_whole(folder, open_folder)) is None:
+        with suppress(FileNotFoundError):  # another process saw it too
+            remove_folder(folder)
     if found is None:
         try:
             write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
@@ -94,14 +98,24 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
                 raise
             # Another process made the same meanwhile: its folder holds what ours did.
         found = open_folder(folder)
+        keep_within_limit(folder)
     if found is None:
         raise RegardError(f"{folder} was deleted or damaged just after it was written. Start again.")
+    return found
+
+
+def open_whole(folder: Path, open_folder: Callable[[Path], T | None]) -> T | None:
+    """What is in a folder of the cache; None where it is not there, not whole, or has changed since it was written."""
+    found = open_folder(folder) if find_damage(folder) is None else None
+    if found is not None:
+        mark_used(folder)
     return found
 
 
 def _fill_held(folder: Path, fill: Callable[[Path], None]) -> None:
     with Held(folder):
         fill(folder)
+    write_checksums(folder)
 
 
 def refuse_shared(files: Mapping[str, Iterable[tuple[str, object]]], what: str) -> None:
@@ -143,6 +157,9 @@ class Held:
         self._file = open(self._path, "wb")
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
+        # Only now can it be told from a folder whose writer was killed: others may lock the file before we do.
+        self._file.write(HELD)
+        self._file.flush()
 
     def __exit__(self, *_: object) -> None:
         self._path.unlink(missing_ok=True)
@@ -153,7 +170,8 @@ def remove_abandoned(folder: Path) -> None:
     """Remove what encodes that were killed left in `folder`; those that are still at work keep theirs."""
     for path in folder.glob(f"{PARTIAL}*"):
         if path.is_dir() and _is_abandoned(path):
-            remove_folder(path)
+            with suppress(OSError):  # another process removes it too
+                remove_folder(path)
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -162,8 +180,15 @@ def _is_abandoned(folder: Path) -> bool:
     try:
         with open(folder / LOCK, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+            return file.read() == HELD or _is_old(folder)
     except BlockingIOError:
         return False
     except OSError:  # not locked yet, or just renamed: leave it alone while it is young
-        return folder.exists() and time.time() - folder.stat().st_mtime > 3600
+        return _is_old(folder)
+
+
+def _is_old(folder: Path) -> bool:
+    try:
+        return time.time() - folder.stat().st_mtime > 3600
+    except OSError:  # gone meanwhile
+        return False

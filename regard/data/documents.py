@@ -27,7 +27,6 @@ from regard.data.pieces import (
     cut_records,
     join_pieces,
     limit_bytes,
-    split_lines,
 )
 from regard.data.reading import BadLine, read_lines, read_text_blocks, read_utf8_blocks
 from regard.data.source import TextFile, resolve
@@ -35,8 +34,11 @@ from regard.data.split import MIN_DOCUMENTS
 from regard.data.tables import Table, read_rows
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.untrusted.fields import decode_fields
+from regard.untrusted.small_files import MAX_NOTE, read_json
 
 FORMAT = 1  # another number: texts are looked at anew for chapters and stories
+MAX_HEADING = 2**16  # characters
 MIN_CHAPTER = 500  # characters; headings that follow each other sooner are a list of contents
 MIN_STORY = 200  # bytes on average; shorter stretches between blank lines are no stories
 MAX_PART = 0.25  # of the text; where one document is larger, the others say little
@@ -111,12 +113,17 @@ def read_pieces(
 
 
 def _lines_with_ends(blocks: Iterable[str]) -> Iterator[str]:
-    lines = split_lines(blocks)
-    before = next(lines)
-    for line in lines:
-        yield f"{before}\n"
-        before = line
-    yield before
+    """Lines with their line ends; one that is longer than any heading may come in parts, so that none is held whole."""
+    rest = ""
+    for block in blocks:
+        lines = (rest + block).split("\n")
+        yield from (f"{line}\n" for line in lines[:-1])
+        rest = lines[-1]
+        if len(rest) > MAX_HEADING:
+            kept = max(len(rest.rstrip()) - 1, 1)  # a character stays, or the line's end would be a blank line
+            yield rest[:kept]
+            rest = rest[kept:]
+    yield rest
 
 
 def _cut_table(file: TextFile, table: Table) -> Iterator[Piece]:
@@ -139,8 +146,8 @@ def choose_document(files: Sequence[TextFile], data: DataConfig, cache: Path) ->
     key = key_of(FORMAT, [(content_hash(file.path, cache), file.reading, _is_markdown(file)) for file in files])
     note = cache / "documents" / f"{key}.json"
     try:
-        return Cut(**json.loads(note.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return decode_fields(Cut, read_json(note, MAX_NOTE))
+    except (OSError, ValueError, RegardError):
         found = _look_for_documents(files)
         write_atomically(note, json.dumps(asdict(found)).encode())
         return found

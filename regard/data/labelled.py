@@ -6,7 +6,6 @@ used is a `BadLine` that says why; whoever reads decides whether it ends everyth
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,10 @@ from regard.data.reading import BadLine, parse_record, read_lines, read_text_blo
 from regard.data.source import TextFile
 from regard.data.tables import read_rows
 from regard.errors import RegardError, nearest
+from regard.untrusted.small_files import DamagedFileError, parse_json
 
 CLASSES, NUMBERS, TAGS, ANSWERS = "classes", "numbers", "tags", "answers"
+MAX_WHOLE = 2**26  # characters of a file that is read whole
 TEXT_NAMES = ("text", "sentence", "sentence1", "review", "content")
 LABEL_NAMES = ("label", "class", "sentiment", "stars", "score", "tags")
 DOCUMENT_START = "-DOCSTART-"
@@ -319,19 +320,30 @@ def _read_sentences(file: TextFile, read: Callable[[str], tuple[str, str] | BadL
             tags.append(row[1])
 
 
+def _read_whole(file: TextFile) -> str:
+    """The text of a file that cannot be read in parts."""
+    blocks, n_bytes = [], 0
+    for block in read_text_blocks(file.path, file.name, file.encoding):
+        blocks.append(block)
+        n_bytes += len(block)
+        if n_bytes > MAX_WHOLE:
+            raise RegardError(f"{file.name} has more than {MAX_WHOLE:,} characters, and is read whole. Split it.")
+    return "".join(blocks)
+
+
 def _read_squad(file: TextFile) -> Found:
     """Questions of SQuAD 1.1 and 2.0: those that are marked impossible have no answer."""
     try:
-        articles = json.loads("".join(read_text_blocks(file.path, file.name, file.encoding)))["data"]
+        articles = parse_json(_read_whole(file), file.name, "Copy it again")["data"]
         asked = [
             (paragraph["context"], question)
             for article in articles
             for paragraph in article["paragraphs"]
             for question in paragraph["qas"]
         ]
-    except (json.JSONDecodeError, KeyError, TypeError, RecursionError) as error:
+    except (DamagedFileError, KeyError, TypeError) as error:
         raise RegardError(
-            f"{file.name} is not SQuAD's JSON ({type(error).__name__}: {error}). It is an object with data, "
+            f"{file.name} is not SQuAD's JSON ({type(error).__name__}: {error!s:.200}). It is an object with data, "
             "paragraphs, context, qas, question, answers and answer_start."
         ) from None
     for number, (passage, question) in enumerate(asked, start=1):

@@ -109,6 +109,19 @@ class TextFramer:
         windows, origin = self._cut([self._encode(question), found])
         return Windows(windows.tokens, windows.segments, windows.keeps, tuple(origin), found.spans)
 
+    def find_spans(self, texts: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
+        """The characters of each token of texts that fit one window, as in the texts with a tab between them.
+
+        None: the token is a mark.
+        """
+        spans: list[tuple[int, int] | None] = [None] * len(self._before)
+        n_before = 0
+        for index, text in enumerate(texts):
+            spans += [None] * (len(self._between) if index else 0)
+            spans += [(n_before + start, n_before + end) for start, end in self._encode(text).spans]
+            n_before += len(text) + 1
+        return (*spans, None)
+
     def _encode(self, text: str) -> _Tokens:
         ids, spans = self.tokenizer.encode_with_offsets(text)
         cases = [tell_case(text[start:end]) if self.has_case else 0 for start, end in spans]

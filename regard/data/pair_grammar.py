@@ -2,6 +2,7 @@
 
     grammar:en-de          English to German; any two of en, de, fr
     grammar:en-trees       English to its constituency trees, which is parsing; also de-trees, fr-trees
+    grammar:en-de/long     sentences of one kind, here of one to six clauses; see `regard data grammar --help`
     grammar:dates          "the third of May 2021" to "2021-05-03"; also numbers, reversal, copying
     grammar:en-de:5000     so many pairs (else 20,000 to learn from and 1,000 each to validate and test)
     grammar:en-de@test     of this split; left out, it is that of the setting which names it
@@ -12,19 +13,25 @@ Words have spaces between them, punctuation too. Validation and test hold combin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 
+if TYPE_CHECKING:
+    from regard.data.builtin.grammar.grammar import Sentence
+
 PREFIX = "grammar:"
 VERSION = 1  # of what the grammar writes: another number makes the files again
 N_PAIRS = {"train": 20_000, "valid": 1_000, "test": 1_000}
+N_SEARCHED = 1_000  # sentences of each split among which a pair is looked for
 TREES = "trees"
 DIAGNOSTICS = ("dates", "numbers", "reversal", "copying")
+KINDS = ("event", "opinion", "complex", "question", "scene", "ambiguous", "long")
 _NAME = re.compile(r"grammar:(?P<what>[a-z]+(?:-[a-z]+)?)(?::(?P<n>\d+))?(?:@(?P<split>train|valid|test))?")
 
 
@@ -83,12 +90,12 @@ def find_form(name: str) -> str:
     >>> find_form("grammar:en-trees:50"), find_form("grammar:en-de")
     ('trees', 'tsv')
     """
-    return "trees" if _read(name)[0].endswith(f"-{TREES}") else "tsv"
+    return "trees" if _read(name)[0].partition("/")[0].endswith(f"-{TREES}") else "tsv"
 
 
 def grammar_file(name: str, cache: Path) -> Path:
     """The pairs of a complete name as a file in the cache, made the first time: TSV, or one tree a line."""
-    path = cache / "builtin" / f"{re.sub('[:@]', '-', name)}-{VERSION}.txt"
+    path = cache / "builtin" / f"{re.sub('[:@/]', '-', name)}-{VERSION}.txt"
     if not path.exists():
         what, n, split = _read(name)
         assert n is not None, "how many"
@@ -100,26 +107,79 @@ def grammar_file(name: str, cache: Path) -> Path:
     return path
 
 
+def find_links(name: str, source: Sequence[str], target: Sequence[str]) -> tuple[tuple[int, int], ...] | None:
+    """Which words of a pair belong together, where it is one of the first of a name's sentences; None where it is not.
+
+    >>> first = preview_grammar("grammar:en-de:1@test", 1)[0].first[0]
+    >>> find_links("grammar:en-de", *(words.split() for words in first))[0]
+    (0, 0)
+    """
+    if not is_grammar(name):
+        return None
+    what, _, kind = _read(name)[0].partition("/")
+    if what in DIAGNOSTICS or what.endswith(f"-{TREES}"):
+        return None
+    first, second = what.split("-")
+    return _list_links(first, second, kind or None).get((tuple(source), tuple(target)))
+
+
+@cache
+def _list_links(
+    first: str, second: str, kind: str | None
+) -> dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[tuple[int, int], ...]]:
+    """The links of the first sentences of every split, by their words; writing the sentences takes a second."""
+    return {
+        (tuple(sentence.words(first)), tuple(sentence.words(second))): _links_of(sentence.alignments, first, second)
+        for split in ("train", "valid", "test")  # where a pair comes twice, the test split's counts
+        for sentence in _write_sentences(split, N_SEARCHED, kind)
+    }
+
+
+def _links_of(
+    known: Mapping[tuple[str, str], Sequence[tuple[int, int]]], first: str, second: str
+) -> tuple[tuple[int, int], ...]:
+    """The links from one language to another, which are known in one order of the two."""
+    if (first, second) in known:
+        return tuple(known[first, second])
+    return tuple((j, i) for i, j in known[second, first])
+
+
 def _draw_pairs(what: str, n: int, split: str) -> Iterator[tuple[str, str]]:
     """Both sides of pairs, as one reads them: the target of a sentence that is parsed is its tree."""
-    # The lexicon is read when it is needed: configs import this module, and most runs are on files.
-    from regard.data.builtin.grammar import Grammar
-    from regard.data.builtin.grammar.diagnostics import TASKS
+    from regard.data.builtin.grammar.diagnostics import TASKS  # lazy, as in `_write_sentences`
 
     if what in TASKS:
         yield from TASKS[what](split, n, 0)
         return
-    source, target = what.split("-")
-    for sentence in Grammar().sentences(split, n):
+    languages, _, kind = what.partition("/")
+    source, target = languages.split("-")
+    for sentence in _write_sentences(split, n, kind or None):
         words = " ".join(sentence.words(source))
         yield words, sentence.trees[source] if target == TREES else " ".join(sentence.words(target))
 
 
-def _read(name: str) -> tuple[str, int | None, str | None]:
-    from regard.data.builtin.grammar.meaning import LANGUAGES  # lazy, as in `_draw_pairs`
+def _write_sentences(split: str, n: int, kind: str | None = None) -> Iterator[Sentence]:
+    # The lexicon is read when it is needed: configs import this module, and most runs are on files.
+    from regard.data.builtin.grammar import Grammar
 
-    names = [*(f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b), *DIAGNOSTICS]
-    return read_name(name, names, "pairs", "en-de:5000")
+    return Grammar().sentences(split, n, kind)
+
+
+def _read(name: str) -> tuple[str, int | None, str | None]:
+    from regard.data.builtin.grammar.meaning import LANGUAGES  # lazy, as in `_write_sentences`
+
+    sentences = [f"{a}-{b}" for a in LANGUAGES for b in (*LANGUAGES, TREES) if a != b]
+    languages, slash, rest = name.partition("/")
+    if not slash:
+        return read_name(name, [*sentences, *DIAGNOSTICS], "pairs", "en-de:5000")
+    kind = re.split("[:@]", rest)[0]
+    what, n, split = read_name(languages + rest.removeprefix(kind), [*sentences, *DIAGNOSTICS], "pairs", "en-de:5000")
+    if kind not in KINDS or what in DIAGNOSTICS:
+        raise RegardError(
+            f"'{name}' names no kind of sentence.{nearest(kind, KINDS)} Kinds are {', '.join(KINDS)}, each after two "
+            f"languages, or one and {TREES}: {PREFIX}en-de/long."
+        )
+    return f"{what}/{kind}", n, split
 
 
 def read_name(name: str, names: Sequence[str], unit: str, example: str) -> tuple[str, int | None, str | None]:

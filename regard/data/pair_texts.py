@@ -22,6 +22,7 @@ from regard.data.rows import Rows, RowsWriter, open_rows
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, groups_by_text, hash_key, split_documents
 from regard.errors import RegardError
 from regard.text.learning import Progress
+from regard.untrusted.small_files import read_object
 
 FORMAT = 1  # another number: what older versions wrote is not found any more
 NOTE = "pairs.json"
@@ -177,7 +178,7 @@ class PairTextFiles:
 def open_texts(folder: Path) -> PairTexts | None:
     """The texts in a folder, or None where it is not there or not whole."""
     try:
-        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        note = read_object(folder / NOTE)
         source, target = (open_rows(folder, side, np.uint8) for side in ("source", "target"))
         split, tags = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("split", "tags"))
         word_tags = open_rows(folder, WORD_TAGS, np.uint8) if (folder / f"{WORD_TAGS}.npy").exists() else None
@@ -186,7 +187,7 @@ def open_texts(folder: Path) -> PairTexts | None:
             return None
         known = tuple(note["tags"]), Counts("pairs", **note["counts"])
         return PairTexts(folder.name, source, target, split, tags, *known, word_tags)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RegardError):
         return None
 
 

@@ -22,10 +22,15 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from regard.data.cache import cache_root, find_or_make, key_of
 from regard.errors import RegardError, nearest
+from regard.untrusted.small_files import read_bytes, read_object
+from regard.untrusted.values import make_printable
 
 FORM = 2  # of what is kept; another number leaves older files aside
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
+"""What is told by a file's first bytes, whatever its name: of the others some start a program, as EPS does."""
 MAX_PIXELS = 2**26  # 8192 x 8192
+MAX_FILE = 2**29  # bytes
 MAX_16_BITS = 65_535.0
 N_AHEAD = 64  # pictures that are read while one is written
 
@@ -37,7 +42,7 @@ def read_picture(data: bytes) -> Image.Image:
     if not data:
         raise RegardError("the file is empty")
     try:
-        image: Image.Image = Image.open(io.BytesIO(data))
+        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         if image.width * image.height > MAX_PIXELS:  # a small file can unpack to more than there is memory
             raise RegardError(f"it has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
         image = ImageOps.exif_transpose(image)
@@ -50,9 +55,9 @@ def read_picture(data: bytes) -> Image.Image:
     except RegardError:
         raise
     except UnidentifiedImageError:
-        raise RegardError("it is no picture that Pillow can read") from None
+        raise RegardError(f"it is no picture of these formats: {', '.join(FORMATS)}") from None
     except Exception as error:  # a damaged file can make Pillow's readers raise nearly anything
-        raise RegardError(f"it is damaged: {error}") from None
+        raise RegardError(f"it is damaged: {make_printable(str(error), 200)}") from None
 
 
 def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
@@ -112,16 +117,16 @@ def load_pictures(
 
 def _open(folder: Path) -> tuple[Pixels, dict[int, str]] | None:
     try:
-        bad = json.loads((folder / "bad.json").read_text())
+        bad = read_object(folder / "bad.json")
         pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError):
+        return pixels, {int(number): str(why) for number, why in bad.items()}
+    except (OSError, ValueError, RegardError):
         return None
-    return pixels, {int(number): why for number, why in bad.items()}
 
 
 def _hash_of(file: Path) -> str:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return hashlib.sha256(read_bytes(file, MAX_FILE)).hexdigest()
     except OSError as error:
         raise RegardError(f"The picture '{file}' cannot be read: {error.strerror}.") from None
 
@@ -129,15 +134,16 @@ def _hash_of(file: Path) -> str:
 def _write(folder: Path, files: Sequence[Path], side: int, fit: str, tell: Callable[[int], None] | None) -> None:
     shape = (len(files), side, side, 3)
     bad: dict[int, str] = {}
-    kept = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
-    for number, result in enumerate(_read_all(files, side, fit)):
-        if isinstance(result, str):
-            bad[number] = result
-        else:
-            kept[number] = result
-        if tell is not None:
-            tell(number + 1)
-    kept.flush()
+    # Written as a file and not through mapped memory: there a full disk ends the process with SIGBUS and no word.
+    with open(folder / "pixels.npy", "wb") as kept:
+        np.lib.format.write_array_header_1_0(kept, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        for number, result in enumerate(_read_all(files, side, fit)):
+            if isinstance(result, str):
+                bad[number] = result
+                result = np.zeros(shape[1:], dtype=np.uint8)
+            kept.write(np.ascontiguousarray(result).tobytes())
+            if tell is not None:
+                tell(number + 1)
     (folder / "bad.json").write_text(json.dumps(bad))
 
 
@@ -146,7 +152,7 @@ def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | s
 
     def read(file: Path) -> Pixels | str:
         try:
-            return fit_square(read_picture(file.read_bytes()), side, fit)
+            return fit_square(read_picture(read_bytes(file, MAX_FILE)), side, fit)
         except RegardError as error:
             return str(error)
 

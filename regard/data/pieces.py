@@ -12,7 +12,8 @@ from regard.errors import RegardError
 from regard.text.units import last_cut
 
 PIECE = 2**18  # characters a piece has at most, where there is white space to cut at
-MAX_WORD = 8 * PIECE
+MAX_WORD = PIECE
+MAX_HELD = 2**25  # characters of a line that is one document
 _WORD_END = re.compile(r"(?<=\S)[\n ]")
 
 
@@ -56,7 +57,7 @@ def cut_paragraphs(blocks: Iterable[str]) -> Iterator[Piece]:
 
 def cut_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]:
     """Each line is a JSON object and its `field` a document."""
-    for number, line in enumerate(split_lines(blocks), start=1):
+    for number, line in enumerate(split_lines(blocks, name), start=1):
         if line.strip():
             record = parse_record(line)
             text = record if isinstance(record, BadLine) else pick_text(record, field, "data.field")
@@ -66,16 +67,23 @@ def cut_records(blocks: Iterable[str], field: str, name: str) -> Iterator[Piece]
                 yield from cut_file([text])
 
 
-def split_lines(blocks: Iterable[str]) -> Iterator[str]:
-    """Lines without their "\\n"; the end of the text ends a line too."""
+def split_lines(blocks: Iterable[str], name: str = "The text") -> Iterator[str]:
+    """Lines without their "\\n"; the end of the text ends a line too. One of more than MAX_HELD is an error."""
     parts: list[str] = []  # of the line that goes on
+    n_characters = 0
     for block in blocks:
         first, *others = block.split("\n")
         parts.append(first)
+        n_characters += len(first)
         if others:
             yield "".join(parts)
             yield from others[:-1]
-            parts = [others[-1]]
+            parts, n_characters = [others[-1]], len(others[-1])
+        if n_characters > MAX_HELD:
+            raise RegardError(
+                f"{name} has a line of more than {MAX_HELD:,} characters. Has it lost its line ends? Of plain text, "
+                "data.document: file reads one as a whole."
+            )
     yield "".join(parts)
 
 

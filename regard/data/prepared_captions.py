@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
-from regard.data.reading import BadLine, parse_record, read_lines, read_text_blocks, refuse_surrogates
+from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, describe_skipped, hash_key, split_documents
 from regard.errors import RegardError, nearest
 from regard.text.config import TokenizerConfig
@@ -190,8 +190,13 @@ def _read_names(path: str) -> list[str]:
     file = Path(path).expanduser()
     if not file.is_file():
         raise RegardError(f"There is no file of names '{file}'. Give a file with a picture's name a line.")
-    lines = "".join(read_text_blocks(file, str(file))).split("\n")
-    return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    names: dict[str, None] = {}
+    for number, line in enumerate(read_lines(file, str(file)), start=1):
+        if isinstance(line, BadLine):
+            raise RegardError(f"{file}, line {number} {line.why}")
+        if line.strip():
+            names[line.strip()] = None
+    return list(names)
 
 
 def _check_apart(given: dict[str, list[str]]) -> None:

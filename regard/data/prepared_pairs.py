@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.cache import be_silent, cache_root, find_or_make, key_of, spool_folder
+from regard.data.cache import be_silent, cache_root, find_or_make, key_of, open_whole, spool_folder
+from regard.data.kept_tokenizer import keep_tokenizer, open_kept_tokenizer
 from regard.data.pair_texts import PairTextFiles, PairTexts, open_texts
 from regard.data.pairs import Pairs, Side, add_tags, find_tags
 from regard.data.pairs_config import PairsConfig
@@ -24,6 +25,7 @@ from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, choose_part_to_learn_from, take_evenly, train_tokenizer
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.untrusted.small_files import read_object
 
 SIDES = ("source", "target")
 NOTE = "ids.json"
@@ -89,7 +91,7 @@ def encode_pairs(
 def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
     """What an earlier `prepare_pairs` made, by its fingerprint; None where the cache has it no more."""
     cache = cache or cache_root()
-    return _open_ids(cache / "pairs" / fingerprint, cache)
+    return open_whole(cache / "pairs" / fingerprint, lambda folder: _open_ids(folder, cache))
 
 
 def read_pairs(
@@ -113,8 +115,8 @@ def _tokenizer(
         find_tags(loaded, tags)
         return loaded
     path = cache / "tokenizers" / f"{key_of(texts.key, config.to_dict(), sides)}.json"
-    if path.exists():
-        return Tokenizer.load(path)
+    if (kept := open_kept_tokenizer(path)) is not None:
+        return kept
     rows: list[Rows] = [getattr(texts, side) for side in sides]
     n_bytes = sum(int(side.lengths[texts.split == TRAIN].sum()) for side in rows)
     part = choose_part_to_learn_from(config, n_bytes)
@@ -124,7 +126,7 @@ def _tokenizer(
         lambda what, done, _: tell(what, done, max(done, round(part * n_bytes))),
     )
     tagged = add_tags(learned, tags)
-    tagged.save(path)
+    keep_tokenizer(tagged, path)
     return tagged
 
 
@@ -179,8 +181,8 @@ def _kind(tokenizer: Tokenizer) -> Kind:
 def _open_ids(folder: Path, cache: Path) -> PreparedPairs | None:
     """The ids in a folder with their texts, or None where one of them is not there or not whole."""
     try:
-        note = json.loads((folder / NOTE).read_text(encoding="utf-8"))
-        texts = open_texts(cache / "pair-texts" / note["texts"])
+        note = read_object(folder / NOTE)
+        texts = open_whole(cache / "pair-texts" / Path(note["texts"]).name, open_texts)
         if texts is None:
             return None
         source, target = (_open_side(folder, side, getattr(texts, side)) for side in SIDES)

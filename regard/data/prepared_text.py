@@ -20,11 +20,13 @@ from regard.data.cache import (
     content_hash,
     find_or_make,
     key_of,
+    open_whole,
     refuse_shared,
     spool_folder,
 )
 from regard.data.config import DataConfig
 from regard.data.documents import choose_document, read_boundaries, read_pieces
+from regard.data.kept_tokenizer import keep_tokenizer, open_kept_tokenizer
 from regard.data.pieces import Piece, limit_bytes
 from regard.data.source import TextFile, resolve
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, SplitPlan, plan_split
@@ -73,11 +75,10 @@ def prepare_text(
     with spool_folder(cache) as spool:
         text = _Text(data, spool, cache, progress or be_silent)
         path = cache / "tokenizers" / f"{key_of(text.key, tokenizer.key())}.json"
-        if tokenizer.path is not None or path.exists():
-            learned = Tokenizer.load(tokenizer.path or path)
-        else:
+        learned = Tokenizer.load(tokenizer.path) if tokenizer.path is not None else open_kept_tokenizer(path)
+        if learned is None:
             learned = text.learn(tokenizer)
-            learned.save(path)
+            keep_tokenizer(learned, path)
         return _encode(text, learned, cache)
 
 
@@ -97,7 +98,7 @@ def encode_text(
 def open_text(fingerprint: str, cache: Path | None = None) -> PreparedText | None:
     """What an earlier `prepare_text` made, by its fingerprint; None where the cache has it no more."""
     folder = _folder(cache or cache_root(), fingerprint)
-    streams = open_streams(folder)
+    streams = open_whole(folder, open_streams)
     if streams is None or not (folder / "tokenizer.json").exists():
         return None
     train, valid, test = (streams[name] for name in NAMES)

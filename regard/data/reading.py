@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import codecs
-import gzip
-import json
-import lzma
-import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.errors import RegardError, nearest
+from regard.untrusted.small_files import parse_json
+from regard.untrusted.unpacking import PACKED, explain_errors, open_bytes
+from regard.untrusted.values import make_printable
 
 BLOCK = 2**20  # bytes read at a time
 MAX_LINE = 100_000  # characters: a longer line is a file that lost its line ends, or no sentence
-COMPRESSED = (".gz", ".xz", ".zst")
+COMPRESSED = PACKED
 UTF8 = "utf-8"
 ENCODING_DOC = "how files are encoded: utf-8, utf-16, latin-1, cp1252, gbk, shift_jis or another that Python knows"
 _COMMON = ("utf-8", "utf-16", "utf-32", "latin-1", "iso-8859-1", "cp1252", "gbk", "big5", "shift_jis", "euc-kr")
@@ -167,9 +165,9 @@ def too_long(size: str) -> BadLine:
 def parse_record(line: str) -> dict[str, Any] | BadLine:
     """The fields of a JSON object."""
     try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return BadLine("not JSON", f"is not JSON: {error}. JSONL has one JSON object a line.")
+        record = parse_json(line, "", "JSONL has one JSON object a line")
+    except RegardError as error:
+        return BadLine("not JSON", str(error).replace(" is not valid JSON", "is not JSON", 1))
     if not isinstance(record, dict):
         return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with fields.")
     return record
@@ -178,7 +176,7 @@ def parse_record(line: str) -> dict[str, Any] | BadLine:
 def pick_text(record: Mapping[str, Any], key: str, option: str) -> str | BadLine:
     """The text in a field of a record; `option` is the setting that names the field."""
     if key not in record:
-        known = ", ".join(record) or "none"
+        known = make_printable(", ".join(record), 200) or "none"
         return BadLine(
             "no field", f"has no field '{key}'.{nearest(key, record)} It has: {known}. Set {option} to one of these."
         )
@@ -211,41 +209,6 @@ def _refuse_other_than_text(start: bytes, name: str, encoding: str) -> None:
 
 def read_byte_blocks(path: Path, name: str) -> Iterator[bytes]:
     """The bytes of a file, plain or compressed, about 1 MB at a time."""
-    with _explain_errors(name), _open(path) as file:
+    with explain_errors(name), open_bytes(path, name, takes_pipes=True) as file:
         while block := file.read(BLOCK):
             yield block
-
-
-def _open(path: Path) -> Any:  # a file that gives bytes
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")
-    if path.suffix == ".xz":
-        return lzma.open(path, "rb")
-    if path.suffix == ".zst":
-        return _open_zst(path)
-    return open(path, "rb")
-
-
-def _open_zst(path: Path) -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise RegardError(f"{path} needs the package zstandard to be read: pip install zstandard.") from None
-    return zstandard.open(path, "rb")
-
-
-@contextmanager
-def _explain_errors(name: str) -> Iterator[None]:
-    """Broken compression and unreadable files, in one sentence."""
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise RegardError(f"{name} cannot be decompressed: {error}. Is it complete?") from None
-    except IsADirectoryError:
-        raise RegardError(f"{name} is a folder, not a file.") from None
-    except PermissionError:
-        raise RegardError(f"{name} cannot be read: permission denied.") from None
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":  # imported only where it is needed
-            raise
-        raise RegardError(f"{name} cannot be decompressed: {error}. Is it complete?") from None

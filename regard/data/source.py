@@ -19,13 +19,14 @@ from typing import IO, Any
 
 from regard.data.builtin import BUILTIN, builtin_file
 from regard.data.config import DataConfig
-from regard.data.reading import COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text
+from regard.data.reading import BLOCK, COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text
 from regard.data.tables import SUFFIXES, Table, open_table
 from regard.errors import MissingTextError, RegardError, nearest
 from regard.files import write_atomically
 
 JSONL = (".jsonl", ".ndjson")
 HUB = "hub:"
+MAX_SPOOL = 2**36  # bytes of standard input or of a pipe
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,14 @@ def resolve(given: str | Sequence[str], data: DataConfig, spool: Path, cache: Pa
 def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:
     path = Path(name).expanduser()
     if name == "-":
-        return [_as_text_file(_spool_stdin(spool), "standard input", data)]
+        return [_as_text_file(_spool_stdin(spool, data.max_bytes), "standard input", data)]
     if name.startswith(HUB):
         return [TextFile(write_hub_rows(name.removeprefix(HUB), str(data.field), spool), name, str(data.field))]
     if path.is_dir():
         return _folder(path, data)
     if path.exists():
         if not path.is_file():
-            path = _spool_pipe(path, spool)
+            path = _spool_pipe(path, spool, data.max_bytes)
         if path.stat().st_size == 0:
             raise RegardError(f"{name} is empty. Give a file that holds some text.")
         return [_as_text_file(path, name, data)]
@@ -104,10 +105,10 @@ def _as_text_file(path: Path, name: str, data: DataConfig) -> TextFile:
     return TextFile(path, name, field, data.encoding, table)
 
 
-def _spool_stdin(spool: Path) -> Path:
+def _spool_stdin(spool: Path, max_bytes: int | None) -> Path:
     if sys.stdin is None or sys.stdin.isatty():
         raise RegardError("'-' means standard input, and nothing is piped into it. Try: regard ... < my.txt.")
-    _copy(sys.stdin.buffer, spool)
+    _copy(sys.stdin.buffer, spool, "Standard input", max_bytes)
     if spool.stat().st_size == 0:
         raise RegardError(
             "Standard input is empty, or was read before: it can be read only once. Pipe some text into it, or save "
@@ -116,17 +117,34 @@ def _spool_stdin(spool: Path) -> Path:
     return spool
 
 
-def _spool_pipe(path: Path, spool: Path) -> Path:
-    """What a shell makes of <(command): a path that can be read once."""
+def _spool_pipe(path: Path, spool: Path, max_bytes: int | None) -> Path:
+    """What a shell makes of <(command): a path that can be read once. A device may have no end, and is no text."""
+    if not path.is_fifo():
+        raise RegardError(f"'{path}' is a device or a socket, not a file of text. Give a file, a folder or a pipe.")
     with open(path, "rb") as pipe:
-        _copy(pipe, spool)
+        _copy(pipe, spool, str(path), max_bytes)
     return spool
 
 
-def _copy(source: IO[bytes], spool: Path) -> None:
+def _copy(source: IO[bytes], spool: Path, name: str, max_bytes: int | None) -> None:
+    """Keep what can be read once, which may have no end: of `max_bytes` of text as much as these can take in a file."""
+    free = shutil.disk_usage(spool.parent).free
+    wanted = None if max_bytes is None else 4 * max_bytes + BLOCK  # four bytes a character, and one block more
+    limit = min(MAX_SPOOL, free // 2)
+
     def write(path: Path) -> None:
+        n_bytes = 0
         with open(path, "wb") as file:
-            shutil.copyfileobj(source, file)
+            while block := source.read(BLOCK):
+                file.write(block)
+                n_bytes += len(block)
+                if wanted is not None and n_bytes >= wanted:
+                    return
+                if n_bytes > limit:
+                    raise RegardError(
+                        f"{name} gives more than {limit / 2**30:,.1f} GB, as much as is kept of what has "
+                        "to be read twice. Save it in a file and give that, or set data.max_bytes to read a beginning."
+                    )
 
     write_atomically(spool, write)
 

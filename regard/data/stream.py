@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from regard.data.pieces import Piece
 from regard.data.split import NAMES
+from regard.errors import RegardError
 from regard.text.encoding import Ids
 from regard.text.units import count_words
+from regard.untrusted.small_files import read_object
 
 SHARD_TOKENS = 2**24  # 32 or 64 MB a shard
 SAMPLE_CHARS = 20_000
@@ -151,16 +153,16 @@ def write_note(folder: Path, writers: list[StreamWriter], n_stretches: int = 0) 
 def open_streams(folder: Path) -> dict[str, Stream] | None:
     """The streams of a folder, or None where it is not there or not whole (a file deleted or cut short)."""
     try:
-        notes = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        notes = read_object(folder / NOTE)
         return {name: _open_stream(folder, name, notes[name]) for name in NAMES}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RegardError):
         return None
 
 
 def read_n_stretches(folder: Path) -> int:
     """In how many stretches each the validation and test text of a folder were set apart; 0: by documents."""
-    found: int = json.loads((folder / NOTE).read_text(encoding="utf-8")).get("n_stretches", 0)
-    return found
+    found = read_object(folder / NOTE).get("n_stretches", 0)
+    return found if isinstance(found, int) else 0
 
 
 def _open_stream(folder: Path, name: str, note: dict[str, Any]) -> Stream:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +13,10 @@ from regard.models.table import model_entry
 from regard.score.measured import Measured
 from regard.tasks.table import task_of
 from regard.tasks.task import IMPORTED, Evaluation, OpenRun
+from regard.untrusted.values import make_printable
 
 Rows = list[tuple[str, str]]
+FENCES = ("```", "```sh", "```python")
 
 
 def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note: str = "") -> None:
@@ -24,25 +28,43 @@ def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note:
         rows.append(("data", f"{task.describe_sources(config)}; fingerprint {facts.data[:16]}"))
         rows += [*task.card_rows(config, facts, data), ("seed", str(config.seed))]
     rows.append(("written by", f"Regard {__version__}, {datetime.now(UTC):%Y-%m-%d}"))
-    lines = [f"# {opened.folder.name}: {entry.summary}", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in rows]
+    lines = [f"# {escape_markdown(opened.folder.name)}: {entry.summary}", "", "| | |", "|---|---|"]
+    lines += [f"| {escape_markdown(name)} | {escape_markdown(value)} |" for name, value in rows]
     if facts.data == IMPORTED:
         lines += ["", "Its weights are as they were imported; on which text they were trained is not known here."]
     else:
         lines += ["", "## Test score", "", *_score_lines(None if test is None else test.measure())]
-    lines += ["", note] if note else []
+    lines += ["", escape_markdown(note)] if note else []
     usage = task.usage(config, opened.folder, data)
-    lines += ["", "## How to use it", "", *(("```sh", *usage.shell, "```", "") if usage.shell else ())]
+    lines += ["", "## How to use it", "", *(("```sh", *map(_fence, usage.shell), "```", "") if usage.shell else ())]
     lines += ["```python", "import regard"]
-    lines += [f'run = regard.load("{opened.folder}")', *usage.python, "```", ""]
+    load = f"run = regard.load({json.dumps(str(opened.folder), ensure_ascii=False)})"
+    lines += map(_fence, (load, *usage.python))
+    lines += ["```", ""]
     lines += ["## In other programs", ""] if usage.elsewhere else []
-    lines += [line for program in usage.elsewhere for line in program.lines()]
+    lines += [line if line in FENCES else _fence(line) for program in usage.elsewhere for line in program.lines()]
     lines += [
         f"`config.yaml` holds every setting, `model.safetensors` the weights, {usage.files},",
         "`metrics.jsonl` and `tensorboard/` hold the learning curve, `state/` what resuming needs.",
         "",
     ]
     write_atomically(opened.folder / "README.md", "\n".join(lines).encode())
+
+
+def escape_markdown(text: str) -> str:
+    """A text that Markdown shows as it is, in a cell of a table too: no tag, no link, no new row.
+
+    >>> escape_markdown("a|b <b>c</b> [d](e)")
+    'a\\\\|b &lt;b&gt;c&lt;/b&gt; \\\\[d\\\\](e)'
+    """
+    text = make_printable(" ".join(text.split()))
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([|\[\]`])", r"\\\1", text)
+
+
+def _fence(line: str) -> str:
+    """A line of code that cannot end the block it stands in."""
+    return make_printable(" ".join(line.splitlines())).replace("```", "'''")
 
 
 def _model_rows(opened: OpenRun) -> Rows:
@@ -57,7 +79,7 @@ def _model_rows(opened: OpenRun) -> Rows:
     rows.append(("n-grams" if counts else "parameters", f"{facts.n_parameters:,}"))
     looked_up = "none: counts are looked up" if counts else "none: rows are looked up"
     flops = f"{facts.flops_per_token:,}" if facts.flops_per_token else looked_up
-    unit = "target token" if "target_tokenizer" in config.sections else "token"
+    unit = "target token" if "target_tokenizer" in config.sections else task_of(config).unit
     return [*rows, (f"FLOPs a {unit}", flops), ("vocabulary", _describe_vocabulary(opened))]
 
 
@@ -73,6 +95,7 @@ def _score_lines(test: Measured | None) -> list[str]:
         return ["Not evaluated yet; run `regard eval`."]
     names = [*(figure.name for figure in test.figures), *test.counts]
     values = [*(figure.text for figure in test.figures), *(f"{n:,}" for n in test.counts.values())]
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|", f"| {' | '.join(values)} |"]
+    rows = [" | ".join(map(escape_markdown, cells)) for cells in (names, values)]
+    lines = [f"| {rows[0]} |", "|---" * len(names) + "|", f"| {rows[1]} |"]
     after = [*test.notes, *([f"{test.signature}."] if test.signature else [])]
-    return [*lines, *(["", " ".join(after)] if after else [])]
+    return [*lines, *(["", escape_markdown(" ".join(after))] if after else [])]

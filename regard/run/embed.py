@@ -18,6 +18,7 @@ from regard.models.table import ENCODER_TASKS
 from regard.run.engine import PRECISIONS, load
 from regard.run.folder import load_config
 from regard.run.initial_weights import load_encoder
+from regard.tasks.base_run import Run
 from regard.tasks.embedding import Embedder
 from regard.text.tokenizer import Tokenizer
 from regard.training.device import pick_device
@@ -42,6 +43,20 @@ def open_encoder(folder: Path, device: str, precision: str) -> tuple[Encoder, To
     encoder: Any = loaded.to(pick_device(device), PRECISIONS[precision])
     lay_out(encoder, n_rows=N_ROWS)
     return encoder, tokenizer, None
+
+
+def make_embedder(run: Run, layers: str = "last", pool: str = "mean") -> Embedder:
+    """What makes vectors of texts with the model of a loaded run; an error where it has none that reads texts."""
+    if run.config.task in ENCODER_TASKS:
+        return Embedder(run.model.encoder, run.tokenizers[0], layers, pool, None, run.model.choice)
+    if not can_embed(run):
+        raise RegardError(f"'{run.folder}' is a run that {run.task.summary}, and gives no vectors of texts.")
+    return Embedder(run.model, run.tokenizers[0], layers, pool)
+
+
+def can_embed(run: Run) -> bool:
+    """Whether the model of a run reads texts and gives a vector for each token."""
+    return run.config.task in ENCODER_TASKS or isinstance(run.model, Encoder)
 
 
 def embed_texts(

@@ -11,16 +11,19 @@ from typing import Any
 import torch
 
 from regard.config import RunConfig
+from regard.data.known_sources import remember_sources
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
+from regard.run.checksums import check_weights, seal, unseal
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, reopen_data
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
+from regard.training.snapshots import read_snapshot
 from regard.weights.ctranslate2_engine import check_precision
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
@@ -69,8 +72,11 @@ def train(
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
             facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
             run_folder.begin(folder, config, tokenizers, facts, force)
-        elif config != begun.config:  # trained longer, say: the folder says what its weights come from
-            run_folder.write_config(folder, config)
+            remember_sources(config.data.to_dict(), data.fingerprint)
+        else:
+            unseal(folder, begun.facts)
+            if config != begun.config:  # trained longer, say: the folder says what its weights come from
+                run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)
 
@@ -79,7 +85,7 @@ def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:
     """Load the run that was trained, score it on its test split, and write its card."""
     run = load(folder)
     task = task_of(run.config)
-    run_folder.write_facts(folder, run.facts)  # counting alone knows how large a model it has made
+    seal(folder, run.facts)  # counting alone knows how large a model it has made
     test = task.test(run, data) if is_tested else None
     if test is not None:
         write_atomically(folder / "test.json", (json.dumps(test.to_dict(), indent=2) + "\n").encode())
@@ -94,11 +100,13 @@ def load(
     precision: str = "float32",
     kind: type[Any] | None = None,
     engine: str = "torch",
+    step: int | None = None,
 ) -> AnyRun:
     """Open a run folder. Nothing in it is executed: weights are safetensors, the rest is YAML and JSON.
 
     `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU. With `kind`, a class of
     runs, any other run is refused. `engine="ctranslate2"` decodes by CTranslate2, on the CPU, in float32 or int8.
+    `step` opens the weights that were kept after that step (`checkpoint.snapshots`) instead of the best ones.
     """
     _check_engine(engine, device, precision)
     opened = open_folder(Path(folder))
@@ -112,7 +120,9 @@ def load(
             f"'{folder}' is a run of {opened.config.model_name} that {task.summary}, and one that {wanted.summary} is "
             f"needed here. Use this one with: regard {task.verb} {folder}"
         )
-    weights = read_weights(opened.folder)
+    weights = read_weights(opened.folder) if step is None else read_snapshot(opened.folder, step)
+    if step is None:
+        check_weights(opened.folder, opened.facts)
     if engine == "torch":
         run: AnyRun = task.load(opened, weights, pick_device(device), PRECISIONS[precision])
     else:

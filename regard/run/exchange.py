@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from regard.files import write_atomically
 from regard.models.outline import outline, outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
+from regard.run.checksums import seal
 from regard.run.engine import load
 from regard.run.initial_weights import open_initial_weights
 from regard.tasks.labelled import LabelledTask
@@ -64,6 +66,18 @@ def import_run(
     if not hugging_face.is_for_hugging_face(source):
         return _import_arpa(source, write)
     return _import_hugging_face(source, is_pair, write, tell or (lambda note: None))
+
+
+def open_model(folder: Path | str, device: str = "auto") -> AnyRun:
+    """Open a run folder, or a Hugging Face GPT-2 or BERT as it is: it is made a run aside, and nothing is kept."""
+    folder = Path(folder)
+    if not (folder / "config.json").exists() or not hugging_face.is_hugging_face(folder):
+        return load(folder, device)
+    with tempfile.TemporaryDirectory(prefix="regard-") as aside:
+        import_run(folder, Path(aside) / folder.resolve().name)
+        run = load(Path(aside) / folder.resolve().name, device)
+    run.folder = folder
+    return run
 
 
 def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -165,5 +179,6 @@ def _write(
     with run_folder.lock_folder(folder):
         write_atomically(folder / "model.safetensors", save)
         run_folder.begin(folder, config, [tokenizer], facts, force)
+        facts = seal(folder, facts)
     write_card(OpenRun(folder, config, facts, (tokenizer,)), None, None, note)
     return load(folder)

@@ -35,6 +35,9 @@ from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
 from regard.training.weights import read_tensors
+from regard.untrusted.fields import FieldError, decode_fields
+from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_bytes, read_json
+from regard.untrusted.values import quote
 
 FORMAT = 1
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
@@ -180,7 +183,7 @@ def open_folder(folder: Path) -> OpenRun:
     for name in ("config.yaml", "run.json", "tokenizer.json"):
         _check_there(folder, name)
     facts = read_facts(folder)
-    if not (folder / "config.yaml").read_bytes().rstrip().endswith(b"..."):
+    if not read_bytes(folder / "config.yaml", MAX_NOTE).rstrip().endswith(b"..."):
         raise RegardError(f"'{folder}/config.yaml' was cut short: it does not end with '...'. Restore the whole file.")
     config = load_config(folder / "config.yaml")
     tokenizers = [_open_tokenizer(folder, TOKENIZERS[0], facts.vocab_size, facts.tokenizer)]
@@ -242,18 +245,21 @@ def read_facts(folder: Path) -> RunFacts:
     """What run.json says."""
     path = folder / "run.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path, MAX_NOTE)
         version = found["format"]
-    except (ValueError, KeyError, TypeError):
+    except (OSError, DamagedFileError, KeyError, TypeError):
         raise RegardError(
             f"'{path}' is damaged: it holds no JSON object with a run's format. Restore it from a copy, or train again."
         ) from None
     if version != FORMAT:
         raise RegardError(
-            f"'{path.parent}' has run format {version}, written by Regard {found.get('regard', '?')}; this is Regard "
-            f"{__version__}, which reads format {FORMAT}. Use that version, or train the run again."
+            f"'{path.parent}' has run format {quote(version)}, written by Regard "
+            f"{found.get('regard', '?')!s:.20}; this is Regard {__version__}, which reads format {FORMAT}. Use that "
+            "version, or train the run again."
         )
     try:
-        return RunFacts(**found)
-    except TypeError as error:
+        facts = decode_fields(RunFacts, found)
+        facts.check()
+    except FieldError as error:
         raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None
+    return facts

@@ -29,8 +29,6 @@ from regard.training.config import OptimizerConfig
 from regard.weights import hugging_face
 
 MAY_DIFFER = ("p_dropout",)
-ENCODING_TASKS = ("bidirectional-language-model",)
-"""What is no language model, and reads texts for a task."""
 LIMITS = ("max_steps", "max_tokens", "max_seconds", "max_epochs")
 KEPT = (
     "n_batch", "n_context", "varies_context", "n_accumulate", "order", "average", "average_decay", "average_patience",
@@ -38,8 +36,8 @@ KEPT = (
 """Keys of a run's `train` section that say how it is trained, and not for how long."""
 
 
-def open_initial_weights(path: Path, is_encoder: bool = False) -> InitialWeights:
-    """What a folder holds: a run of a language model, masked or not, or a Hugging Face folder; or, to encode, ELMo."""
+def open_initial_weights(path: Path) -> InitialWeights:
+    """What a folder holds: a run of a language model, of a masked one or of ELMo, or a Hugging Face folder."""
     hugging_face.check_folder(path)
     if hugging_face.is_hugging_face(path):
         found = hugging_face.read_config(path)
@@ -48,10 +46,10 @@ def open_initial_weights(path: Path, is_encoder: bool = False) -> InitialWeights
         return InitialWeights(path, False, found.model_name, found.config, tokenizer, settings.to_dict(), note=note)
     opened = open_folder(path)
     run = opened.config
-    if "start_from" not in task_of(run).folders and not (is_encoder and run.task in ENCODING_TASKS):
+    if "start_from" not in task_of(run).folders:
         raise RegardError(
             f"'{path}' is a run of {run.model_name} for {run.task}, and no language model. Give a run of a language "
-            f"model, {'an ELMo, ' if is_encoder else ''}or a Hugging Face folder of GPT-2 or BERT."
+            "model, an ELMo, or a Hugging Face folder of GPT-2 or BERT."
         )
     if model_entry(run.model_name).is_counted:
         raise RegardError(
@@ -69,7 +67,7 @@ def open_initial_weights(path: Path, is_encoder: bool = False) -> InitialWeights
 
 def load_encoder(folder: Path) -> tuple[Encoder, Tokenizer, str, Settings]:
     """The pre-trained model of a folder, which gives states by layer, its tokenizer, its name and its settings."""
-    start = open_initial_weights(folder, is_encoder=True)
+    start = open_initial_weights(folder)
     model = build_model(start.model_name, start.model, start.tokenizer.vocab_size)
     start.load_into(model)
     return model.eval(), start.tokenizer, start.model_name, start.model
@@ -87,10 +85,10 @@ def _open_begun(folder: Path) -> InitialWeights:
 
 def find_initial_weights(config: RunConfig, folder: Path | None = None) -> InitialWeights | None:
     """What a run takes its first weights from; None: random ones, or the run in `folder` has a saved state already."""
-    key, path = next(((key, path) for key, path in config.folders.items() if path is not None), ("", None))
+    path = next((path for path in config.folders.values() if path is not None), None)
     if path is None or (folder is not None and latest_checkpoint(folder) is not None):
         return None
-    start = open_initial_weights(Path(path), is_encoder=key == "encoder_from")
+    start = open_initial_weights(Path(path))
     if folder is not None and (folder / "config.yaml").exists():
         before = run_folder.read_facts(folder).started_weights
         if before != start.sha256:
@@ -132,7 +130,7 @@ def _take_encoder(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, 
     if before is not None and before.folders.get("encoder_from") == path:  # that folder need not be there any more
         own = before.to_dict()
         return {**given, "model": own["model"], "tokenizer": own["tokenizer"]}
-    start = open_initial_weights(Path(path), is_encoder=True)
+    start = open_initial_weights(Path(path))
     model = {"name": start.model_name, **start.model.to_dict()}
     _check_agree("model", mapping(given, "model"), model, start, "Only model.p_dropout may differ.")
     _check_agree("tokenizer", mapping(given, "tokenizer"), start.tokenizer_settings, start, "")
@@ -209,7 +207,8 @@ def _choose_optimizer(start: InitialWeights, given: Mapping[str, Any]) -> dict[s
     base = before if is_same_rule else OptimizerConfig(name=name)
     share = 1.0 if is_same_rule and start.has_small_rate else 0.1
     model = {"name": start.model_name, **start.model.to_dict()}
-    config = build_config({"model": model, "data": {"train": str(start.path)}, "optimizer": base.to_dict()})
+    given = {"model": model, "tokenizer": start.tokenizer_settings, "data": {"train": str(start.path)}}
+    config = build_config({**given, "optimizer": base.to_dict()})
     whole = task_of(config).complete(config).optimizer
     assert whole.lr is not None
     return whole.to_dict() | {"lr": share * whole.lr}

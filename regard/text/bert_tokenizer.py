@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.text.gpt2_tokenizer import read_object, read_text
 from regard.text.marks import BERT_MARKS
+from regard.untrusted.small_files import read_object, read_text
 
 
 def read_vocab_txt(folder: Path) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.untrusted.small_files import read_object, read_text
+from regard.untrusted.values import quote
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -31,8 +33,8 @@ def read_vocab_and_merges(folder: Path) -> str:
     for token, number in tokens.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise RegardError(
-                f"{vocab} must give every token a whole number, and gives {token!r} {number!r}. Copy the file again, or"
-                " correct that number."
+                f"{vocab} must give every token a whole number, and gives {quote(token)} "
+                f"{quote(number)}. Copy the file again, or correct that number."
             )
     return json.dumps(_byte_level_bpe(tokens, _merges(merges)), ensure_ascii=False)
 
@@ -57,7 +59,7 @@ def _merges(path: Path) -> list[list[str]]:
         pair = line.rstrip("\r").split(" ")
         if len(pair) != 2 or not all(pair):
             raise RegardError(
-                f"{path}, line {number}, must be two tokens and a space between them, not {line!r:.60}. Copy "
+                f"{path}, line {number}, must be two tokens and a space between them, not {quote(line, 60)}. Copy "
                 f"{path.name} again, or correct that line."
             )
         pairs.append(pair)
@@ -86,24 +88,3 @@ def check_pieces(parsed: dict[str, Any], where: str) -> None:
             f"{where} puts a space before every text (add_prefix_space), which GPT-2 and Regard do not. "
             "Set add_prefix_space to false in its pre_tokenizer."
         )
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    text = read_text(path)
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise RegardError(f"{path} is not valid JSON: {error}. It may have been cut short; copy it again.") from None
-    if not isinstance(found, dict):
-        raise RegardError(f"{path} must hold a JSON object, not {found!r:.60}.")
-    return found
-
-
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RegardError(f"There is no file {path}.") from None
-    except (UnicodeDecodeError, OSError) as error:
-        raise RegardError(f"{path} cannot be read: {error}.") from None

@@ -22,12 +22,15 @@ from numpy.typing import NDArray
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.text.bert_tokenizer import read_vocab_txt
+from regard.text.checking import check_parts
 from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
 from regard.text.marks import Marks, find_marks
 from regard.text.words import WordEncoder
+from regard.untrusted.small_files import parse_json, read_bytes
+from regard.untrusted.values import make_printable, quote
 
 if TYPE_CHECKING:
     import tokenizers
@@ -141,7 +144,7 @@ class Tokenizer:
             return cls.from_json(read_vocab_txt(path), str(path / "vocab.txt"))
         path = path / "tokenizer.json" if path.is_dir() else path
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_bytes(path).decode("utf-8")
         except FileNotFoundError:
             raise RegardError(f"There is no tokenizer at {path}. Give a tokenizer.json or a run folder.") from None
         except (UnicodeDecodeError, OSError) as error:
@@ -152,17 +155,23 @@ class Tokenizer:
     def from_json(cls, text: str, where: str = "the given JSON") -> Tokenizer:
         import tokenizers
 
+        parsed = parse_json(text, f"{where} is no tokenizer.json: it")
+        if isinstance(parsed, dict) and isinstance(parsed.get("model"), dict) and "type" in parsed["model"]:
+            _kind_of(parsed, where)  # which says which there are
+        check_parts(parsed, where)
         try:
             hf = tokenizers.Tokenizer.from_str(text)
             _kind_of(json.loads(hf.to_str()), where)
-            parsed = json.loads(text)
-            if parsed.get("added_tokens") or parsed.get("post_processor"):
+            if any(parsed.get(name) for name in ("added_tokens", "post_processor", "truncation", "padding")):
                 parsed = drop_searched_tokens(parsed, where)
                 hf = tokenizers.Tokenizer.from_str(json.dumps(parsed, ensure_ascii=False))
         except RegardError:
             raise
-        except Exception as error:  # the library raises plain Exception
-            raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {error}.") from None
+        except BaseException as error:  # the library raises plain Exception, and one of its own where Rust panics
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            why = make_printable(str(error), 200)
+            raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {why}.") from None
         if hf.token_to_id(EOS) != 0 and hf.token_to_id(END_OF_TEXT) is None and find_marks(hf.get_vocab()) is None:
             raise RegardError(
                 f"{where} was made neither by Regard nor for GPT-2, BERT or RoBERTa: its vocabulary must have {EOS} as "
@@ -170,7 +179,9 @@ class Tokenizer:
                 "one from the training text."
             )
         check_pieces(parsed, where)
-        return cls(hf)
+        found = cls(hf)
+        _check_ids(found, parsed["model"], where)
+        return found
 
     @property
     def is_quick(self) -> bool:
@@ -202,6 +213,7 @@ def _kind_of(parsed: dict[str, Any], where: str) -> str:
     """tokenizer.json has no room for our name of the kind, but its parts tell it."""
     model = parsed["model"]
     pre = parsed.get("pre_tokenizer") or {}
+    pre = pre if isinstance(pre, dict) else {}
     if model["type"] == "WordLevel":
         return "word"
     if model["type"] == "WordPiece":
@@ -211,10 +223,27 @@ def _kind_of(parsed: dict[str, Any], where: str) -> str:
     if model["type"] == "BPE" and pre.get("type") == "ByteLevel":
         return "bpe" if pre.get("use_regex", True) else "byte"
     raise RegardError(
-        f"{where} has the model {model['type']} and the pre-tokenizer {pre.get('type')}, which Regard does not read. "
-        f"It reads its own ({', '.join(KINDS)}) and GPT-2's, a byte-level BPE. Leave out tokenizer.path to learn one "
-        "from the training text."
+        f"{where} has the model {model['type']!s:.40} and the pre-tokenizer {pre.get('type')!s:.40}, which Regard "
+        f"does not read. It reads its own ({', '.join(KINDS)}) and GPT-2's, a byte-level BPE. Leave out "
+        "tokenizer.path to learn one from the training text."
     )
+
+
+def _check_ids(tokenizer: Tokenizer, model: dict[str, Any], where: str) -> None:
+    """Refuse a vocabulary whose ids are not where its kind has them: encoders look them up there."""
+    vocab, names = tokenizer.hf.get_vocab(), dict[str, int | None]()
+    if tokenizer.kind == "byte":
+        names = {char: byte + 1 for byte, char in enumerate(byte_characters())}
+    elif tokenizer.kind == "char":
+        names = {f"<0x{byte:02X}>": byte + 1 for byte in range(256)}
+    elif tokenizer.unk is not None:
+        names = {str(model.get("unk_token")): tokenizer.unk}
+    wrong = next((name for name, i in names.items() if vocab.get(name) != i), None)
+    if wrong is not None or len(set(vocab.values())) < len(vocab):
+        what = "two tokens with one id" if wrong is None else f"no {quote(wrong)} with the id {names[wrong]}"
+        raise RegardError(
+            f"{where} is a {tokenizer.kind} tokenizer and has {what}. Copy it again from where it came from."
+        )
 
 
 def _check_unicode(text: str) -> str:

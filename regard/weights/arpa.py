@@ -36,6 +36,11 @@ def read_arpa(path: Path) -> tuple[NgramModel, Tokenizer]:
             return model, tokenizer
         raise RegardError(f"{beside} is not the tokenizer of {path}: their tokens differ. Remove it, or export again.")
     model, words = NgramModel.read_arpa(path, adds_unk=True)
+    if reserved := {EOS, UNK} & set(words[2:]):
+        raise RegardError(
+            f"{path} has the word {min(reserved)}, by which Regard's word tokenizer calls the end of a line or an "
+            "unknown word. Call it otherwise in the file."
+        )
     return model, word_tokenizer([EOS, UNK, *words[2:]])
 
 

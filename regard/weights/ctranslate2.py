@@ -163,6 +163,11 @@ def describe_as_lm(name: str, config: Settings, where: str) -> TransformerConfig
             f"{where} is a model '{name}', which CTranslate2 cannot run: of language models it has transformer and "
             "gpt2 alone. Leave out --engine (in Python: engine)."
         )
+    if config.without:
+        raise RegardError(
+            f"{where} has model.without = {list(config.without)}, and CTranslate2 runs whole Transformers alone. Leave "
+            "out --engine (in Python: engine)."
+        )
     return config
 
 
@@ -210,6 +215,8 @@ def spell_vocabulary(tokenizer: Tokenizer) -> list[str]:
 
 
 def _copy_block(layer: Any, block: TransformerBlock) -> None:
+    """Copy a block that has all its parts: others were refused."""
+    assert block.feed_forward is not None and not block.without  # noqa: PT018
     attention = layer.self_attention
     _copy_norm(attention.layer_norm, block.norm_attention)
     _copy_linear(attention.linear[0], block.attention.qkv)
@@ -228,7 +235,7 @@ def _copy_linear(theirs: Any, ours: nn.Linear) -> None:
     theirs.weight, theirs.bias = _array(ours.weight), _array(ours.bias)
 
 
-def _copy_norm(theirs: Any, ours: nn.LayerNorm) -> None:
+def _copy_norm(theirs: Any, ours: Any) -> None:
     theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
 
 

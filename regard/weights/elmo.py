@@ -6,7 +6,6 @@ The files lie in one folder: one `*options*.json`, one `*weights*.hdf5`, and whe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from regard.models.elmo import DIRECTIONS
 from regard.models.elmo_config import ElmoConfig
 from regard.text.spelling import N_CHARACTERS
 from regard.text.tokenizer import EOS, UNK
+from regard.untrusted.small_files import MAX_NOTE, read_object, read_text
 
 Array = NDArray[np.float32]
 THEIR_EOS, THEIR_BOS, THEIR_UNK = "</S>", "<S>", "<UNK>"
@@ -37,7 +37,7 @@ def read_elmo_config(path: Path) -> ElmoConfig:
     """The model that an options.json describes; it has no softmax, since weights are published without."""
     where = f"'{path}'"
     try:
-        options = json.loads(path.read_text(encoding="utf-8"))
+        options = read_object(path, MAX_NOTE)
         lstm, characters = options["lstm"], options.get("char_cnn")
         settings: dict[str, Any] = {
             "d_model": lstm["projection_dim"],
@@ -158,7 +158,7 @@ def _read_words(folder: Path, is_needed: bool) -> list[str]:
     """The words of *vocab*.txt, a line each; none where there is no such file and none is needed."""
     if not is_needed and not any(folder.glob("*vocab*.txt")):
         return []
-    return _only(folder, "*vocab*.txt").read_text(encoding="utf-8").split()
+    return read_text(_only(folder, "*vocab*.txt")).split()
 
 
 def _only(folder: Path, pattern: str, leaves_out: str = "/") -> Path:

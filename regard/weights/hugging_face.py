@@ -15,9 +15,9 @@ from regard.files import write_folder_atomically
 from regard.models.bert_config import FAMILIES, BertConfig
 from regard.models.gpt2_config import GPT2Config
 from regard.settings import Settings
-from regard.text.gpt2_tokenizer import read_object
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import named_weights
+from regard.untrusted.small_files import read_object
 from regard.weights.bert_files import describe_bert
 from regard.weights.bert_form import note_bert, read_bert_config, to_our_bert, to_their_bert
 from regard.weights.gpt2_files import describe_gpt2, describe_gpt2_reader, ends_texts

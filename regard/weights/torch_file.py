@@ -9,6 +9,7 @@ together are followed, names of functions stay names, and any other word is refu
 from __future__ import annotations
 
 import io
+import math
 import pickletools
 import struct
 import zipfile
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
+from regard.untrusted.small_files import open_regular
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
@@ -85,7 +87,8 @@ def read_torch_file(data: bytes, where: str) -> dict[str, Array]:
 def read_torch_path(path: Path) -> dict[str, Array]:
     """The tensors of a state dict that torch saved at `path`, by name, whichever version of torch that was."""
     if not zipfile.is_zipfile(path):
-        return read_torch_file(path.read_bytes(), f"'{path}'")
+        with open_regular(path) as file:
+            return read_torch_file(file.read(), f"'{path}'")
     try:
         with zipfile.ZipFile(path) as archive:
             return _read_archive(archive)
@@ -206,7 +209,13 @@ def _tensor(call: _Call, storages: dict[str, Array]) -> Array:
     storage, offset, shape, strides, *_ = call.arguments
     flat = storages[storage.description[2]][offset:]
     last = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
-    if call.function != _Name(REBUILD) or offset < 0 or min((*shape, *strides, 1)) < 0 or last >= len(flat):
+    if (
+        call.function != _Name(REBUILD)
+        or offset < 0
+        or min((*shape, *strides, 1)) < 0
+        or last >= len(flat)
+        or math.prod(shape) > len(flat)
+    ):
         raise ValueError("a tensor in it lies outside of its numbers")
     steps = tuple(stride * flat.itemsize for stride in strides)
     found = np.array(np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False))

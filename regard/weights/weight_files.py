@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from regard.errors import RegardError
-from regard.text.gpt2_tokenizer import read_object
-from regard.training.weights import check_finite, read_tensors
+from regard.training.weights import check_finite, read_tensor_shapes, read_tensors
+from regard.untrusted.small_files import read_object
 from regard.weights.torch_file import read_torch_path
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 FORMS = ("model.safetensors", "pytorch_model.bin")
 """The names of whole files, in the order in which they are looked for; shards are named by a NAME.index.json."""
+
+COPY_AGAIN = "copy or download it again"
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -53,23 +54,20 @@ def _list_shards(path: Path, index: Path) -> tuple[Path, ...]:
 
 def read_shapes(path: Path) -> Shapes:
     """The names and shapes of the tensors in a folder; of safetensors, from the heads of the files."""
-    shapes: Shapes = {}
-    for file in list_weight_files(path):
-        if file.suffix in PICKLES:
-            shapes |= {name: tuple(tensor.shape) for name, tensor in read_file(file).items()}
-            continue
-        try:
-            with safe_open(file, "pt") as opened:
-                shapes |= {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError):
-            read_file(file)  # which says what is wrong with it
-    return shapes
+    return {name: shape for file in list_weight_files(path) for name, shape in read_file_shapes(file).items()}
+
+
+def read_file_shapes(file: Path) -> Shapes:
+    """The names and shapes of the tensors in one file."""
+    if file.suffix in PICKLES:
+        return {name: tuple(tensor.shape) for name, tensor in read_file(file).items()}
+    return read_tensor_shapes(file, COPY_AGAIN)
 
 
 def read_file(file: Path) -> dict[str, Tensor]:
     """The tensors of one file by name."""
     if file.suffix not in PICKLES:
-        return read_tensors(file, "copy or download it again")
+        return read_tensors(file, COPY_AGAIN)
     return {name: torch.from_numpy(array) for name, array in read_torch_path(file).items()}
 
 

@@ -7,7 +7,6 @@ glove      text without the first line
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 from collections.abc import Callable, Iterator
@@ -19,9 +18,13 @@ import numpy as np
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.models.word_vectors import Matrix, WordVectors
+from regard.untrusted.unpacking import open_bytes
+from regard.untrusted.values import make_printable
 
 FORMATS = ("word2vec", "binary", "glove")
 SUFFIXES = {".bin": "binary", ".vec": "word2vec", ".txt": "glove"}
+MAX_ROW = 2**22  # bytes of a line of text
+MAX_WIDTH = 100_000  # numbers of a word
 MAX_WORD = 1000  # bytes; a longer stretch without a space is no word of a binary file
 
 
@@ -30,9 +33,7 @@ def read_vectors(path: Path) -> WordVectors:
     if not path.is_file():
         there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise RegardError(f"There is no file of word vectors '{path}'.{nearest(path.name, there)}")
-    with open(path, "rb") as probe:
-        is_packed = probe.read(2) == b"\x1f\x8b"
-    with gzip.open(path, "rb") if is_packed else open(path, "rb") as file:
+    with open_bytes(path, str(path), by_content=True) as file:
         first = file.readline(1 << 20)
         header = _parse_header(first)
         if header is None:
@@ -48,6 +49,11 @@ def _parse_header(line: bytes) -> tuple[int, int] | None:
     parts = line.split()
     if len(parts) != 2 or not all(part.isdigit() for part in parts):
         return None
+    if any(len(part) > 15 for part in parts) or not 1 <= int(parts[1]) <= MAX_WIDTH:
+        raise RegardError(
+            f"The first line of these word vectors says {make_printable(line[:60].decode(errors='replace')).strip()}: "
+            f"the number of words, and how many numbers each has, from 1 to {MAX_WIDTH:,}."
+        )
     return int(parts[0]), int(parts[1])
 
 
@@ -64,7 +70,7 @@ def _looks_like_text(beginning: bytes, width: int) -> bool:
 class _Rejoined(io.RawIOBase):
     """A file whose beginning was read already."""
 
-    def __init__(self, beginning: bytes, file: BinaryIO | gzip.GzipFile) -> None:
+    def __init__(self, beginning: bytes, file: BinaryIO) -> None:
         self._beginning, self._file = io.BytesIO(beginning), file
 
     def read(self, size: int = -1) -> bytes:
@@ -72,11 +78,13 @@ class _Rejoined(io.RawIOBase):
         return found if len(found) == size else found + self._file.read(size - len(found) if size >= 0 else -1)
 
 
-def _lines(first: bytes, file: BinaryIO | gzip.GzipFile | _Rejoined, number: int = 1) -> Iterator[tuple[int, bytes]]:
+def _lines(first: bytes, file: BinaryIO | _Rejoined, number: int = 1) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers; `first` is one that was read already."""
     left = first
     while block := file.read(1 << 22):
         *whole, left = (left + block).split(b"\n")
+        if len(left) > MAX_ROW:
+            raise RegardError(f"Line {number + len(whole)} of these word vectors has more than {MAX_ROW:,} bytes.")
         for line in whole:
             yield number, line
             number += 1

@@ -16,6 +16,8 @@ from compatibility.old_folders import COMPARISON, HALVES, RUNS, copy_folders, ma
 from safetensors.torch import load_file
 
 import regard
+from regard.data.known_sources import remember_sources
+from regard.run.folder import open_folder
 
 VERSION = Path(__file__).parent / "0.1.0"
 EXPECTED = json.loads((VERSION / "expected.json").read_text(encoding="utf-8"))
@@ -29,6 +31,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("old")
     copy_folders(VERSION, folder)
     write_data(folder)
+    for run in (folder / "runs").iterdir():  # this machine did not train them: say once that their data may be read
+        opened = open_folder(run)
+        remember_sources(opened.config.data.to_dict(), opened.facts.data, folder / "cache")
     return folder
 
 

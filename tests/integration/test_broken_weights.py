@@ -46,6 +46,8 @@ def spoil(file: Path, name: str, value: float, n: int | None = None) -> None:
     weights = load_file(file)
     weights[name].view(-1)[:n] = value
     save_file(weights, file)
+    if (file.parent / "run.json").exists():
+        package.api.check(file.parent, is_trusted=True)  # or its checksum would refuse it
 
 
 def refused(done: Any, *parts: str) -> None:

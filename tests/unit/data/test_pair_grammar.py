@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.builtin.grammar import Grammar
-from regard.data.pair_grammar import complete_name, grammar_file, preview_grammar
+from regard.data.pair_grammar import complete_name, find_links, grammar_file, preview_grammar
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import encode_pairs, prepare_pairs
 from regard.data.tree_lines import TreeLimits, linearise
@@ -135,3 +135,16 @@ def test_the_grammar_may_stand_beside_a_file_of_ones_own() -> None:
 def test_other_names_are_refused(name: str, sentence: str) -> None:
     with pytest.raises(RegardError, match=sentence):
         PairsConfig(train=name)
+
+
+@pytest.mark.parametrize("name", ["grammar:en-de", "grammar:en-de/event:50", "grammar:en-de/long"])
+def test_links_are_known_of_sentences_of_one_kind_too(name: str) -> None:
+    source, target = (side.split() for side in preview_grammar(name, 1)[-1].first[0])
+    links = find_links(name, source, target)
+    assert links is not None
+    assert {j for _, j in links} <= set(range(len(target)))
+    assert find_links(name, source, target[:-1]) is None
+
+
+def test_no_links_are_known_of_trees_of_one_kind() -> None:
+    assert find_links("grammar:en-trees/long", ["The"], ["(S"]) is None

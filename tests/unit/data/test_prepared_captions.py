@@ -131,7 +131,10 @@ def test_what_cannot_be_used_is_named_with_the_way_out(folder: Folder) -> None:
         folder.load()
     folder.captions("a.png\tx", "b.png\ty", "c.png\tz")
     (folder.pictures / "b.png").write_bytes(b"junk")
-    with pytest.raises(RegardError, match=r"b.png' cannot be used: it is no picture that Pillow can read. Replace"):
+    with pytest.raises(
+        RegardError,
+        match=r"b.png' cannot be used: it is no picture of these formats: JPEG, PNG, GIF, BMP, WEBP, TIFF. Replace",
+    ):
         folder.load()
 
 

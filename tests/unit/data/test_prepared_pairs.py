@@ -370,7 +370,7 @@ def test_what_was_stopped_or_killed_in_the_middle_leaves_nothing(given: str, cac
     assert list((cache / "pairs").iterdir()) == []
     killed = cache / "pairs" / f"{PARTIAL}killed"  # its writer is gone, and with it the lock
     killed.mkdir()
-    (killed / "lock").touch()
+    (killed / "lock").write_bytes(b"held")
     found = prepare_pairs(PairsConfig(train=given), tokenizer_config(), cache=cache)
     assert [path.name for path in (cache / "pairs").iterdir()] == [found.fingerprint]
     assert list(cache.glob(f"{PARTIAL}*")) == []

@@ -174,8 +174,8 @@ def test_a_large_document_comes_in_pieces_cut_before_white_space() -> None:
 
 def test_text_without_white_space_is_cut_at_last() -> None:
     found = list(cut_file(pieces("x" * (20 * PIECE), PIECE)))
-    assert [len(p.text) // PIECE for p in found] == [8, 8, 4]
-    assert [p.ends for p in found] == [False, False, True]
+    assert [len(p.text) // PIECE for p in found] == [1] * 20
+    assert [p.ends for p in found] == [False] * 19 + [True]
 
 
 def test_blocks_do_not_change_lines_or_paragraphs() -> None:

@@ -1,0 +1,71 @@
+"""`regard cache`: what is kept of data that were read, how much that is, and how to make room."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from regard.cli.options import AsJson
+from regard.cli.terminal import console, plain_table
+from regard.data.cache import cache_root, remove_abandoned
+from regard.data.cache_limit import LIMITED, CacheEntry, cache_limit, list_entries, parse_size, remove_all, remove_entry
+from regard.data.checksums import find_damage
+from regard.score.figures import count_text
+
+Clean = Annotated[bool, typer.Option("--clean", help="Remove all that can be made again.")]
+To = Annotated[str | None, typer.Option("--max", help="Remove what was not used for longest, down to this size: 20GB.")]
+Whole = Annotated[bool, typer.Option("--check", help="Read every file, and remove what was damaged.")]
+
+
+def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: AsJson = False) -> None:
+    """Show what is kept of texts, pairs and pictures that were read, and make room.
+
+    It lies in $REGARD_CACHE, or ~/.cache/regard, and may have $REGARD_CACHE_MAX (100GB): beyond that, what was not used
+    for longest is removed when something new is kept. Whatever is removed is made again when it is needed.
+
+    Examples:
+      regard cache
+      regard cache --max 20GB
+      regard cache --check
+      regard cache --clean
+    """
+    root = cache_root()
+    for folder in (root, *(root / kind for kind in LIMITED)):
+        remove_abandoned(folder)
+    removed = _remove_damaged(list_entries(root)) if check else 0
+    removed += _remove_to(list_entries(root), parse_size(to, "--max")) if to is not None else 0
+    removed += remove_all(root) if clean else 0
+    entries = list_entries(root)
+    sizes = {kind: sum(entry.n_bytes for entry in entries if entry.kind == kind) for kind in LIMITED}
+    counts = {kind: sum(entry.kind == kind for entry in entries) for kind in LIMITED}
+    if as_json:
+        found = {"folder": str(root), "limit": cache_limit(), "removed": removed, "bytes": sizes, "entries": counts}
+        print(json.dumps(found))
+        return
+    table = plain_table("kept", "entries", "bytes", right=("entries", "bytes"))
+    for kind in LIMITED:
+        table.add_row(kind, f"{counts[kind]:,}", count_text(sizes[kind]))
+    console.print(table)
+    whole = f"{count_text(sum(sizes.values()))}B of {count_text(cache_limit())}B in {root}"
+    console.print(Text(f"{whole}{f'; removed {count_text(removed)}B' if removed else ''}."), soft_wrap=True)
+
+
+def _remove_damaged(entries: list[CacheEntry]) -> int:
+    bad = [entry for entry in entries if entry.path.is_dir() and find_damage(entry.path, None) is not None]
+    for entry in bad:
+        remove_entry(entry)
+    return sum(entry.n_bytes for entry in bad)
+
+
+def _remove_to(entries: list[CacheEntry], limit: int) -> int:
+    """Remove the least recently used entries until the others have no more than `limit` bytes."""
+    excess, removed = sum(entry.n_bytes for entry in entries) - limit, 0
+    for entry in entries:
+        if removed >= excess:
+            break
+        remove_entry(entry)
+        removed += entry.n_bytes
+    return removed

@@ -1,0 +1,62 @@
+"""Terminals that no text commands: an escape sequence in a text could hide lines or type commands of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from rich.console import Console
+from rich.segment import Segment
+
+from regard.untrusted.values import make_printable
+
+
+class SafeConsole(Console):
+    """A console on which no text commands the terminal: what is not rich's own is written as \\xNN."""
+
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        safe = [s if s.control else Segment(make_printable(s.text), s.style) for s in buffer]
+        return super()._render_buffer(safe)
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream itself: rich's own commands to the terminal pass."""
+        found = super().file
+        return found.stream if isinstance(found, SafeStream) else found
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
+
+class SafeStream:
+    """A terminal to which texts of users are printed: characters that would command it are written as \\xNN.
+
+    A pipe or a file gets every text as it is.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(make_printable(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def guard_terminal() -> Iterator[None]:
+    """Inside this block, no text that is printed commands the terminal."""
+    before = sys.stdout, sys.stderr
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream.isatty():
+            setattr(sys, name, SafeStream(stream))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before

@@ -1,0 +1,121 @@
+"""How large the cache may become, what lies in it, and what is removed first: what was not used for longest.
+
+    cache/encoded/KEY/     token ids of a text; pair-texts/ and pairs/ those of pairs
+    cache/pictures/KEY/    squares of pixels; features/KEY.safetensors what a frozen network made of them
+    cache/tokenizers/, documents/, hashes/, builtin/   small things that are quickly made again
+    cache/known/           which data this machine may read: never removed
+
+A folder that is removed while another process reads it stays readable for that process: its files are mapped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.errors import RegardError
+from regard.files import PARTIAL, remove_folder
+
+LIMITED = ("encoded", "pair-texts", "pairs", "pictures", "features")
+"""Folders whose entries are large."""
+KEPT = "known"
+VARIABLE = "REGARD_CACHE_MAX"
+DEFAULT_GB = 100.0
+YOUNG = 3600.0  # seconds: what was used so lately may be in use, and is never removed for lack of room
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(GB?|MB?|TB?)?", re.IGNORECASE)
+_UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One thing in the cache that can be made again."""
+
+    path: Path
+    n_bytes: int
+    used: float
+    """When it was made or last opened, as a time of the clock."""
+
+    @property
+    def kind(self) -> str:
+        return self.path.parent.name
+
+
+def parse_size(text: str, what: str) -> int:
+    """Bytes from 20GB, 500M or a number of gigabytes.
+
+    >>> parse_size("1.5GB", "size"), parse_size("10 M", "size")
+    (1500000000, 10000000)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise RegardError(f"{what} must be a size such as 20GB or 500MB, not '{text:.40}'.")
+    return round(float(found[1]) * _UNITS[(found[2] or "G")[0].upper()])
+
+
+def cache_limit() -> int:
+    """How many bytes the large folders of the cache may have together: $REGARD_CACHE_MAX, or 100 GB."""
+    return parse_size(os.environ.get(VARIABLE) or f"{DEFAULT_GB}GB", VARIABLE)
+
+
+def list_entries(cache: Path) -> list[CacheEntry]:
+    """What lies in the large folders, the least recently used first."""
+    entries = []
+    for kind in LIMITED:
+        for path in (cache / kind).glob("[!.]*"):
+            with suppress(OSError):  # removed meanwhile
+                files = [path, *(path.iterdir() if path.is_dir() else ())]
+                stats = [file.stat() for file in files]
+                entries.append(CacheEntry(path, sum(s.st_size for s in stats), stats[0].st_mtime))
+    return sorted(entries, key=lambda entry: (entry.used, entry.path))
+
+
+def mark_used(path: Path) -> None:
+    """Note that an entry was opened just now."""
+    with suppress(OSError):  # somebody else's cache, which may be read only
+        os.utime(path)
+
+
+def keep_within_limit(made: Path, limit: int | None = None) -> list[CacheEntry]:
+    """Remove what was not used for longest, where the cache of the entry `made` is over its limit; never what is young.
+
+    Returns what was removed.
+    """
+    limit = cache_limit() if limit is None else limit
+    entries = list_entries(made.parent.parent)
+    excess, removed = sum(entry.n_bytes for entry in entries) - limit, []
+    for entry in entries:
+        if excess <= 0:
+            break
+        if entry.path != made and time.time() - entry.used > YOUNG:
+            remove_entry(entry)
+            removed.append(entry)
+            excess -= entry.n_bytes
+    return removed
+
+
+def remove_entry(entry: CacheEntry) -> None:
+    """Remove an entry so that no half of it can be seen."""
+    with suppress(FileNotFoundError):
+        if entry.path.is_dir():
+            remove_folder(entry.path)
+        else:
+            entry.path.unlink()
+
+
+def remove_all(cache: Path) -> int:
+    """Empty the cache, but for what this machine may read and what is being written; returns the bytes that were freed.
+
+    What other processes are writing keeps its `PARTIAL` name, and is swept once they are gone.
+    """
+    n_bytes = 0
+    for path in cache.glob("*"):
+        if path.name == KEPT or path.name.startswith(PARTIAL) or not path.is_dir():
+            continue
+        n_bytes += sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        shutil.rmtree(path, ignore_errors=True)
+    return n_bytes

@@ -1,0 +1,116 @@
+"""The SHA-256 of a run's files, in run.json: a bit that flips in the weights changes every answer without a word."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from regard.data.known_sources import are_known, list_sources, remember_sources
+from regard.errors import RegardError
+from regard.run.folder import TOKENIZERS, open_folder, write_facts
+from regard.tasks.task import IMPORTED, RunFacts
+from regard.untrusted.small_files import open_regular
+from regard.untrusted.values import quote
+
+MODEL = "model.safetensors"
+SEALED = ("config.yaml", *TOKENIZERS, MODEL)
+"""Files that do not change any more when training has ended."""
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What became of one file of a run."""
+
+    name: str
+    state: str
+    """As it was written, changed, missing, or without a checksum."""
+    is_damaged: bool
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What became of the files of a run, and which data it names."""
+
+    files: tuple[FileState, ...]
+    sources: tuple[str, ...]
+    """Names of files, folders and sets; none where the run was imported."""
+    may_read: bool
+    """Whether they were named on this machine before, or are built in."""
+
+    @property
+    def is_damaged(self) -> bool:
+        return any(file.is_damaged for file in self.files)
+
+    def describe_data(self) -> str:
+        """One sentence."""
+        if not self.sources:
+            return "It names no data: it was imported."
+        allowed = "may be read here" if self.may_read else "are not read here unless you add --trust"
+        return f"Its data, {quote(', '.join(self.sources), 200)}, {allowed}."
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"is_damaged": self.is_damaged}
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a regular file."""
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        while block := file.read(2**22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def seal(folder: Path, facts: RunFacts) -> RunFacts:
+    """Write run.json with the checksums of the files that are there; returns what it says."""
+    sums = {name: sha256_of(folder / name) for name in SEALED if (folder / name).is_file()}
+    facts = replace(facts, checksums=sums)
+    write_facts(folder, facts)
+    return facts
+
+
+def unseal(folder: Path, facts: RunFacts) -> None:
+    """Take the checksums out of run.json before the files change: training goes on."""
+    if facts.checksums:
+        write_facts(folder, replace(facts, checksums={}))
+
+
+def check_weights(folder: Path, facts: RunFacts) -> None:
+    """Refuse weights that are not those that were written; where there is no checksum there is nothing to compare."""
+    wanted, path = facts.checksums.get(MODEL), folder / MODEL
+    if wanted is None or not path.is_file() or sha256_of(path) == wanted:
+        return
+    raise RegardError(
+        f"'{path}' has changed since it was written: its SHA-256 is not the one in run.json. It was damaged or "
+        f"replaced; take it from a copy. If you replaced it yourself, say so: regard check {folder} --trust"
+    )
+
+
+def check_run(folder: Path) -> Checked:
+    """Compare every file of a run with the checksum that was written for it."""
+    opened = open_folder(folder)
+    sums, found = opened.facts.checksums, []
+    for name in SEALED:
+        path = folder / name
+        if name not in sums:
+            if path.is_file():
+                found.append(FileState(name, "there; no checksum was written for it", False))
+        elif not path.is_file():
+            found.append(FileState(name, "missing", True))
+        else:
+            is_same = sha256_of(path) == sums[name]
+            state = "as it was written" if is_same else "changed since it was written"
+            found.append(FileState(name, state, not is_same))
+    data = opened.config.data.to_dict()
+    sources = () if opened.facts.data == IMPORTED else tuple(list_sources(data))
+    return Checked(tuple(found), sources, not sources or are_known(data, opened.facts.data))
+
+
+def trust_run(folder: Path) -> None:
+    """Take a run's files and data for what they should be: checksums are written anew, and its data may be read."""
+    opened = open_folder(folder)
+    seal(folder, opened.facts)
+    if opened.facts.data != IMPORTED:
+        remember_sources(opened.config.data.to_dict(), opened.facts.data)

@@ -1,0 +1,119 @@
+"""Files that are read whole: regular ones, of bounded size, as bytes, text, JSON or YAML."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import yaml
+
+from regard.errors import RegardError
+from regard.untrusted.values import find_excess, has_lone_surrogate, make_printable, quote
+
+MB = 2**20
+MAX_NOTE = 4 * MB  # what a program writes down for itself: a config, counters
+MAX_JSON = 64 * MB  # vocabularies and results; Python takes some twenty bytes for one of JSON
+COPY_AGAIN = "It may have been cut short; copy it again"
+
+
+class DamagedFileError(RegardError):
+    """A file that is there and cannot be what it should be."""
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; what is no file, such as a pipe without end or a device, is refused before it is read.
+
+    Raises the OSError of `open` where there is none or it may not be read.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        if not stat.S_ISREG(mode):
+            raise RegardError(f"'{path}' is no regular file but a pipe, a socket or a device. Give a file.")
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_bytes(path: Path, limit: int = MAX_JSON) -> bytes:
+    """The bytes of a regular file of at most `limit`; OSError where it cannot be opened."""
+    with open_regular(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise DamagedFileError(f"'{path}' has more than {limit // MB:,} MB, and such a file has less. Is it another?")
+    return data
+
+
+def read_text(path: Path, limit: int = MAX_JSON) -> str:
+    """The UTF-8 text of a regular file of at most `limit` bytes."""
+    try:
+        return read_bytes(path, limit).decode("utf-8").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise RegardError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise RegardError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(f"{path} cannot be read: it is not UTF-8 text (byte {error.start}).") from None
+
+
+def parse_json(text: str | bytes, where: str, way_out: str = COPY_AGAIN) -> Any:
+    """The value of a JSON text; an error that begins with `where` and ends with `way_out` for what is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        why = "it has too many lists or objects inside each other"
+    except UnicodeDecodeError:
+        why = "it is not UTF-8 text"
+    except ValueError as error:  # json.JSONDecodeError, or a number of thousands of digits
+        why = make_printable(str(error), 120)
+    raise DamagedFileError(f"{where} is not valid JSON: {why}. {way_out}.") from None
+
+
+def read_json(path: Path, limit: int = MAX_JSON, way_out: str = COPY_AGAIN) -> Any:
+    """The value in a JSON file; FileNotFoundError where there is none."""
+    try:
+        data = read_bytes(path, limit)
+        found = parse_json(data, str(path), way_out)
+        if b"\\ud" in data.lower() and has_lone_surrogate(found):
+            raise DamagedFileError(f"{path} holds half a character, a lone surrogate, which is no text. {way_out}.")
+        return found
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RegardError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def read_object(path: Path, limit: int = MAX_JSON, way_out: str = COPY_AGAIN) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        found = read_json(path, limit, way_out)
+    except FileNotFoundError:
+        raise RegardError(f"There is no file {path}.") from None
+    if not isinstance(found, dict):
+        raise DamagedFileError(f"{path} must hold a JSON object, not {quote(found, 60)}. {way_out}.")
+    return found
+
+
+def parse_yaml(text: str) -> Any:
+    """The value of a YAML text; ValueError with the rest of a sentence, where and why, for what is none."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        raise ValueError(f"{where}: {make_printable(problem, 120)}") from None
+    except RecursionError:
+        raise ValueError(": it has too many lists or mappings inside each other") from None
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
+        # What PyYAML raises for a value that its form promises and that does not exist: 2020-13-45, !!bool maybe.
+        raise ValueError(f": a value is not what its form says it is ({make_printable(str(error), 60)})") from None
+    if (excess := find_excess(value)) is not None:
+        raise ValueError(f": it has {excess}")
+    return value

@@ -1,0 +1,124 @@
+"""The cache of many processes over a long time: nobody removes what is in use, leftovers go, a limit is kept."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.data import cache as cache_of
+from regard.data import pictures
+from regard.data.cache import HELD, LOCK, find_or_make, remove_abandoned, spool_folder
+from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
+from regard.data.checksums import FILE, find_damage
+from regard.errors import RegardError
+from regard.files import PARTIAL
+
+
+def _spool_often(cache: str, n: int) -> None:
+    for _ in range(n):
+        with spool_folder(Path(cache)) as folder:
+            (folder / "text").write_text("text")
+            assert (folder / "text").read_text() == "text"
+
+
+def test_parallel_starts_leave_each_others_folders_alone(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_spool_often, args=(str(tmp_path), 40)) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 6
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_abandoned_once_its_holder_is_gone(tmp_path: Path) -> None:
+    seen, begun = tmp_path / f"{PARTIAL}seen", tmp_path / f"{PARTIAL}begun"
+    for folder, content in ((seen, HELD), (begun, b"")):
+        folder.mkdir()
+        (folder / LOCK).write_bytes(content)
+    remove_abandoned(tmp_path)
+    assert begun.exists()  # made, and not locked yet: its writer is about to
+    assert not seen.exists()
+    os.utime(begun, (0, 0))
+    remove_abandoned(tmp_path)
+    assert not begun.exists()
+
+
+def make_entry(cache: Path, name: str, size: int, age: float) -> Path:
+    def fill(folder: Path) -> None:
+        (folder / "x.npy").write_bytes(b"x" * size)
+
+    folder = cache / "encoded" / name
+    find_or_make(folder, lambda f: f if f.exists() else None, fill)
+    os.utime(folder, (time.time() - age,) * 2)
+    return folder
+
+
+def test_what_was_not_used_for_longest_goes_first_and_what_is_young_stays(tmp_path: Path) -> None:
+    old, older, young = (make_entry(tmp_path, n, 10_000, age) for n, age in (("b", 8000), ("a", 9000), ("c", 10)))
+    assert [entry.path for entry in list_entries(tmp_path)] == [older, old, young]
+    removed = keep_within_limit(young, limit=32_000)
+    assert [entry.path for entry in removed] == [older]
+    keep_within_limit(young, limit=1)
+    assert not old.exists()
+    assert young.exists()
+    (tmp_path / "known").mkdir()
+    remove_all(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["known"]
+
+
+def test_a_limit_is_a_size() -> None:
+    assert parse_size("2", "x") == 2 * 10**9
+    with pytest.raises(RegardError, match="REGARD_CACHE_MAX must be a size such as 20GB or 500MB, not 'much'"):
+        parse_size("much", "REGARD_CACHE_MAX")
+
+
+def test_a_flipped_bit_in_an_entry_is_found(tmp_path: Path) -> None:
+    folder = make_entry(tmp_path, "a", 1000, 0)
+    assert find_damage(folder) is None
+    (folder / "x.npy").write_bytes(b"x" * 999 + b"y")
+    assert find_damage(folder) == "x.npy has changed since it was written"
+    assert find_damage(folder, max_bytes=10) is None  # too much to read each time
+    (folder / "x.npy").write_bytes(b"x")
+    assert find_damage(folder, max_bytes=10) == "x.npy is missing or of another size"
+    (folder / FILE).write_text("[]")
+    assert find_damage(folder) == f"{FILE} cannot be read"
+    (folder / FILE).unlink()
+    assert find_damage(folder) is None  # written by an earlier version
+
+
+def test_a_full_disk_while_pictures_are_kept_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def __init__(self, *_: Any) -> None:
+            self.n = 0
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def write(self, data: bytes) -> None:
+            self.n += len(data)
+            if self.n > 500:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+    files = []
+    for i in range(3):
+        files.append(tmp_path / f"{i}.png")
+        Image.new("RGB", (9, 9), (i, 0, 0)).save(files[-1])
+    monkeypatch.setattr(pictures, "open", Full, raising=False)
+    with pytest.raises(RegardError, match="No space left to write in"):
+        pictures.load_pictures(files, 8, "crop", tmp_path / "cache")
+    monkeypatch.undo()
+    found = pictures.load_pictures(files, 8, "crop", tmp_path / "cache")
+    np.testing.assert_array_equal(found.pixels[2], np.full((8, 8, 3), (2, 0, 0)))
+    assert cache_of.LOCK not in [path.name for path in (tmp_path / "cache").rglob("*")]

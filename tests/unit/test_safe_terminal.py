@@ -1,0 +1,30 @@
+"""No text commands a terminal, and rich's own colours still do."""
+
+import io
+
+from rich.text import Text
+
+from regard.cli.safe_terminal import SafeConsole, SafeStream
+from regard.run.card import escape_markdown
+
+
+def test_texts_are_shown_and_colours_stay() -> None:
+    out = io.StringIO()
+    console = SafeConsole(file=out, force_terminal=True, color_system="standard", highlight=False)
+    console.print(Text("\x1b[2Jgone\x9b1m", "bold red"))
+    assert "\x1b[2J" not in out.getvalue()
+    assert "\\x1b[2Jgone\\x9b1m" in out.getvalue()
+    assert out.getvalue().startswith("\x1b[1;31m")
+
+
+def test_a_stream_that_is_a_terminal_prints_no_command() -> None:
+    out = io.StringIO()
+    print("a\x1b]0;owned\x07b", file=SafeStream(out))  # type: ignore[arg-type]
+    assert out.getvalue() == "a\\x1b]0;owned\\x07b\n"
+
+
+def test_a_card_shows_names_as_they_are() -> None:
+    assert escape_markdown("a|b\nc") == "a\\|b c"
+    assert escape_markdown("<script>x</script>") == "&lt;script&gt;x&lt;/script&gt;"
+    assert escape_markdown("![x](http://y)") == "!\\[x\\](http://y)"
+    assert escape_markdown("Hochreiter & Schmidhuber, &lt;") == "Hochreiter & Schmidhuber, &amp;lt;"
