@@ -1,17 +1,19 @@
 """What pre-training is worth: many tasks by many encoders, as one queue of `regard train`, and the tables of it.
 
     python benchmarks/transfer.py --data data --minilm models/minilm [--jobs 12] [--seconds 1080] [--pretrain 360]
-                                  [--seeds 3] [--runs runs/transfer] [--only PATTERN] [--max-steps N] [--out FILE]
+                                  [--first 2] [--seeds 3] [--runs runs/transfer] [--only PATTERN,PATTERN]
+                                  [--max-steps N] [--out FILE]
 
-Pre-trains a small BERT, an ELMo and an LSTM language model on novels, `--pretrain` seconds each; fine-tunes these and a
-MiniLM on every task, and trains a BiLSTM from scratch beside them; `--jobs` commands at a time, those first that matter
-most. Every job writes a line into results.jsonl when it ends. Started again, it goes on: what has ended is skipped, an
-unfinished pre-training is resumed. After `--seconds` it stops what still runs, and prints the tables of what there is.
-A job that fails is told and left out; its output is in logs/.
+Pre-trains an ELMo, a small BERT and an LSTM language model on novels, `--pretrain` seconds each (or
+`elmo=500,bert-small=150,novels-lstm=80`); fine-tunes these and a MiniLM on every task, and trains a BiLSTM from scratch
+beside them; `--jobs` commands at a time, those first that matter most. With `--first 2` pre-trainings have the machine
+to themselves, two at a time. Every job writes a line into results.jsonl when it ends. Started again, it goes on: what
+has ended is skipped, an unfinished pre-training is resumed. After `--seconds` it stops what still runs, and prints the
+tables of what there is. A job that fails is told and left out; its output is in logs/.
 
 `--data` is a folder with cola, mrpc, rte, sick, ud_ewt, conll2000, conll2003, squad, sst, sst2_phrases, imdb, eltec and
-wikitext2 as the recipes name them; `--only` takes part of the jobs, by a pattern such as 'cola-*'; `--max-steps 2`
-tries the whole queue.
+wikitext2 as the recipes name them; `--only` takes part of the jobs, in the order of patterns such as 'elmo,cola-*';
+`--max-steps 2` tries the whole queue.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from typing import IO, Any
 
 import yaml
 from timing import options
-from transfer_jobs import BARS, ENCODERS, Job, Places, list_jobs, write_data
+from transfer_jobs import BARS, ENCODERS, PRE_TRAINED, Job, Places, list_jobs, write_data
 
 from regard.studies.fits import spread_of_scores
 
@@ -55,8 +57,8 @@ def main() -> None:
         jobs = list_jobs(places, given.seeds, given.pretrain)
         if not (runs / "data" / "imdb-valid.tsv").exists():
             write_data(places, given.seeds)
-    jobs = [job for job in jobs if fnmatch.fnmatch(job.name, given.only)]
-    queue = Queue(jobs, runs, given.jobs, began + given.seconds, common_settings(given))
+    jobs = choose_jobs(jobs, given.only.split(","))
+    queue = Queue(jobs, runs, given.jobs, began + given.seconds, common_settings(given), given.first)
     queue.work()
     text = write_tables(queue.results)
     print(text)
@@ -73,12 +75,39 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--runs", type=Path, default=Path("runs/transfer"), help="where runs and results are written")
     parser.add_argument("--jobs", type=int, default=2, help="commands at a time")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after so many")
-    parser.add_argument("--pretrain", type=float, default=1200.0, help="seconds of each pre-training")
+    parser.add_argument(
+        "--pretrain", type=read_seconds, default=read_seconds("1200"),
+        help="seconds of each pre-training, or of some: NAME=SECONDS,NAME=SECONDS",
+    )  # fmt: skip
+    parser.add_argument("--first", type=int, help="pre-train so many at a time, and begin nothing else before")
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each kind")
-    parser.add_argument("--only", default="*", help="take part of the jobs: a pattern of their names")
+    parser.add_argument("--only", default="*", help="take part of the jobs, in the order of these patterns of names")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--max-steps", type=int, help="updates of every training at most, to try the queue")
     return parser.parse_args()
+
+
+def read_seconds(text: str) -> dict[str, float]:
+    """Seconds by the recipe of an encoder.
+
+    >>> read_seconds("60")
+    {'novels-lstm': 60.0, 'elmo': 60.0, 'bert-small': 60.0}
+    >>> read_seconds("elmo=90,bert-small=30,novels-lstm=20")["elmo"]
+    90.0
+    """
+    names = tuple(PRE_TRAINED.values())
+    if "=" not in text:
+        return dict.fromkeys(names, float(text))
+    found = {name: float(seconds) for name, _, seconds in (part.partition("=") for part in text.split(","))}
+    if set(found) != set(names):
+        raise argparse.ArgumentTypeError(f"give seconds to each of {', '.join(names)}, not {', '.join(found)}")
+    return found
+
+
+def choose_jobs(jobs: Sequence[Job], patterns: Sequence[str]) -> list[Job]:
+    """Those whose names match a pattern, in the order of the patterns, and of the jobs where they match the same."""
+    chosen = [job for pattern in patterns for job in jobs if fnmatch.fnmatch(job.name, pattern)]
+    return list({job.name: job for job in chosen}.values())
 
 
 def common_settings(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -107,9 +136,17 @@ class Queue:
     """Runs jobs in their order, some at a time, each when what it needs has ended."""
 
     def __init__(
-        self, jobs: Sequence[Job], runs: Path, n_at_once: int, deadline: float, common: dict[str, dict[str, Any]]
+        self,
+        jobs: Sequence[Job],
+        runs: Path,
+        n_at_once: int,
+        deadline: float,
+        common: dict[str, dict[str, Any]],
+        n_first: int | None,
     ) -> None:
+        """`n_first` pre-trainings are made at a time, before anything else; None: they are jobs like others."""
         self.runs, self.n_at_once, self.deadline, self.common = runs, n_at_once, deadline, common
+        self.n_first = n_first
         for name in ("configs", "logs"):
             (runs / name).mkdir(exist_ok=True)
         self.results = read_results(runs / RESULTS)
@@ -132,8 +169,12 @@ class Queue:
             time.sleep(0.2)
 
     def _next(self) -> Job | None:
-        """The first job that waits for nothing."""
-        job = next((job for job in self.waiting if job.needs is None or job.needs in self.ended), None)
+        """The first job that waits for nothing; a pre-training, while some are left that are to be made first."""
+        ready = [job for job in self.waiting if job.needs is None or job.needs in self.ended]
+        n_running = sum(running.job.is_pre_training for running in self.running)
+        if self.n_first is not None and (n_running or any(job.is_pre_training for job in self.waiting)):
+            ready = [job for job in ready if job.is_pre_training and n_running < self.n_first]
+        job = next(iter(ready), None)
         if job is not None:
             self.waiting.remove(job)
         return job
@@ -304,7 +345,7 @@ def tiny_jobs(runs: Path) -> list[Job]:
     job = replace(job, rows={"accuracy": "accuracy, %"})
     started = {**task, "encoder_from": str(runs / "lm")}
     return [
-        Job("lm", first, keeps_weights=True),
+        Job("lm", first, keeps_weights=True, is_pre_training=True),
         job,
         replace(job, name="lm-0", config=started, needs="lm", column="pre"),
     ]

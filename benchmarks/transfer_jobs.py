@@ -19,6 +19,8 @@ BARS = "One encoder on one task"
 LABELS = "IMDb by labelled reviews, accuracy: an LSTM language model of novels, and the same from scratch"
 SCRATCH, LANGUAGE_MODEL, ELMO, BERT, MINILM = "BiLSTM from scratch", "language model", "ELMo", "our BERT", "MiniLM"
 ENCODERS = (SCRATCH, LANGUAGE_MODEL, ELMO, BERT, MINILM)
+TUNED = "elmo-conll2003"
+"""The recipe, and the run, of an ELMo that has read on in the words of a task."""
 PRE_TRAINED = {LANGUAGE_MODEL: "novels-lstm", ELMO: "elmo", BERT: "bert-small"}
 """Which recipe makes an encoder; its run has the same name."""
 TASKS: dict[str, dict[str, str]] = {
@@ -39,6 +41,7 @@ FIRST: dict[str, tuple[str, str]] = {
     "conll2003-minilm --set head.has_crf=false": (CONLL, "entity F1"),
     "conll2003-lstm": (CONLL, "entity F1"),
     "conll2003-elmo": (CONLL, "entity F1"),
+    "conll2003-elmo --set encoder_from=runs/elmo-conll2003": (CONLL, "entity F1"),
     "sst2-minilm": (SST2, "accuracy, %"),
     "sst2-minilm --set data.train=data/sst/stsa.binary.train": (SST2, "accuracy, %"),
     "imdb-minilm": ("IMDb, accuracy", "accuracy, %"),
@@ -74,6 +77,7 @@ class Job:
     """Rows of the table, and which score fills each."""
     seed: int = 0
     keeps_weights: bool = False
+    is_pre_training: bool = False
     is_judged_by_all: bool = False
     """Score it on every test example: training ends with 5,000 of them at most."""
 
@@ -181,15 +185,14 @@ def label_sizes(seeds: int, places: Places) -> Iterator[Job]:
                 )
 
 
-def pre_trainings(places: Places, seconds: float) -> Iterator[Job]:
-    """The encoders that are made first; `seconds` of training each."""
-    for name in dict.fromkeys((BERT, ELMO, LANGUAGE_MODEL)):
-        recipe = PRE_TRAINED[name]
+def pre_trainings(places: Places, seconds: Mapping[str, float]) -> Iterator[Job]:
+    """The encoders that are made first; so many seconds of training each, by recipe."""
+    for recipe in (PRE_TRAINED[ELMO], PRE_TRAINED[BERT], PRE_TRAINED[LANGUAGE_MODEL]):
         config = read_recipe(recipe, places)
         limits = ("max_steps", "max_tokens", "max_epochs")
         train = {key: value for key, value in config["train"].items() if key not in limits}
-        config["train"] = {**train, "max_seconds": seconds}
-        yield Job(name=recipe, config=config, keeps_weights=True)
+        config["train"] = {**train, "max_seconds": seconds[recipe]}
+        yield Job(name=recipe, config=config, keeps_weights=True, is_pre_training=True)
 
 
 def layer_study(name: str, run: Path, places: Places, seeds: int) -> Job:
@@ -211,13 +214,17 @@ def as_it_stands(given: str, seed: int, places: Places) -> Job:
     """A recipe, perhaps with a setting, on the data and the encoders of this machine, with a seed."""
     recipe, _, setting = given.partition(" --set ")
     config, (row, score) = read_recipe(recipe, places), FIRST[given]
+    needs = PRE_TRAINED[ELMO] if recipe.endswith("-elmo") else None
     name, command = f"{recipe}-{seed}", f"`regard train recipes/{recipe}.yaml`"
     if setting:
         path, _, value = setting.partition("=")
         section, _, key = path.partition(".")
-        config[section] = {**config.get(section, {}), key: place_data(yaml.safe_load(value), places)}
-        name, command = f"{recipe}-{key}-{seed}", f"`regard train recipes/{recipe}.yaml --set {setting}`"
-    needs = PRE_TRAINED[ELMO] if recipe.endswith("-elmo") else None
+        command = f"`regard train recipes/{recipe}.yaml --set {setting}`"
+        if path == "encoder_from":
+            name, needs = f"{recipe}-tuned-{seed}", Path(value).name
+        else:
+            name = f"{recipe}-{key}-{seed}"
+            config[section] = {**config.get(section, {}), key: place_data(yaml.safe_load(value), places)}
     if needs is not None:
         config["encoder_from"] = str(places.runs / needs)
     return Job(
@@ -226,9 +233,11 @@ def as_it_stands(given: str, seed: int, places: Places) -> Job:
     )  # fmt: skip
 
 
-def list_jobs(places: Places, seeds: int, seconds: float) -> list[Job]:
+def list_jobs(places: Places, seeds: int, seconds: Mapping[str, float]) -> list[Job]:
     """Every job, those first that matter most or that others wait for."""
     jobs = list(pre_trainings(places, seconds))
+    tuned = {**read_recipe(TUNED, places), "start_from": str(places.runs / PRE_TRAINED[ELMO])}
+    jobs.append(Job(name=TUNED, config=tuned, needs=PRE_TRAINED[ELMO], keeps_weights=True))
     jobs.append(
         Job(name="minilm", command=("import", str(places.minilm)), keeps_weights=True)  # for the study of layers
     )

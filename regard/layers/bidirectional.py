@@ -56,12 +56,10 @@ class Bidirectional(nn.Module):
         self, layer: RecurrentLayer, x: Tensor, taps: Taps | None, opposite: Tensor | None
     ) -> Float[Tensor, "B S H"]:
         """One direction's outputs in the order they were read; its taps in the order of the text."""
-        inner = None if taps is None else Taps()
+        if taps is not None and opposite is not None:
+            taps = taps.turn_by(lambda values: take_positions(values, opposite))
         y: Tensor
-        y, _ = layer(x, layer.start(len(x), x), inner)
-        if taps is not None and inner is not None:
-            for name in inner:
-                taps.keep(name, inner[name] if opposite is None else take_positions(inner[name], opposite))
+        y, _ = layer(x, layer.start(len(x), x), taps)
         return y
 
     def flops_per_token(self) -> int:

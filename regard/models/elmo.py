@@ -15,7 +15,7 @@ from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
 from regard.layers.bidirectional import take_positions
 from regard.layers.character_cnn import CharacterCNN
 from regard.layers.copying import UNK
-from regard.layers.projected_lstm import ProjectedLSTM, State
+from regard.layers.projected_lstm import ProjectedLSTM, States, read_side_by_side
 from regard.layers.taps import Taps, keep, scope
 from regard.mixers.recurrent import full_precision
 from regard.models.elmo_config import ElmoConfig
@@ -114,6 +114,12 @@ class Elmo(nn.Module):
         new = spell_words([*self.words.words][have:], self.config.max_characters)
         self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
 
+    def embed_both(self, ahead: Int[Tensor, "B T"], back: Int[Tensor, "B T"]) -> Float[Tensor, "2 B T D"]:
+        """x of words in the two orders in which they are read."""
+        rows = torch.stack([self.rows_of(ahead, AHEAD), self.rows_of(back, BACK)])  # (2, B, T)
+        x = self.embed(rows.flatten(0, 1))
+        return x.view(*rows.shape, -1)
+
     def rows_of(self, ids: Int[Tensor, "B T"], direction: str) -> Int[Tensor, "B T"]:
         """Which row of the words' table each id reads: <S> or </S> for <eos>, as the direction wants it."""
         rows = ids + 1
@@ -123,28 +129,48 @@ class Elmo(nn.Module):
 
     def read(
         self,
-        x: Float[Tensor, "B T D"],
-        direction: str,
-        state: Sequence[State] | None = None,
+        x: Float[Tensor, "N B T D"],
+        directions: Sequence[str] = DIRECTIONS,
+        state: Sequence[States] | None = None,
         taps: Taps | None = None,
-    ) -> tuple[list[Float[Tensor, "B T D"]], tuple[State, ...]]:
-        """The states of all layers of one direction, its own input not among them; words stand as they are read."""
-        layers = self.ahead if direction == AHEAD else self.back
+    ) -> tuple[list[Float[Tensor, "N B T D"]], tuple[States, ...]]:
+        """The states of all layers of N directions, their own input not among them; words stand as they are read.
+
+        Taps are for one direction.
+        """
+        stacks = [self.ahead if direction == AHEAD else self.back for direction in directions]
         outputs: list[Tensor] = []
         after = []
         with full_precision(x, is_fused=False):
-            for index, layer in enumerate(layers):
+            for index, layers in enumerate(zip(*stacks, strict=True)):
                 inner = scope(taps, f"layers.{index}")
                 x = self.dropout(x)
-                y, layer_state = layer(x, None if state is None else state[index], inner)
+                y, layer_state = read_side_by_side(layers, x, None if state is None else state[index], inner)
                 x = x + y if index and self.config.has_skips else y
-                keep(inner, "hidden", x)
+                if inner is not None:
+                    x = inner.keep("hidden", x[0])[None]
                 outputs.append(x)
                 after.append(layer_state)
         return outputs, tuple(after)
 
+    def hidden(
+        self, ids: Int[Tensor, "B T"], direction: str, state: Any = None, taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B T D"], Any]:
+        """h of the last layer of one direction, at words as they are read, and the state after the last.
+
+        Its taps are under the direction's name, in the order in which the words are read.
+        """
+        inner = scope(taps, direction)
+        x = keep(inner, "embedding", self.embed(self.rows_of(ids, direction)))
+        outputs, after = self.read(x[None], (direction,), state, inner)
+        return keep(inner, "hidden", outputs[-1][0]), after
+
     def encode(
-        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+        self,
+        tokens: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], ...]:
         """[x; x], then [→h^l; ←h^l] for every layer, at every word. Each text is read by itself; no segments are told.
 
@@ -154,12 +180,18 @@ class Elmo(nn.Module):
         ids = functional.pad(tokens.where(mask, EOS), (1, 0), value=EOS)  # each direction begins at an end: (B, 1 + T)
         there, back = back_to_front(ids, mask.sum(dim=1))
         orders = {AHEAD: ids, BACK: ids.gather(1, there)}
-        rows = torch.cat([self.rows_of(orders[way], way) for way in DIRECTIONS])
+        x = self.embed_both(orders[AHEAD], orders[BACK])  # (2, B, 1 + T, D)
+        states = [x, *self.read(x)[0]] if taps is None else self._read_each_way(x, taps)  # (2, B, 1 + T, D) each
+        return tuple(torch.cat([s[0, :, 1:], take_positions(s[1], back)], dim=-1) for s in states)
+
+    def _read_each_way(self, x: Float[Tensor, "2 B T D"], taps: Taps) -> list[Float[Tensor, "2 B T D"]]:
+        """x and the states of all layers, one direction after the other, kept in the order in which words are read."""
         both = []
-        for way, x in zip(DIRECTIONS, self.embed(rows).chunk(2), strict=True):
-            states = [x, *self.read(x, way)[0]]
-            both.append([state[:, 1:] if way == AHEAD else take_positions(state, back) for state in states])
-        return tuple(torch.cat(pair, dim=-1) for pair in zip(*both, strict=True))
+        for way, one in zip(DIRECTIONS, x, strict=True):
+            inner = taps.scope(way)
+            first = inner.keep("embedding", one)[None]
+            both.append([first, *self.read(first, (way,), None, inner)[0]])
+        return [torch.cat(pair) for pair in zip(*both, strict=True)]
 
     def goal_of(
         self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
@@ -238,9 +270,11 @@ class OneDirection:
 
     def hidden(self, ids: Int[Tensor, "B T"], state: Any = None, taps: Taps | None = None) -> tuple[Tensor, Any]:
         """h of the last layer at every word, (B, T, D), and the state after the last."""
-        x = keep(taps, "embedding", self.elmo.embed(self.elmo.rows_of(ids, self.direction)))
-        outputs, after = self.elmo.read(x, self.direction, state, taps)
-        return keep(taps, "hidden", outputs[-1]), after
+        return self.elmo.hidden(ids, self.direction, state, taps)
+
+    def log_probs(self, h: Float[Tensor, "B D"]) -> Float[Tensor, "B V"]:
+        """log P of every word that is predicted, after one position."""
+        return functional.linear(h, self.elmo.output_weight, self.elmo.bias).log_softmax(dim=-1)
 
     def nats_each(self, h: Float[Tensor, "B T D"], targets: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-log P of every target; words that are not predicted count as <unk>."""

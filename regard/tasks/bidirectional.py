@@ -23,10 +23,11 @@ from regard.tasks import gradient
 from regard.tasks.bidirectional_objective import BidirectionalObjective
 from regard.tasks.bidirectional_run import BidirectionalRun
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.language_model import MAX_TEST_TOKENS, LanguageModelTask
+from regard.tasks.language_model import LanguageModelTask
 from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, tell_part
 from regard.tasks.test_set import Comparing, TestSet
 from regard.tasks.text_objective import first_tokens
+from regard.tasks.text_task import MAX_TEST_TOKENS
 from regard.tasks.vectors_as_embedding import Embeddings
 from regard.text.tokenizer import Tokenizer
 
@@ -40,8 +41,8 @@ class BidirectionalTask(LanguageModelTask):
     name, verb = "bidirectional-language-model", "embed"
     summary = "predicts words from both sides and gives vectors of them in their context"
     sections: Mapping[str, type[Settings]] = {"data": DataConfig}
-    folders: tuple[str, ...] = ()
     run_type: type[Any] = BidirectionalRun
+    unit = "word"
     comparing = Comparing(
         items="blocks of text", searches=False, train={"cpu": {"n_batch": 8, "n_context": 64}, "cuda": {}}
     )
@@ -74,9 +75,6 @@ class BidirectionalTask(LanguageModelTask):
     def embeddings(self, config: RunConfig, model: Any, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
         raise RegardError("train.vectors begins embeddings of tokens, and elmo spells its words. Leave it out.")
 
-    def initialise(self, config: RunConfig, model: Any, fitting: Fitting) -> None:
-        """Fresh weights stay as they are."""
-
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
         tokenizer, own = data.tokenizer, config.section("data", DataConfig)
         check_words(tokenizer.kind, "the one at tokenizer.path")
@@ -88,7 +86,7 @@ class BidirectionalTask(LanguageModelTask):
             config,
             data,
             start,
-            n_tokens={name: len(getattr(data, name)) for name in ("train", "valid", "test")},
+            n_units={name: len(getattr(data, name)) for name in ("train", "valid", "test")},
             first_batch=lambda task: tuple(tokenizer.decode(row) for row in task.batches[0].at(0).inputs),
             check=lambda model, objective: notes,
         )

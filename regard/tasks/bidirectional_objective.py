@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.data.batches import Batches
 from regard.data.prepared_text import PreparedText
 from regard.data.stream import Stream
+from regard.layers.copying import UNK
 from regard.models.elmo import DIRECTIONS, BothWays, Elmo
 from regard.score.evaluate import Evaluation, finite_perplexity
 from regard.score.two_way import TwoWayEvaluation
@@ -50,7 +51,7 @@ class BidirectionalObjective(Objective):
         self.carries_state = order == "stream"
         n_context = self.batches[0].n_context
         self.flops_per_token = model.flops_per_token(n_context)
-        self.bytes_per_token: float | None = prepared.train.bytes_per_token
+        self.bytes_per_token: float | None = None  # unknown words cost what <unk> does: bits per byte were too good
         self.n_rows, self.n_target, self.n_classes = train.n_batch, 2 * n_context, model.n_vocab
 
     def identity(self) -> dict[str, Any]:
@@ -89,20 +90,13 @@ class BidirectionalObjective(Objective):
             BothWays(model, N_LANES), first_tokens(self.prepared.valid, self.train.max_eval_tokens)
         )
         more = {f"perplexity_{name}": finite_perplexity(each.nats_per_token) for name, each in found.parts()}
-        return Score(found.nats_per_token, found.bits_per_byte, criterion=found.nats_per_token, more=more)
+        return Score(found.nats_per_token, None, criterion=found.nats_per_token, more=more)
 
 
-def read_both(
-    model: Elmo, ahead: Tensor, back: Tensor, before: tuple[Any, Any] | None
-) -> tuple[tuple[Tensor, Tensor], tuple[Any, Any]]:
-    """h of each direction's last layer, and the states after; `before` is those after the window before."""
-    rows = torch.cat([model.rows_of(ids, way) for way, ids in zip(DIRECTIONS, (ahead, back), strict=True)])
-    found = [
-        model.read(x, way, None if before is None else before[i])
-        for i, (way, x) in enumerate(zip(DIRECTIONS, model.embed(rows).chunk(2), strict=True))
-    ]
-    (h, after), (h_back, after_back) = found
-    return (h[-1], h_back[-1]), (after, after_back)
+def read_both(model: Elmo, ahead: Tensor, back: Tensor, before: Any) -> tuple[Tensor, Any]:
+    """h of each direction's last layer, (2, B, T, D), and the states after; `before` is those of the window before."""
+    outputs, after = model.read(model.embed_both(ahead, back), state=before)
+    return outputs[-1], after
 
 
 def read_back(stream: Stream) -> Stream:
@@ -118,4 +112,5 @@ def evaluate_both_ways(model: BothWays, stream: Stream) -> TwoWayEvaluation:
     ahead, back = (
         Evaluation(nats=float(model.nats_one_way(ids, direction).sum()), **sizes) for direction in DIRECTIONS
     )
-    return TwoWayEvaluation(ahead, back)
+    n_unknown = int(np.count_nonzero((ids == UNK) | (ids >= model.elmo.n_vocab)))
+    return TwoWayEvaluation(ahead, back, n_unknown)

@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard.data.config import DataConfig
 from regard.data.prepared_text import encode_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.layers.taps import Taps
-from regard.lens.trace import Trace
-from regard.models.elmo import DIRECTIONS, EOS, BothWays, Elmo, OneDirection
+from regard.lens.prediction import Place, Prediction, TokenChoices, choose_row, choose_target
+from regard.lens.trace import Trace, take_arrays
+from regard.models.elmo import AHEAD, BACK, DIRECTIONS, EOS, BothWays, Elmo, OneDirection
 from regard.models.next_token import check_numbers
 from regard.score.scored import Scored, join_tokens
 from regard.score.two_way import TwoWayEvaluation
@@ -38,7 +40,7 @@ class BidirectionalRun(Run):
     """Two trained language models, one each way: embed words, score, evaluate, look inside."""
 
     model: Elmo
-    verbs = ("embed", "score", "evaluate", "trace")
+    verbs = ("embed", "score", "evaluate", "trace", "prediction")
 
     def __init__(self, task: Task, opened: OpenRun, model: Elmo) -> None:
         super().__init__(task, opened, model)
@@ -108,21 +110,59 @@ class BidirectionalRun(Run):
 
         Row 0 is the end of the text that stands before its first word, or read back, after its last.
         """
-        ids = self.words.encode(check_text(text))
+        ids, spans = self.words.encode_with_offsets(check_text(text))
         if not len(ids):
             raise RegardError("The text to trace is empty; give at least one word.")
-        taps: dict[str, NDArray[Any]] = {}
+        record = Taps()
         for direction in DIRECTIONS:
-            record = Taps()
-            order = ids if direction == DIRECTIONS[0] else ids[::-1]
+            order = ids if direction == AHEAD else ids[::-1]
             seen = torch.from_numpy(np.append(EOS, order))[None].to(self.model.device)
             with torch.no_grad():
-                OneDirection(self.model, direction).hidden(seen, None, record)
-            for name in record:
-                rows = record[name][0].float().cpu().numpy()
-                taps[f"{direction}.{name}"] = rows if direction == DIRECTIONS[0] else _turn_round(rows)
+                self.model.hidden(seen, direction, None, record)
+        taps = {
+            name: rows if name.startswith(AHEAD) else _turn_round(rows) for name, rows in take_arrays(record).items()
+        }
         nats = self.next_token.nats(ids) if self.model.head is not None else np.zeros(len(ids))
-        return Trace((self.tokenizer.end_mark, *map(self.words.token_text, ids.tolist())), np.append(0.0, nats), taps)
+        tokens = (self.tokenizer.end_mark, *map(self.words.token_text, ids.tolist()))
+        return Trace(tokens, np.append(0.0, nats), taps, (None, *spans))
+
+    def prediction(
+        self, text: str, *, at: int | None = None, target: int | str | None = None, direction: str = AHEAD
+    ) -> Prediction:
+        """The word that one of the two models expects next, as a prediction to be explained.
+
+        Read ahead, it is the word after row `at` of `trace(text)` (None: after the text), row 0 being the start of the
+        text; read back, the word before it (None: before the text), row 0 being its end. `target` is the word whose
+        probability is explained, by its text or id; None: the most probable one.
+        """
+        if direction not in DIRECTIONS:
+            raise RegardError(f"direction is {AHEAD} or {BACK}, not {direction!r:.60}.")
+        found, offsets = self.words.encode_with_offsets(check_text(text))
+        words, spans, n = found.tolist(), list(offsets), len(found) + 1
+        row = choose_row(at, n, "row 0 is where the reading begins, row t the t-th word")
+        if direction == BACK:
+            words, spans = words[::-1], spans[::-1]
+            row = row if at in (None, 0) else n - row
+        seen, one_way = [EOS, *words[:row]], OneDirection(self.model, direction)
+
+        def compute(inputs: Sequence[int | None], taps: Taps | None) -> Tensor:
+            given = torch.tensor([[i for i in inputs if i is not None]], device=self.model.device)
+            h, _ = self.model.eval().hidden(given, direction, None, taps)
+            return one_way.log_probs(h[:, -1])[0]
+
+        prediction = Prediction(
+            what="the next word" if direction == AHEAD else "the word before",
+            text=text,
+            tokens=(self.tokenizer.end_mark, *map(self.words.token_text, words[:row])),
+            spans=(None, *spans[:row]),
+            choices=TokenChoices(self.tokenizer, self.model.n_vocab),
+            target=0,
+            inputs=tuple(seen),
+            model=compute,
+            places=tuple((Place(f"{direction}.embedding", i),) for i in range(len(seen))),
+            stand_ins=(self.tokenizer.unk,) * len(seen),
+        )
+        return choose_target(prediction, target)
 
 
 def _turn_round(rows: NDArray[Any]) -> NDArray[Any]:

@@ -161,8 +161,8 @@ def read_on(model: Elmo, ids: Tensor, states: dict[str, Any]) -> Tensor:
         order = ids if way == AHEAD else ids.flip(1)
         rows = model.rows_of(torch.nn.functional.pad(order, (1, 0)), way)
         rows = torch.nn.functional.pad(rows, (0, 1), value=1 - number)  # and the other end of the sentence
-        outputs, states[way] = model.read(model.embed(rows), way, states[way])
-        found.append(outputs[-1][:, 1:-1] if way == AHEAD else outputs[-1][:, 1:-1].flip(1))
+        outputs, states[way] = model.read(model.embed(rows)[None], (way,), states[way])
+        found.append(outputs[-1][0, :, 1:-1] if way == AHEAD else outputs[-1][0, :, 1:-1].flip(1))
     return torch.cat(found, dim=-1)[0]
 
 

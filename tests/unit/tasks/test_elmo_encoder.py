@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -68,6 +69,18 @@ def test_a_frozen_elmo_tells_words_apart_that_it_never_saw(elmo: Path, tagged: P
     assert "of the embeddings" in mixed[0]
     items = ["w999ing w999X"]
     assert [p.to_dict() for p in api.load(run.folder).predict(items)] == [p.to_dict() for p in run.predict(items)]
+
+
+def test_the_vectors_of_texts_go_into_a_file_and_unknown_words_have_their_own(elmo: Path, tmp_path: Path) -> None:
+    """It raised where no task had told ELMo how words are spelled."""
+    texts = ["the dog Zorblatt", "the dog Quimby"]
+    api.embed(elmo, texts, tmp_path / "v.npz", pool="none")
+    found = np.load(tmp_path / "v.npz")
+    run = api.load(elmo)
+    expected = [words.layers[-1] for words in run.embed(texts)]
+    assert found["lengths"].tolist() == [len(vectors) for vectors in expected]
+    np.testing.assert_allclose(found["vectors"], np.concatenate(expected), atol=1e-5)
+    assert np.abs(expected[0] - expected[1]).max() > 1e-6
 
 
 def test_one_layer_alone_is_described_by_no_mix(elmo: Path, tagged: Path, tmp_path: Path) -> None:
