@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +14,10 @@ import regard
 from regard.cli import lines, options
 from regard.cli.terminal import console
 from regard.data.tree_lines import to_brackets
-from regard.decode.config import BeamConfig
+from regard.decode.config import BeamConfig, search_trees
 from regard.errors import RegardError
 from regard.files import make_folder, write_atomically
+from regard.report.parses import write_parses
 from regard.report.trees import tree_svg, tree_text
 
 if TYPE_CHECKING:
@@ -24,6 +27,12 @@ Draw = Annotated[bool, typer.Option("--draw", help="Draw each tree over several 
 Svg = Annotated[
     Path | None, typer.Option("--svg", metavar="DIR", help="Write each tree as a picture too, DIR/1.svg, ...")
 ]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write a page with all trees drawn, DIR/report.html.")
+]
+Beam = Annotated[
+    int | None, typer.Option("--beam", "-b", min=1, help="Width of the beam search; 1 is greedy (default: 5).")
+]
 
 
 def parse(
@@ -31,9 +40,11 @@ def parse(
     file: options.Lines = None,
     others: options.OtherRuns = None,
     to: options.Tag = None,
-    beam: options.Beam = 5,
+    beam: Beam = None,
+    n_best: options.NBest = 1,
     draw: Draw = False,
     svg: Svg = None,
+    out: Out = None,
     skip_bad: options.SkipBad = False,
     window: options.Window = None,
     max_tokens: options.BatchTokens = 4096,
@@ -44,11 +55,15 @@ def parse(
     """Parse sentences: one tree in brackets a line, in their order.
 
     A sentence is its words with spaces between them, punctuation split off. Every tree is whole and holds exactly these
-    words; brackets among them are written -LRB- and -RRB-. An empty line gives an empty line.
+    words; brackets among them are written -LRB- and -RRB-. An empty line gives an empty line. With --n-best the most
+    probable trees stand each on a line of its own: the number of the sentence, from 1 on, tree and probability, with
+    tabs between.
 
     Examples:
       echo "The dog barks ." | regard parse runs/treebank --draw
       regard parse runs/treebank sentences.txt > trees.txt
+      # both readings, drawn in the terminal and on a page
+      regard parse runs/ambiguous elephant.txt --n-best 2 --draw --out elephant
       # pictures for a page, and one JSON object a line
       regard parse runs/treebank sentences.txt --svg pictures --json
     """
@@ -57,23 +72,51 @@ def parse(
     loaded, *more = (
         regard.load(folder, device, precision, kind=regard.ParsingRun) for folder in (run, *(others or ()))
     )
-    parser = loaded.parser(BeamConfig(beam=beam), others=more, tag=loaded.reader.choose_tag(to))
-    if svg is not None:
-        make_folder(svg)
+    search = BeamConfig.from_dict(search_trees(n_best=n_best, beam=beam))
+    parser = loaded.parser(search, others=more, tag=loaded.reader.choose_tag(to))
+    for folder in (svg, out):
+        if folder is not None:
+            make_folder(folder)
     is_typed, is_below_another = lines.is_typed(file), False
+    shown: list[tuple[str, Parse]] = []
     found = lines.answer_lines(parser.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
-    for number, _, parsed in found:
-        if svg is not None and parsed.tree is not None:
-            write_atomically(svg / f"{number}.svg", tree_svg(parsed.tree).encode())
-        print(_text(number, parsed, draw, as_json, is_below_another), flush=is_typed)
-        is_below_another = parsed.tree is not None
+    for number, sentence, parsed in found:
+        if svg is not None:
+            _write_pictures(svg, number, parsed, n_best)
+        if out is not None and parsed.tree is not None:
+            shown.append((sentence, parsed))
+        for text in _texts(number, parsed, n_best, draw, as_json):
+            print("\n" * (draw and is_below_another) + text, flush=is_typed)
+            is_below_another = bool(text)
+    if out is not None:
+        print(f"The trees are drawn in {write_parses(shown, loaded.folder, out)}.", file=sys.stderr)
 
 
-def _text(number: int, parsed: Parse, draw: bool, as_json: bool, is_below_another: bool) -> str:
-    """One parse as it is printed."""
+def _write_pictures(folder: Path, number: int, parsed: Parse, n_best: int) -> None:
+    """1.svg for the tree of line 1; 1-1.svg, 1-2.svg where several trees are asked for."""
+    for rank, each in enumerate(parsed.all, 1):
+        assert each.tree is not None
+        name = f"{number}.svg" if n_best == 1 else f"{number}-{rank}.svg"
+        write_atomically(folder / name, tree_svg(each.tree).encode())
+
+
+def _texts(number: int, parsed: Parse, n_best: int, draw: bool, as_json: bool) -> Iterator[str]:
+    """The trees of a sentence as they are printed, one after the other; an empty line where there was no sentence."""
+    if n_best == 1 or not parsed.all:
+        yield _text(number, parsed, draw, as_json)
+        return
+    for rank, each in enumerate(parsed.all, 1):
+        text = _text(number, each, draw, as_json)
+        if draw:
+            yield f"{number}.{rank}  probability {each.probability:.3f}\n{text}"
+        else:
+            yield text if as_json else f"{number}\t{text}\t{each.probability:.4f}"
+
+
+def _text(number: int, parsed: Parse, draw: bool, as_json: bool) -> str:
+    """One tree as it is printed."""
     text = "" if parsed.tree is None else to_brackets(parsed.tree)
     if as_json:
-        return json.dumps({"line": number, "tree": text, "log_prob": parsed.log_prob}, ensure_ascii=False)
-    if draw and parsed.tree is not None:
-        return ("\n" if is_below_another else "") + tree_text(parsed.tree, console.width)
-    return text
+        line = {"line": number, "tree": text, "log_prob": parsed.log_prob, "probability": parsed.probability}
+        return json.dumps(line, ensure_ascii=False)
+    return tree_text(parsed.tree, console.width) if draw and parsed.tree is not None else text

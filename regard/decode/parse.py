@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from regard.data.tree_lines import TreeLimits, build_tree, escape_word
 from regard.data.tree_pairs import FORMS
@@ -26,6 +27,18 @@ class Parse:
 
     tree: Tree | None
     log_prob: float
+    others: tuple[Parse, ...] = ()
+    """The next best trees, where several were asked for."""
+
+    @property
+    def probability(self) -> float:
+        """P(tree | sentence), as the model has it."""
+        return math.exp(self.log_prob)
+
+    @property
+    def all(self) -> tuple[Parse, ...]:
+        """This tree and the others, best first; none where there was no sentence."""
+        return (replace(self, others=()), *self.others) if self.tree is not None else ()
 
 
 NOTHING = Parse(None, 0.0)
@@ -128,7 +141,8 @@ class Parser:
 
     def _parse(self, read: list[_Words]) -> list[Parse]:
         found = self._translator.translate([words.sentence for words in read])
-        return [self._build_parse(best[0], words) for best, words in zip(found, read, strict=True)]
+        parses = [[self._build_parse(each, words) for each in best] for best, words in zip(found, read, strict=True)]
+        return [replace(first, others=tuple(others)) for first, *others in parses]
 
     def _build_parse(self, best: Translation, read: _Words) -> Parse:
         tokens = [self._tokens[token] for token in best.tokens]

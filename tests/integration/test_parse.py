@@ -13,6 +13,7 @@ import pytest
 from tiny_parsing import LINES, TREES
 
 from regard import api
+from regard.config import read_yaml
 from regard.data.pairs_config import PairsConfig
 from regard.data.tree_lines import to_brackets
 from regard.data.trees import Tree, parse_trees
@@ -179,6 +180,80 @@ def test_trees_as_drawings_pictures_and_json(memorised: ParsingRun, tmp_path: Pa
     assert -1 < lines[0]["log_prob"] < 0
 
 
+def test_several_trees_come_with_their_probabilities(memorised: ParsingRun, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n\n{SENTENCES[5]}\n")
+    told = ("parse", memorised.folder, tmp_path / "in.txt", "--n-best", 3)
+    rows = [line.split("\t") for line in regard(*told).out.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "1", "", "3", "3", "3"]
+    assert rows[0][1] == LINES[2]
+    assert len({row[1] for row in rows[:3]}) == 3
+    for group in (rows[:3], rows[4:]):
+        shares = [float(row[2]) for row in group]
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) <= 1.0001
+    objects = [json.loads(line) for line in regard(*told, "--json").out.splitlines()]
+    assert [line["line"] for line in objects] == [1, 1, 1, 2, 3, 3, 3]
+    assert [f"{line['probability']:.4f}" for line in objects[:3]] == [row[2] for row in rows[:3]]
+    found = memorised.parse(SENTENCES[2], n_best=3)
+    assert [to_brackets(parse.tree) for parse in found] == [row[1] for row in rows[:3]]
+    assert memorised.parse(["", SENTENCES[2]], n_best=3) == [(), found]
+
+
+def test_the_probability_of_a_tree_is_that_of_its_tokens(memorised: ParsingRun) -> None:
+    for parse in memorised.parse(SENTENCES[1], n_best=2):
+        trace = memorised.trace(SENTENCES[1], parse.tree)
+        assert parse.log_prob == pytest.approx(-trace.nats.sum(), abs=1e-4)
+
+
+@pytest.mark.slow  # 150 updates: what the recipe does, in little
+def test_a_parser_that_learned_ambiguous_sentences_gives_both_readings(tmp_path: Path, own_cache: Path) -> None:
+    recipe = read_yaml(Path(__file__).parents[2] / "recipes" / "ambiguous.yaml")
+    name = "grammar:en-trees/ambiguous"
+    little = {
+        "data": recipe["data"] | {"train": f"{name}:1500", "valid": f"{name}:20"},
+        "model": recipe["model"] | {"d_model": 64},
+        "teaching": recipe["teaching"] | {"max_tokens": 1024},
+        "train": {"max_steps": 150, "eval_every": 150},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    run = api.train(recipe | little, out=tmp_path / "run", is_tested=False)
+    assert isinstance(run, ParsingRun)
+    found = run.parse("I saw an elephant in my pajamas .", n_best=3)
+    pajamas = "(PP (ADP in) (NP (DET my) (NOUN pajamas)))"
+    assert {to_brackets(parse.tree) for parse in found[:2]} == {
+        f"(S (NP (PRON I)) (VP (VERB saw) (NP (DET an) (NOUN elephant)) {pajamas}) (PUNCT .))",
+        f"(S (NP (PRON I)) (VP (VERB saw) (NP (NP (DET an) (NOUN elephant)) {pajamas})) (PUNCT .))",
+    }
+    first, second, third = (parse.probability for parse in found)
+    assert first < 4 * second  # neither is sure
+    assert second > 20 * third  # and there is no third
+
+
+def test_several_trees_are_drawn_on_a_page_and_as_pictures(
+    memorised: ParsingRun, tmp_path: Path, regard: Regard
+) -> None:
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n\n<b>dogs</b> bark .\n")
+    done = regard("parse", memorised.folder, tmp_path / "in.txt", "-n", 2, "--draw", "--out", tmp_path / "page",
+                  "--svg", tmp_path / "svg")  # fmt: skip
+    assert done.code == 0
+    assert done.out.startswith("1.1  probability ")
+    assert done.out.count("\n1.2  probability ") == 1
+    assert f"The trees are drawn in {tmp_path / 'page' / 'report.html'}." in done.err
+    assert sorted(path.name for path in (tmp_path / "svg").iterdir()) == ["1-1.svg", "1-2.svg", "3-1.svg", "3-2.svg"]
+    page = (tmp_path / "page" / "report.html").read_text()
+    assert page.count("<svg") == 4
+    assert "4 trees of 2 sentences" in page
+    assert "<b>dogs" not in page
+    assert "&lt;b&gt;dogs&lt;/b&gt;" in page
+
+
+def test_more_trees_than_the_beam_keeps_are_refused(memorised: ParsingRun, tmp_path: Path, regard: Regard) -> None:
+    (tmp_path / "in.txt").write_text(f"{SENTENCES[2]}\n")
+    refused = regard("parse", memorised.folder, tmp_path / "in.txt", "--n-best", 4, "--beam", 2)
+    assert refused.code == 2
+    assert "--n-best 4 of a search that keeps 2: make --beam 4 at least, or leave it out." in refused.err
+
+
 def test_drawings_have_a_blank_line_between_them_and_are_no_json(
     memorised: ParsingRun, tmp_path: Path, regard: Regard
 ) -> None:
@@ -328,3 +403,16 @@ def test_parsing_needs_no_treebank(regard: Regard, tmp_path: Path) -> None:
     other = regard("eval", out, "--data", "grammar:en-de:5@test")
     assert other.code == 2
     assert "format is trees, and grammar:en-de:5@test names no trees" in other.err
+
+
+def test_a_parser_is_looked_into_by_the_tree_that_it_writes(untrained: ParsingRun) -> None:
+    look = api.look(untrained, "the dog barks .", views=["surprise", "attention", "alignment", "influence"])
+    panel = look.panels[0]
+    assert set(look.views) >= {"surprise", "alignment", "influence"}
+    assert panel.text == untrained.write_tree(untrained.parse("the dog barks ."))
+    shown = [panel.text[a:b] for a, b in (span for span in panel.spans if span is not None)]
+    assert shown == panel.text.split()  # every bracket is coloured
+    for stack in look.views["attention"].data["stacks"] if "attention" in look.views else ():
+        assert all(head["share"] > 0 for row in stack["layers"] for head in row)
+    with pytest.raises(RegardError, match="says no next word"):
+        api.predict_next(untrained, "the dog barks .")

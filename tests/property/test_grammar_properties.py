@@ -52,7 +52,7 @@ def test_every_word_has_a_tag_a_name_tag_and_a_leaf(sentence: Sentence) -> None:
         assert found == list(zip(sentence.tags[language], words, strict=True))
         assert sentence.trees[language].count("(") == sentence.trees[language].count(")")
         n_words = sum(tag != "PUNCT" for tag in sentence.tags[language])
-        assert 3 <= n_words <= 25
+        assert 3 <= n_words <= (70 if sentence.kind == "long" else 25)
 
 
 @given(sentences)
@@ -78,7 +78,12 @@ def test_nouns_are_linked_to_their_translations(sentence: Sentence) -> None:
         for i, word in enumerate(sentence.en):
             beside = {other.lower() for other in sentence.en[max(i - 1, 0) : i + 2] if other != word}
             is_whole = beside.isdisjoint(INSIDE)
-            if sentence.tags["en"][i] == "NOUN" and is_whole and word in forms and word not in ("fish", "sheep"):
+            if (
+                sentence.tags["en"][i] == "NOUN"
+                and is_whole
+                and word in forms
+                and word not in ("fish", "sheep", "pajamas")
+            ):
                 linked = {sentence.de[j] for k, j in sentence.alignments["en", "de"] if k == i}
                 assert linked & forms[word], (word, linked)
 

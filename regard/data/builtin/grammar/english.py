@@ -25,7 +25,7 @@ DETERMINERS = {
     m.THE: ("the", "the"), m.A: ("a", ""), m.THIS: ("this", "these"), m.MY: ("my", "my"), m.OUR: ("our", "our"),
     m.EVERY: ("every", ""), m.SOME: ("", "some"), m.MANY: ("", "many"), m.NO: ("no", "no"),
 }  # fmt: skip
-PRONOUNS = {("m", m.SINGULAR): ("he", "him"), ("f", m.SINGULAR): ("she", "her"), ("m", m.PLURAL): ("they", "them")}
+PRONOUNS = {"he": ("he", "him"), "she": ("she", "her"), "they": ("they", "them"), "I": ("I", "me")}
 BE = {m.PRESENT: ("is", "are"), m.PAST: ("was", "were")}
 DO = {m.PRESENT: ("does", "do"), m.PAST: ("did", "did")}
 BESIDE_VERBS = {"dressed": ("ADJP", "ADJ"), "bored": ("ADJP", "ADJ"), "care": ("NP", "NOUN")}  # others are particles
@@ -42,15 +42,16 @@ def sentence(meaning: m.Meaning) -> Phrase:
         children = list(clause(meaning.claim, inside=[that]).children)
     elif meaning.second is not None:
         assert meaning.link is not None
-        second = clause(meaning.second)
-        link = word(meaning.link, "CCONJ" if meaning.link in ("and", "but") else "SCONJ", "link")
-        comma = word(",", "PUNCT", "comma")
         if meaning.link in ("and", "but"):
-            children = [main, comma, link, second]
-        elif meaning.is_second_first:
-            children = [phrase("SBAR", [link, second]), comma, *main.children]
+            children = [main]
+            for key, link, c in meaning.joined:
+                children += [word(",", "PUNCT", key.replace("link", "comma")), word(link, "CCONJ", key), clause(c)]
         else:
-            children = _append_to_verb(main, phrase("SBAR", [link, second]))
+            reason = phrase("SBAR", [word(meaning.link, "SCONJ", "link"), clause(meaning.second)])
+            if meaning.is_second_first:
+                children = [reason, word(",", "PUNCT", "comma"), *main.children]
+            else:
+                children = _append_to_verb(main, reason)
     mark = "?" if meaning.main.is_question else "."
     return finish(phrase("SQ" if meaning.main.is_question else "S", [*children, word(mark, "PUNCT", "end")]))
 
@@ -189,7 +190,7 @@ def noun_phrase(thing: m.Thing, is_object: bool = False, mark: str = "") -> Phra
         return phrase("NP", [noun_phrase(thing.first, is_object, there), link, second], "" if thing.lacks else mark)
     head, key = thing.head, thing.key
     if isinstance(head, m.Pronoun):
-        text = PRONOUNS[head.gender, head.number][is_object]
+        text = PRONOUNS[head.name][is_object]
         return phrase("NP", [word(text, "PRON", f"{key}.n")], mark)
     if isinstance(head, m.Person):
         return phrase("NP", person_words(head.given, head.family, key), mark)
@@ -199,8 +200,9 @@ def noun_phrase(thing: m.Thing, is_object: bool = False, mark: str = "") -> Phra
     if not determiner:  # what other languages say with an article is in the noun
         noun = [Word(w.text, w.tag, w.keys | {f"{key}.d"}) for w in noun]
     children: list[Node] = [*determiner, *adjectives, *noun]
-    if thing.relative is not None:
-        children = [phrase("NP", children), _relative(thing.relative, head)]
+    if thing.at or thing.relative is not None:
+        more = [] if thing.relative is None else [_relative(thing.relative, head)]
+        children = [phrase("NP", children), *map(somewhere, thing.at), *more]
     return phrase("NP", children, mark)
 
 

@@ -29,13 +29,14 @@ DETERMINERS = {  # masculine, feminine, plural
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon"}  # elision does the rest
 CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux",
                 ("de", "des"): "de", ("de", "du"): "de", ("de", "de"): "de"}  # fmt: skip
-PRONOUNS = {"he": ("il", "le"), "she": ("elle", "la"), "they": ("ils", "les")}
+PRONOUNS = {"he": ("il", "le"), "she": ("elle", "la"), "they": ("ils", "les"), "I": ("je", "me")}
+FIRST_PERSON = {"a": "ai", "est": "suis"}
 LINKS = {"and": "et", "but": "mais", "because": "parce que", "while": "pendant que", "if": "si"}
 BE = {m.PRESENT: ("est", "sont"), m.PAST: ("était", "étaient"), m.FUTURE: ("sera", "seront")}
 AUXILIARIES = {"avoir": ("a", "ont"), "être": BE[m.PRESENT]}
 MADE = {"thing", "clothes", "vehicle", "furniture"}
 NEUF = ("neuf", "neuve", "neufs", "neuves", "neuf")
-ELIDED = {"le", "la", "de", "ne", "que", "se"}
+ELIDED = {"le", "la", "de", "ne", "que", "se", "je"}
 ASPIRATED = ("hérisson", "hibou", "haricot", "huit")
 _VOWEL = re.compile(r"[aeiouhàâéèêëîïôöûùœ]", re.IGNORECASE)
 
@@ -58,16 +59,16 @@ def sentence(meaning: m.Meaning) -> Phrase:
         children = [*clause(meaning.claim), that]
     elif meaning.second is not None:
         assert meaning.link is not None
-        second = clause(meaning.second)
-        comma = word(",", "PUNCT", "comma")
-        link = [word(text, "SCONJ", "link") for text in LINKS[meaning.link].split()]
         if meaning.link in ("and", "but"):
-            joint = word(LINKS[meaning.link], "CCONJ", "link")
-            children = [phrase("SENT", main), comma, joint, phrase("SENT", second)]
-        elif meaning.is_second_first:
-            children = [phrase("Ssub", [*link, *second]), comma, *main]
+            children = [phrase("SENT", main)]
+            for key, name, c in meaning.joined:
+                comma = word(",", "PUNCT", key.replace("link", "comma"))
+                children += [comma, word(LINKS[name], "CCONJ", key), phrase("SENT", clause(c))]
         else:
-            children = [*main, phrase("Ssub", [*link, *second])]
+            link = [word(text, "SCONJ", "link") for text in LINKS[meaning.link].split()]
+            reason = phrase("Ssub", [*link, *clause(meaning.second)])
+            is_first = meaning.is_second_first
+            children = [reason, word(",", "PUNCT", "comma"), *main] if is_first else [*main, reason]
     if meaning.main.is_question:
         asks = [word("est-ce", "AUX", f"{meaning.main.key}.ask"), word("que", "SCONJ", f"{meaning.main.key}.ask")]
         children = [*asks, *children]
@@ -139,7 +140,9 @@ def _verbs(c: m.Clause, agrees_with: m.NounPhrase | None = None) -> Phrase:
     simple = _simple(verb, c.tense, many, c.verb.is_stative)
     if simple:
         return phrase("VN", [*ne, *clitics, word(simple, "VERB", *whole, t, ask), *after, *companion])
-    auxiliary = word(AUXILIARIES[verb.auxiliary][many], "AUX", t, ask)
+    helps = AUXILIARIES[verb.auxiliary][many]
+    is_first_person = isinstance(c.subject, m.NounPhrase) and c.subject.head.name == "I"
+    auxiliary = word(FIRST_PERSON[helps] if is_first_person else helps, "AUX", t, ask)
     model = c.subject if verb.auxiliary == "être" else agrees_with
     participle = verb.participle
     if model is not None:
@@ -226,6 +229,7 @@ def noun_phrase(thing: m.Thing, is_negated: bool = False) -> Phrase:
     if thing.owner is not None:
         owner = phrase("NP", person_words(thing.owner.given, thing.owner.family, f"{key}.o"))
         children.append(phrase("PP", [word("de", "ADP", f"{key}.of"), owner]))
+    children += map(somewhere, thing.at)
     if thing.relative is not None:
         children.append(_relative(thing.relative, thing))
     return phrase("NP", children)

@@ -51,6 +51,7 @@ EIN_WORDS = {m.A: "ein", m.MY: "mein", m.OUR: "unser", m.NO: "kein"}
 DECLENSIONS = {m.THE: WEAK, m.THIS: WEAK, m.EVERY: WEAK} | dict.fromkeys(EIN_WORDS, MIXED)
 PRONOUNS = {
     "he": ("er", "ihn", "ihm"), "she": ("sie", "sie", "ihr"), "they": ("sie", "sie", "ihnen"),
+    "I": ("ich", "mich", "mir"),
 }  # fmt: skip
 CONTRACTIONS = {("in", "dem"): "im", ("an", "dem"): "am", ("zu", "dem"): "zum", ("zu", "der"): "zur",
                 ("von", "dem"): "vom"}  # fmt: skip
@@ -70,9 +71,10 @@ def sentence(meaning: m.Meaning) -> Phrase:
     else:
         assert meaning.link is not None
         if meaning.link in ("and", "but"):
-            link = word(LINKS[meaning.link], "CCONJ", "link")
-            first, second = phrase("S", clause(meaning.main)), phrase("S", clause(meaning.second))
-            children = [first, comma, link, second] if meaning.link == "but" else [first, link, second]
+            children = [phrase("S", clause(meaning.main))]
+            for key, name, c in meaning.joined:
+                before = [word(",", "PUNCT", key.replace("link", "comma"))] if name == "but" else []
+                children += [*before, word(LINKS[name], "CCONJ", key), phrase("S", clause(c))]
         else:
             link = word(LINKS[meaning.link], "SCONJ", "link")
             reason = phrase("S", [link, *clause(meaning.second, is_subordinate=True)])
@@ -264,6 +266,7 @@ def noun_phrase(thing: m.Thing, case: str, negation: str = "", without_prepositi
     noun = spell(head.in_german(case, thing.number), "NOUN", f"{key}.n")
     noun = _add_keys(noun, "" if determiner else f"{key}.d")
     children: list[Node] = [*_add_keys(determiner, without_preposition), *adjectives, *noun]
+    children += map(somewhere, thing.at)
     if thing.relative is not None:
         children += _set_in_commas(thing.relative, gender, key)
     return phrase("NP", children)

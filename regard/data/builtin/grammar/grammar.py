@@ -15,6 +15,7 @@ from regard.data.builtin.grammar.words import Phrase, align, find_span, join_wor
 from regard.errors import RegardError
 
 SHORTEST, LONGEST = 3, 25  # words without punctuation, in every language
+LONGEST_OF = {"long": 70}  # where a kind has another limit
 SENTIMENTS = {-1: "negative", 0: "neutral", 1: "positive"}
 _WRITERS = {"en": english.sentence, "de": german.sentence, "fr": french.sentence}
 PAIRS = (("en", "de"), ("en", "fr"), ("de", "fr"))
@@ -100,7 +101,7 @@ def _write(index: int, split: str, kind: str, meaning: m.Meaning, random: Random
     trees: dict[str, Phrase] = {language: write(meaning) for language, write in _WRITERS.items()}
     words = {language: list(leaves(tree)) for language, tree in trees.items()}
     lengths = [sum(w.tag != "PUNCT" for w in words[language]) for language in m.LANGUAGES]
-    if min(lengths) < SHORTEST or max(lengths) > LONGEST:
+    if min(lengths) < SHORTEST or max(lengths) > LONGEST_OF.get(kind, LONGEST):
         return None
     question, answer = ask(meaning, trees["en"], random) or (None, None)
     return Sentence(
@@ -144,7 +145,7 @@ def _parts(c: m.Clause) -> list[str]:
         parts.append("object")
     if c.predicate is not None and not c.negation:
         parts.append("predicate")
-    if c.where and c.where[0].is_place and not c.is_existential:
+    if len(c.where) == 1 and c.where[0].is_place and not c.is_existential:
         parts.append("where")
     if c.when is not None:
         parts.append("when")

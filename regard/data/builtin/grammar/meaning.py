@@ -66,7 +66,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Pronoun:
-    """he, she or they, as `gender` and `number` say."""
+    """he, she or they, as `gender` and `number` say; or I, who speaks of the past alone."""
 
     gender: str
     number: str
@@ -175,7 +175,10 @@ class Preposition:
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """One thing or several of a kind. `owner` goes with the determiner OWNED, `count` with COUNT."""
+    """One thing or several of a kind. `owner` goes with the determiner OWNED, `count` with COUNT.
+
+    `at` are phrases that say more about the noun: "the man in the park", "the man with the telescope".
+    """
 
     key: str
     head: Noun | Person | Pronoun
@@ -185,6 +188,7 @@ class NounPhrase:
     adjectives: tuple[Adjective, ...] = ()
     owner: Person | None = None
     relative: Relative | None = None
+    at: tuple[Somewhere, ...] = ()
 
     @property
     def is_person(self) -> bool:
@@ -205,6 +209,14 @@ class NounPhrase:
     @property
     def parts(self) -> tuple[NounPhrase, ...]:
         return (self,)
+
+    @property
+    def nested(self) -> Iterator[NounPhrase]:
+        """This one, and every noun phrase in what is said of it."""
+        yield self
+        for place in self.at:
+            if place.thing is not None:
+                yield from place.thing.nested
 
 
 @dataclass(frozen=True)
@@ -250,7 +262,10 @@ class Somewhere:
 
     @property
     def is_place(self) -> bool:
-        """Whether it answers "where": company does not."""
+        """Whether it answers "where": company does not, nor does what is worn."""
+        head = None if self.thing is None else self.thing.head
+        if isinstance(head, Noun) and head.kind in ("clothes", "nightwear"):
+            return False
         return self.preposition is None or self.preposition.english not in ("with", "without")
 
 
@@ -281,7 +296,8 @@ class Clause:
         """Every noun phrase of this clause, not those of clauses inside."""
         for thing in (self.subject, self.object, self.recipient, *(place.thing for place in self.where)):
             if thing is not None:
-                yield from thing.parts
+                for part in thing.parts:
+                    yield from part.nested
 
     @property
     def polarity(self) -> int:
@@ -309,11 +325,20 @@ class Meaning:
     second: Clause | None = None
     is_second_first: bool = False  # "Because the dog sleeps, ..."
     claim: Clause | None = None  # "Anna says that ..."
+    more: tuple[tuple[str, Clause], ...] = ()  # further clauses, each joined by its own and or but
+
+    @property
+    def joined(self) -> list[tuple[str, str, Clause]]:
+        """What follows the first clause after and or but: the key of the link, the link and the clause."""
+        assert self.link is not None
+        assert self.second is not None
+        clauses = [(self.link, self.second), *self.more]
+        return [("link" if i == 0 else f"link{i}", link, clause) for i, (link, clause) in enumerate(clauses)]
 
     @property
     def clauses(self) -> Iterator[Clause]:
         """Every clause, relative ones too."""
-        for clause in (self.claim, self.main, self.second):
+        for clause in (self.claim, self.main, self.second, *(clause for _, clause in self.more)):
             if clause is not None:
                 yield clause
                 for thing in clause.things:

@@ -5,6 +5,11 @@ opinion   what something is like: where most sentiment is
 complex   two clauses, or a claim that holds one: German verbs go last
 question  yes or no: German verbs go first, English needs do, French est-ce que
 scene     shapes, their colours, sizes, numbers and places: what can be drawn
+
+Two kinds are drawn where they are asked for, and never else:
+
+ambiguous a phrase that belongs to the verb or to a noun, as chance has it: no words tell
+long      one to six clauses joined by and or but, evenly: for what depends on length
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from collections.abc import Callable
 from random import Random
 
 from regard.data.builtin.grammar import meaning as m
+from regard.data.builtin.grammar.attachment import draw_ambiguous
 from regard.data.builtin.grammar.composer import Composer
 from regard.data.builtin.grammar.lexicon import ADJECTIVES, NOUNS, PREPOSITIONS
 from regard.errors import RegardError, nearest
@@ -21,6 +27,7 @@ SHAPES = [noun for noun in NOUNS.values() if noun.kind == "shape"]
 COLOURS = [a for a in ADJECTIVES.values() if a.group == "colour" and "shape" in a.kinds]
 SIZES = [ADJECTIVES["small"], ADJECTIVES["big"]]
 RELATIONS = ("to the left of", "to the right of", "above", "below")
+MOST_CLAUSES = 6  # of a long sentence
 LINKS = {"and": 2.0, "but": 2.0, "because": 3.0, "while": 1.5, "if": 1.5, "claim": 4.0}
 
 
@@ -103,12 +110,30 @@ def scene(draw: Composer) -> m.Meaning:
     return m.Meaning(_place(draw))
 
 
+def long(draw: Composer) -> m.Meaning:
+    # Of the richness, which is drawn once: else splits, which refuse different meanings, would differ in their lengths.
+    n_clauses = 1 + int(1000 * draw.richness) % MOST_CLAUSES
+    main, *others = [_one_of_many(draw) for _ in range(n_clauses)]
+    linked = [(draw.random.choice(("and", "but")), clause) for clause in others]
+    if not linked:
+        return m.Meaning(main)
+    (link, second), *more = linked
+    return m.Meaning(main, link, second, more=tuple(more))
+
+
+def _one_of_many(draw: Composer) -> m.Clause:
+    return draw.opinion(_copular_tense(draw)) if draw.chance(0.25) else draw.event(draw.tense(), is_inner=True)
+
+
+# The weight is that of a kind among sentences of any kind; without one, it is drawn by name alone.
 KINDS: dict[str, tuple[float, Callable[[Composer], m.Meaning]]] = {
     "event": (4.0, event),
     "opinion": (2.0, opinion),
     "complex": (2.5, complex_sentence),
     "question": (1.0, question),
     "scene": (2.0, scene),
+    "ambiguous": (0.0, draw_ambiguous),
+    "long": (0.0, long),
 }
 
 
@@ -118,7 +143,8 @@ def check_kind(kind: str | None) -> None:
 
 
 def draw_kind(random: Random) -> str:
-    return random.choices(list(KINDS), [weight for weight, _ in KINDS.values()])[0]
+    weights = {kind: weight for kind, (weight, _) in KINDS.items() if weight}
+    return random.choices(list(weights), list(weights.values()))[0]
 
 
 def draw_meaning(random: Random, kind: str, richness: float) -> m.Meaning:
