@@ -33,6 +33,7 @@ GRID: dict[str, dict[str, Any]] = {
         "encoder": "convolution", "decoder": "gru", "n_halvings": 3, "d_first": 8, "input_feeding": True, "n_layers": 2,
     },
     "patches to transformer": {"encoder": "patches", "decoder": "transformer", "patch": 8, "n_encoder_layers": 2},
+    "patches to convolution": {"encoder": "patches", "decoder": "convolution", "patch": 8, "n_layers": 2},
     "patches to rnn, no attention": {"encoder": "patches", "decoder": "rnn", "patch": 8, "attention": "none"},
     "frozen efficientnet to lstm": {"encoder": "efficientnet-lite0", "decoder": "lstm"},
 }  # fmt: skip

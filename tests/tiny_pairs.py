@@ -47,6 +47,7 @@ GRID: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer to transformer": ("seq2seq", {"n_layers": 2}),
     "convolution to gru": ("seq2seq", {"encoder": "convolution", "decoder": "gru", "attention": "dot", "n_layers": 2}),
     "convolution to transformer": ("seq2seq", {"encoder": "convolution", "decoder": "transformer"}),
+    "convolution to convolution": ("seq2seq", {"encoder": "convolution", "decoder": "convolution", "n_layers": 2}),
     "bag to rnn": ("seq2seq", {"encoder": "bag", "decoder": "rnn", "attention": "mlp"}),
     "bag to transformer": ("seq2seq", {"encoder": "bag", "decoder": "transformer"}),
     "lstm that copies": ("seq2seq", {"encoder": "lstm", "decoder": "lstm", "attention": "mlp", "copies": True}),

@@ -28,6 +28,8 @@ VARIANTS: list[dict[str, object]] = [
     {"encoder": "lstm", "decoder": "transformer", "is_bidirectional": False},
     {"encoder": "convolution", "decoder": "transformer", "norm": "post"},
     {"encoder": "convolution", "decoder": "gru", "attention": "dot", "n_layers": 3},
+    {"encoder": "convolution", "decoder": "convolution"},
+    {"encoder": "lstm", "decoder": "convolution", "copies": True, "n_layers": [1, 3], "tying": "none"},
     {"encoder": "bag", "decoder": "transformer"},
     {"encoder": "bag", "decoder": "rnn", "attention": "none"},
     {"encoder": "bag", "decoder": "lstm", "attention": "mlp", "copies": True},

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.data.checksums import crc32_of
 from regard.data.stream import Stream
 from regard.models.language_model import LanguageModel
 from regard.models.table import MODELS, build_model, model_config
@@ -37,6 +38,14 @@ SIZES: dict[str, dict[str, Any]] = {
     for name, entry in MODELS.items()
     if "language-model" in entry.tasks and not entry.is_counted
 }
+
+
+def exchange_random_numbers(checkpoint: Path, other: Path) -> None:
+    """Give a checkpoint the random numbers of another, and their checksum, as nobody but a test would."""
+    written = json.loads((checkpoint / "state.json").read_text())
+    (checkpoint / "random.safetensors").write_bytes((other / "random.safetensors").read_bytes())
+    written["crc32"]["random.safetensors"] = crc32_of(checkpoint / "random.safetensors")
+    (checkpoint / "state.json").write_text(json.dumps(written))
 
 
 def tiny_text(n_tokens: int = 600, n_valid: int = 120, fingerprint: str = "tiny") -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from regard.errors import RegardError
 from regard.settings import Settings, setting
@@ -91,3 +92,18 @@ class BeamConfig(Settings):
         if self.length_penalty == "none":
             return 1.0
         return math.pow(length if self.length_penalty == "length" else (5 + length) / 6, self.alpha)
+
+
+def search_trees(*, n_best: int = 1, beam: int | None = None, **more: Any) -> dict[str, Any]:
+    """The settings of a search for the `n_best` trees of a sentence.
+
+    Where several are wanted they are ranked by their probability, whatever their length, and the beam is twice as wide
+    as they are many, unless it is given.
+    """
+    if n_best == 1:
+        return more | ({} if beam is None else {"beam": beam})
+    if beam is not None and n_best > beam:
+        raise RegardError(
+            f"--n-best {n_best} of a search that keeps {beam}: make --beam {n_best} at least, or leave it out."
+        )
+    return {"length_penalty": "none", "beam": beam or max(5, 2 * n_best), "n_best": n_best} | more

@@ -67,8 +67,11 @@ def force_targets(
         torch.from_numpy(source).to(device),
         torch.from_numpy(source_mask).to(device),
         None if words is None else torch.from_numpy(words).to(device),
+        record,
     )
     h, _ = model.target.hidden(torch.from_numpy(inputs).to(device), encoded, None, record)
+    if record is not None:
+        model.target.log_probs_of_all(h, record)
     nats = model.target.nats_each(h, torch.from_numpy(targets).to(device)).double().cpu().numpy()  # (B, T)
     return [row[real] for row, real in zip(nats, mask, strict=True)]
 

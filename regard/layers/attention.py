@@ -10,7 +10,7 @@ from torch.nn import functional
 from regard.kernels.causal_attention import causal_attention, causal_mask, window_attention, window_mask
 from regard.kernels.kv_cache import AnyKVCache, KVCache, RollingKVCache
 from regard.kernels.linear import Linear
-from regard.layers.taps import Taps
+from regard.layers.taps import Step, Taps
 
 
 def attention_weights(
@@ -47,12 +47,16 @@ def masked_attention(
     is_there: Bool[Tensor, "B S"] | None,
     p_dropout: float = 0.0,
     wants_weights: bool = False,
+    taps: Taps | None = None,
+    prefix: str = "",
 ) -> tuple[Float[Tensor, "B N T K"], Float[Tensor, "B N T S"] | None]:
-    """A v,  A = softmax(q kᵀ/√K) over the positions that are there, None: all; and A where it is wanted.
+    """A v,  A = softmax(q kᵀ/√K) over the positions that are there, None: all; and A where it is wanted or tapped.
 
-    The fused kernel hides A, so wanting it takes the plain path.
+    The fused kernel hides A, so wanting it takes the plain path. `prefix` goes before the names of taps.
     """
     seen = None if is_there is None else is_there[:, None, None]  # (B, 1, 1, S)
+    if taps is not None:
+        return tapped_attention(q, k, v, seen, p_dropout, taps, prefix)
     if not wants_weights:
         return functional.scaled_dot_product_attention(q, k, v, seen, p_dropout), None
     if seen is None:
@@ -70,11 +74,40 @@ def plain_attention(
     taps: Taps,
     n_window: int | None = None,
 ) -> Float[Tensor, "B N T K"]:
-    """A v,  A = softmax(q kᵀ/√K) over the past, or over the last `n_window` positions of it. Taps: `attention` A."""
+    """A v,  A = softmax(q kᵀ/√K) over the past, or over the last `n_window` positions of it; all of it is kept."""
     shape = q.shape[2], k.shape[2]
     may_look = causal_mask(*shape, q.device) if n_window is None else window_mask(*shape, n_window, q.device)
-    A = taps.keep("attention", attention_weights(q, k, may_look))
-    return functional.dropout(A, p_dropout) @ v
+    return tapped_attention(q, k, v, may_look, p_dropout, taps)[0]
+
+
+def tapped_attention(
+    q: Float[Tensor, "B N T K"],
+    k: Float[Tensor, "B N S K"],
+    v: Float[Tensor, "B N S K"],
+    may_look: Bool[Tensor, "*mask S"] | None,
+    p_dropout: float,
+    taps: Taps,
+    prefix: str = "",
+) -> tuple[Float[Tensor, "B N T K"], Float[Tensor, "B N T S"]]:
+    """z = A v and A = softmax(q kᵀ/√K), with every value in it kept, under names that begin with `prefix`.
+
+    `may_look` False takes a source out of the sum for a query; it has the dimensions of A, or ones in their places.
+    """
+    q, k, v = (taps.keep(prefix + name, x) for name, x in (("query", q), ("key", k), ("value", v)))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    A = tapped_weights(scores, may_look, taps, prefix)
+    return taps.keep(f"{prefix}z", functional.dropout(A, p_dropout) @ v), A
+
+
+def tapped_weights(
+    scores: Float[Tensor, "B N T S"], may_look: Bool[Tensor, "*mask S"] | None, taps: Taps | Step, prefix: str = ""
+) -> Float[Tensor, "B N T S"]:
+    """A = softmax of the scores over the positions that may be looked at; both are kept."""
+    if may_look is not None:
+        scores = scores.masked_fill(~may_look, -math.inf)
+    scores = taps.keep(f"{prefix}scores", scores)
+    A = scores.softmax(dim=-1) if may_look is None else masked_weights(scores, may_look.expand(scores.shape))
+    return taps.keep(f"{prefix}attention", A)
 
 
 class MultiHeadAttention(nn.Module):
@@ -86,6 +119,10 @@ class MultiHeadAttention(nn.Module):
 
     A position sees itself and its past; with `n_window` r (section 4, "restricted") itself and the r-1 positions before
     it, in time and memory O(r T D); handed a mask, all positions that are there; not causal and without a mask, all.
+    Through a cache it is always causal: what comes later is not there yet.
+
+    Two parts can be left out to see what they are for: without `has_values` v = x, so that heads average x itself, each
+    its share of K channels; without `is_scaled` the scores are q·k.
     """
 
     def __init__(
@@ -95,10 +132,13 @@ class MultiHeadAttention(nn.Module):
         p_dropout: float = 0.0,
         n_window: int | None = None,
         is_causal: bool = True,
+        has_values: bool = True,
+        is_scaled: bool = True,
     ) -> None:
         super().__init__()
         self.n_heads, self.p_dropout, self.n_window, self.is_causal = n_heads, p_dropout, n_window, is_causal
-        self.qkv = Linear(d_model, 3 * d_model)  # W_q, W_k, W_v in one product
+        self.has_values, self.is_scaled = has_values, is_scaled
+        self.qkv = Linear(d_model, (3 if has_values else 2) * d_model)  # W_q, W_k, W_v in one product
         self.out = Linear(d_model, d_model)  # W_o
 
     def forward(
@@ -108,7 +148,10 @@ class MultiHeadAttention(nn.Module):
         taps: Taps | None = None,
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], AnyKVCache | None]:
-        y, cache = self.mix(self.qkv(x), cache, taps, mask)
+        parts = self.qkv(x)
+        if not self.has_values:
+            parts = torch.cat([parts, x.to(parts.dtype)], dim=-1)  # v = x
+        y, cache = self.mix(parts, cache, taps, mask)
         return self.out(y), cache
 
     def mix(
@@ -120,6 +163,8 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], AnyKVCache | None]:
         """[head_1; ...; head_N] of q, k and v side by side."""
         q, k, v = cut_heads(qkv, 3, self.n_heads)
+        if not self.is_scaled:
+            q = q * math.sqrt(q.shape[-1])  # so that every path, which divides by it, gives q·k
         p_dropout, r = self.p_dropout if self.training else 0.0, self.n_window
 
         def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -127,10 +172,8 @@ class MultiHeadAttention(nn.Module):
                 return plain_attention(q, k, v, p_dropout, taps, r)
             return causal_attention(q, k, v, p_dropout) if r is None else window_attention(q, k, v, r, p_dropout)
 
-        if mask is not None or not self.is_causal:
-            y, A = masked_attention(q, k, v, mask, p_dropout, wants_weights=taps is not None)
-            if taps is not None and A is not None:
-                taps.keep("attention", A)
+        if mask is not None or (cache is None and not self.is_causal):
+            y, _ = masked_attention(q, k, v, mask, p_dropout, taps=taps)
         elif cache is None:
             y = attend(q, k, v)
         else:
@@ -145,14 +188,14 @@ class MultiHeadAttention(nn.Module):
         return RollingKVCache(*KVCache.empty(B, N, min(self.n_window, capacity), K, like), n_window=self.n_window)
 
     def flops_per_token(self, n_context: int, is_causal: bool = True) -> int:
-        """Four D×D products, and for each position that is seen one multiply-add a channel in q kᵀ and one in A v.
+        """Four D×D products, three where v = x; for each position seen a multiply-add a channel in q kᵀ and one in A v.
 
         What is masked is not charged, whether or not the path at hand computes it: causal attention costs what reading
         token by token through the cache costs.
         """
         D, n = self.qkv.in_features, n_context
-        n_pairs = count_causal_pairs(n, self.n_window) if is_causal else n * n
-        return 2 * 4 * D * D + 2 * 2 * D * n_pairs // n
+        n_pairs = count_causal_pairs(n, self.n_window) if is_causal and self.is_causal else n * n
+        return 2 * (4 if self.has_values else 3) * D * D + 2 * 2 * D * n_pairs // n
 
 
 def count_causal_pairs(n_context: int, n_window: int | None = None) -> int:

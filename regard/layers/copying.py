@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from regard.kernels.cross_entropy import chunked_log_probs
 from regard.kernels.device import at_least_float32
+from regard.layers.taps import Taps
 
 UNK = 1
 """What a word outside the vocabulary is read as: <unk> of the word tokenizers."""
@@ -34,6 +35,39 @@ class Pointed(NamedTuple):
     """The share of each of the M positions that can be copied from."""
     words: Int[Tensor, "B T M"]
     """The word that each of these stands for; -1: no position."""
+
+
+def keep_shares(
+    log_g: Float[Tensor, "B T"], log_a: Float[Tensor, "B T M"], taps: Taps
+) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T M"]]:
+    """Keep g as `gates.vocabulary` (B, T, 1); where it is replaced, what is copied shares what is left.
+
+    >>> taps = Taps(replace={"gates.vocabulary": 0.4})
+    >>> log_g, log_a = keep_shares(torch.tensor([[0.8]]).log(), torch.tensor([[[0.15, 0.05]]]).log(), taps)
+    >>> round(float(log_g.exp()), 4), [round(x, 4) for x in log_a.exp().flatten().tolist()]
+    (0.4, [0.45, 0.15])
+    """
+    g = taps.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
+    if not taps.replaces("gates.vocabulary"):
+        return log_g, log_a
+    tiny = torch.finfo(g.dtype).tiny
+    before = (1 - log_g.exp()).clamp_min(tiny).log()
+    return g[..., 0].clamp_min(tiny).log(), log_a + ((1 - g).clamp_min(tiny).log() - before[..., None])
+
+
+def keep_mixture(
+    h: Pointed,
+    W: Float[Tensor, "V D"],
+    b: Float[Tensor, " V"] | None,
+    log_probs: Float[Tensor, "B T R"],
+    taps: Taps,
+) -> None:
+    """Keep p, c and P = g p + c of every word, those beyond the vocabulary too, as `probabilities`."""
+    inner, n_words = taps.scope("probabilities"), log_probs.shape[-1]
+    p = at_least_float32(functional.linear(h.h, W, b)).softmax(dim=-1)
+    inner.keep("vocabulary", functional.pad(p, (0, n_words - len(W))))
+    inner.keep("copied", copy_probs(h.log_a, h.words, n_words))
+    inner.keep("mixed", log_probs.exp())
 
 
 def log_copy_prob(

@@ -56,13 +56,14 @@ class CrossAttention(nn.Module):
             (q,) = cut_heads(self.q(x), 1, self.n_heads)
             return self.out(join_heads(step_cross_attention(q, keys, values, is_there, of))), None
         (R, T, _), (B, S) = x.shape, is_there.shape
+        if taps is not None and R > B:  # every target with a source of its own
+            keys, values, is_there = (part.repeat_interleave(R // B, dim=0) for part in (keys, values, is_there))
+            B = R
         (q,) = cut_heads(side_by_side(self.q(x), B), 1, self.n_heads)  # (B, N, R/B T, K)
         p_dropout = self.p_dropout if self.training else 0.0
-        heads, A = masked_attention(q, keys, values, is_there, p_dropout, wants_weights or taps is not None)
+        heads, A = masked_attention(q, keys, values, is_there, p_dropout, wants_weights, taps, "cross_")
         if A is not None and R > B:  # (B, N, R/B T, S)
             A = A.view(B, self.n_heads, -1, T, S).transpose(1, 2).reshape(R, self.n_heads, T, S)
-        if taps is not None and A is not None:
-            taps.keep("cross_attention", A)
         return self.out(join_heads(heads).reshape(x.shape)), A
 
     def flops(self, n_source: int, n_target: int) -> int:

@@ -11,7 +11,9 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 from torch.nn import functional
 
+from regard.layers.attention import tapped_weights
 from regard.layers.scores import Score
+from regard.layers.taps import Taps
 
 MIN_BLOCK = 32
 
@@ -59,6 +61,30 @@ def past_average(a: Float[Tensor, "B T M"], v: Float[Tensor, "B R D"]) -> Float[
         for i, block in enumerate(torch.split(a, C, dim=1))
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+
+def tapped_past_attention(
+    score: Score,
+    q: Float[Tensor, "B T D"],
+    k: Float[Tensor, "B R D"],
+    is_there: Bool[Tensor, "B R"],
+    n_memory: int,
+    taps: Taps,
+    n_before: int = 0,
+) -> Float[Tensor, "B T D"]:
+    """Σ_s a_ts k_s, a = softmax of score(q_t, k_s) over the M positions before t; whole matrices, which are kept.
+
+    The first `n_before` keys, of which none is there, are left out.
+    """
+    T, R = q.shape[1], k.shape[1]
+    t, s = torch.arange(T, device=q.device)[:, None], torch.arange(R, device=q.device)  # key t is M before query t
+    may_look = ((s >= t) & (s < t + n_memory) & is_there[:, None])[:, :, n_before:]  # (B, T, S)
+    keys = taps.keep("key", k[:, None, n_before:])[:, 0]
+    values = taps.keep("value", k[:, None, n_before:])  # (B, 1, S, D)
+    scores = score(taps.keep("query", q[:, None])[:, 0], keys)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    a = tapped_weights(scores[:, None], may_look[:, None], taps)  # (B, 1, T, S)
+    return taps.keep("z", a.to(values.dtype) @ values)[:, 0]
 
 
 def past_windows(x: Shaped[Tensor, "B R"], n_memory: int) -> Shaped[Tensor, "B T M"]:

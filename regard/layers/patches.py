@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.layers.taps import Taps
+
 
 def cut_patches(pictures: Float[Tensor, "B C h w"], side: int) -> Float[Tensor, "B S P"]:
     """The pixels of each side×side patch, in one row; patches from left to right, then down.
@@ -30,5 +32,6 @@ class GridPositions(nn.Module):
         for table in (self.rows, self.columns):
             nn.init.normal_(table, std=0.02)
 
-    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        return x + (self.rows + self.columns).flatten(0, 1)
+    def forward(self, x: Float[Tensor, "B S D"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
+        places = (self.rows + self.columns).flatten(0, 1)
+        return x + (places if taps is None else taps.keep("positions", places[None]))

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.kernels.static_state import table_rows
+from regard.layers.taps import Taps
 
 
 class LearnedPositions(nn.Module):
@@ -17,8 +18,11 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(max_context, d_model))
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
-        return x + table_rows(self.table, start, x.shape[1])
+    def forward(
+        self, x: Float[Tensor, "B T D"], start: int | Tensor = 0, taps: Taps | None = None
+    ) -> Float[Tensor, "B T D"]:
+        P = table_rows(self.table, start, x.shape[1])
+        return x + (P if taps is None else taps.keep("positions", P[None]))
 
 
 class SinusoidalPositions(nn.Module):
@@ -32,14 +36,19 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(max_context, d_model), persistent=False)
         self.table: Tensor
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
-        return x * math.sqrt(x.shape[-1]) + table_rows(self.table, start, x.shape[1])
+    def forward(
+        self, x: Float[Tensor, "B T D"], start: int | Tensor = 0, taps: Taps | None = None
+    ) -> Float[Tensor, "B T D"]:
+        P = table_rows(self.table, start, x.shape[1])
+        return x * math.sqrt(x.shape[-1]) + (P if taps is None else taps.keep("positions", P[None]))
 
 
 class NoPositions(nn.Module):
     """x_t alone: apart from the causal mask, attention sees a bag of words."""
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int | Tensor = 0) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, x: Float[Tensor, "B T D"], start: int | Tensor = 0, taps: Taps | None = None
+    ) -> Float[Tensor, "B T D"]:
         return x
 
 

@@ -10,19 +10,24 @@ from torch.nn import functional
 
 from regard.kernels.fused_recurrence import LayerWeights, run_layer
 from regard.layers.dropout import weight_drop
-from regard.layers.taps import Taps
+from regard.layers.taps import Step, Taps
 
 State = tuple[Float[Tensor, "B H"], ...]
 """h; of an LSTM h and c."""
+LSTM_GATES = ("input", "forget", "candidate", "output")
 
 
-def elman_step(from_x: Float[Tensor, "B H"], from_h: Float[Tensor, "B H"], state: State) -> tuple[State, State]:
+def elman_step(
+    from_x: Float[Tensor, "B H"], from_h: Float[Tensor, "B H"], state: State, taps: Step | None = None
+) -> State:
     """h' = tanh(W x + b + U h + b') (Elman 1990)."""
-    return (torch.tanh(from_x + from_h),), ()
+    return (torch.tanh(from_x + from_h),)
 
 
-def gru_step(from_x: Float[Tensor, "B G"], from_h: Float[Tensor, "B G"], state: State) -> tuple[State, State]:
-    """One step of gated recurrent units (Cho et al. 2014), and its gates r, z, n.
+def gru_step(
+    from_x: Float[Tensor, "B G"], from_h: Float[Tensor, "B G"], state: State, taps: Step | None = None
+) -> State:
+    """One step of gated recurrent units (Cho et al. 2014). Taps: the gates r, z, n.
 
     r = σ(W_r x + b_r + U_r h + b'_r)
     z = σ(W_z x + b_z + U_z h + b'_z)
@@ -35,12 +40,18 @@ def gru_step(from_x: Float[Tensor, "B G"], from_h: Float[Tensor, "B G"], state: 
     x_r, x_z, x_n = from_x.chunk(3, dim=-1)  # 3 x (B, H)
     h_r, h_z, h_n = from_h.chunk(3, dim=-1)
     r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
+    if taps is not None:
+        r, z = taps.keep("gates.reset", r), taps.keep("gates.update", z)
     n = (x_n + r * h_n).tanh()
-    return ((1 - z) * n + z * h,), (r, z, n)
+    if taps is not None:
+        n = taps.keep("gates.candidate", n)
+    return ((1 - z) * n + z * h,)
 
 
-def lstm_step(from_x: Float[Tensor, "B G"], from_h: Float[Tensor, "B G"], state: State) -> tuple[State, State]:
-    """One LSTM step (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000), and its gates i, f, g, o.
+def lstm_step(
+    from_x: Float[Tensor, "B G"], from_h: Float[Tensor, "B G"], state: State, taps: Step | None = None
+) -> State:
+    """One LSTM step (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000). Taps: the gates i, f, g, o, and c'.
 
     i, f, g, o = σ, σ, tanh, σ of the four parts of W x + b + U h + b'
     c' = f c + i g,   h' = o tanh(c')
@@ -48,25 +59,28 @@ def lstm_step(from_x: Float[Tensor, "B G"], from_h: Float[Tensor, "B G"], state:
     _, c = state
     i, f, g, o = (from_x + from_h).chunk(4, dim=-1)  # 4 x (B, H)
     i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    if taps is not None:
+        i, f, g, o = (taps.keep(f"gates.{name}", x) for name, x in zip(LSTM_GATES, (i, f, g, o), strict=True))
     c = f * c + i * g
-    return (o * c.tanh(), c), (i, f, g, o)
+    if taps is not None:
+        c = taps.keep("cell", c)
+    return o * c.tanh(), c
 
 
 class Cell(NamedTuple):
     """What tells one kind of recurrent layer from another."""
 
-    step: Callable[[Tensor, Tensor, State], tuple[State, State]]
+    step: Callable[[Tensor, Tensor, State, Step | None], State]
     kernel: type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
-    gates: tuple[str, ...]
     n_products: int
     """How many times as wide as h are W x and U h."""
     n_states: int = 1
 
 
 CELLS: dict[str, Cell] = {
-    "rnn": Cell(elman_step, nn.RNN, (), 1),
-    "gru": Cell(gru_step, nn.GRU, ("reset", "update", "candidate"), 3),
-    "lstm": Cell(lstm_step, nn.LSTM, ("input", "forget", "candidate", "output"), 4, n_states=2),
+    "rnn": Cell(elman_step, nn.RNN, 1),
+    "gru": Cell(gru_step, nn.GRU, 3),
+    "lstm": Cell(lstm_step, nn.LSTM, 4, n_states=2),
 }
 
 
@@ -76,7 +90,7 @@ class RecurrentLayer(nn.Module):
     b' adds nothing to b in an Elman layer and an LSTM; it is there because the fused kernel wants it. An LSTM's b
     starts at 1 for the forget gate, so that a young network remembers (Gers et al. 2000; Jozefowicz et al. 2015).
     While training, a share `p_weight` of U is dropped (Merity et al. 2018), the same at every step.
-    Taps: `gates.NAME` of every gate, and `cell`, an LSTM's c.
+    Taps: `gates.NAME` of every gate, `cell`, an LSTM's c, and `hidden`, h.
     """
 
     def __init__(self, kind: str, d_in: int, d_hidden: int, p_weight: float = 0.0) -> None:
@@ -95,10 +109,13 @@ class RecurrentLayer(nn.Module):
         W, U, b, b_prime = self.kernel.all_weights[0]
         return W, weight_drop(U, self.p_weight, self.training), b, b_prime
 
-    def step(self, from_x: Float[Tensor, "B G"], state: State, weights: LayerWeights) -> tuple[State, State]:
-        """The state after one step, and the gates; `from_x` is W x + b."""
+    def step(
+        self, from_x: Float[Tensor, "B G"], state: State, weights: LayerWeights, taps: Step | None = None
+    ) -> State:
+        """The state after one step; `from_x` is W x + b."""
         _, U, _, b_prime = weights
-        return self.cell.step(from_x, functional.linear(state[0], U, b_prime), state)
+        after = self.cell.step(from_x, functional.linear(state[0], U, b_prime), state, taps)
+        return after if taps is None else (taps.keep("hidden", after[0]), *after[1:])
 
     def forward(
         self, x: Float[Tensor, "B T I"], state: State, taps: Taps | None = None
@@ -120,14 +137,9 @@ def unroll(
 ) -> tuple[Float[Tensor, "B T H"], State]:
     """Take one step after the other, and keep what each computed."""
     weights = W, _, b, _ = layer.weights()
-    states, gates = [], []
+    outputs, steps = [], taps.steps(x.shape[1])
     for from_x in functional.linear(x, W, b).unbind(1):
-        state, gate = layer.step(from_x, state, weights)
-        states.append(state)
-        gates.append(gate)
-    for name, values in zip(layer.cell.gates, zip(*gates, strict=True), strict=True):
-        taps.keep(f"gates.{name}", torch.stack(values, dim=1))
-    h, *cell = (torch.stack(parts, dim=1) for parts in zip(*states, strict=True))  # (B, T, H) each
-    for c in cell:
-        taps.keep("cell", c)
-    return h, state
+        state = layer.step(from_x, state, weights, steps.now())
+        outputs.append(state[0])
+    steps.finish()
+    return torch.stack(outputs, dim=1), state  # (B, T, H)

@@ -7,8 +7,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.kernels.state import side_by_side
-from regard.layers.attention import masked_weights
+from regard.layers.attention import masked_weights, tapped_weights
 from regard.layers.scores import Score
+from regard.layers.taps import Step, Taps
 
 Looked = tuple[Tensor, Tensor, Any]
 """The source's states (B, S, D), which of them are there (B, S), and what the score needs of them: computed once, ()
@@ -31,16 +32,33 @@ class SourceAttention(nn.Module):
         keys = self.score.keys(states)
         return states, mask, () if keys is states else keys
 
+    def keep_source(self, looked: Looked, R: int, taps: Taps) -> Looked:
+        """What R targets look at, each with a source of its own, and kept."""
+        states, is_there, _ = looked
+        states, is_there = (part.repeat_interleave(R // len(states), dim=0) for part in (states, is_there))
+        key, value = (taps.keep(f"cross_{name}", states[:, None])[:, 0] for name in ("key", "value"))
+        return value, is_there, self.score.keys(key)
+
     def forward(
-        self, h: Float[Tensor, "R T D"], looked: Looked
+        self, h: Float[Tensor, "R T D"], looked: Looked, taps: Taps | Step | None = None
     ) -> tuple[Float[Tensor, "R T D"], Float[Tensor, "R T S"]]:
-        """h̃ and the weights a. R is B, or a multiple of it: R/B targets then look at each source."""
+        """h̃ and the weights a. R is B, or a multiple of it: R/B targets then look at each source.
+
+        With taps R is B, and the source is what `keep_source` gave.
+        """
         states, is_there, keys = looked
         B, S, _ = states.shape
         R, T, D = h.shape
+        if taps is not None:
+            h = taps.keep("cross_query", h[:, None])[:, 0]
         scores = self.score.against(side_by_side(h, B), keys if isinstance(keys, Tensor) else states)
-        a = masked_weights(scores, is_there[:, None])  # (B, R/B T, S)
+        if taps is None:
+            a = masked_weights(scores, is_there[:, None])  # (B, R/B T, S)
+        else:
+            a = tapped_weights(scores[:, None], is_there[:, None, None], taps, "cross_")[:, 0]
         c = (a.to(states.dtype) @ states).view(R, T, D)
+        if taps is not None:
+            c = taps.keep("cross_z", c[:, None])[:, 0]
         return torch.tanh(self.out(torch.cat([c.to(h.dtype), h], dim=-1))), a.view(R, T, S)
 
     def flops(self, n_source: int, n_target: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.errors import RegardError
 from regard.kernels.device import lower_precision
 from regard.layers.attention import MultiHeadAttention
 from regard.layers.bilinear_heads import BilinearHeads
@@ -27,21 +28,31 @@ Attention = MultiHeadAttention | BilinearHeads
 """What a block attends with; its cache is its own affair."""
 
 
-class AttentionBlock(nn.Module):
-    """x + attention(norm(x)): attention, its sum and its norm, with no feed-forward layer."""
+def build_norm(d_model: int, without: Sequence[str]) -> nn.Module:
+    """A layer norm, or nothing where it is left out."""
+    return nn.Identity() if "norm" in without else nn.LayerNorm(d_model)
 
-    def __init__(self, d_model: int, attention: Attention, p_dropout: float) -> None:
+
+class AttentionBlock(nn.Module):
+    """x + attention(norm(x)): attention, its sum and its norm, with no feed-forward layer.
+
+    `without` may name the norm or the residual, x, as what is left out.
+    """
+
+    def __init__(self, d_model: int, attention: Attention, p_dropout: float, without: Sequence[str] = ()) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = build_norm(d_model, without)
         self.attention = attention
         self.dropout = nn.Dropout(p_dropout)
+        self.has_residual = "residual" not in without
 
     def forward(
         self, x: Float[Tensor, "B T D"], cache: State | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], State | None, None]:
         """x and the cache after it; as a block that looks at no source, no weights on one."""
         y, cache = self.attention(self.norm(x), cache, taps)
-        return x + self.dropout(y), cache, None
+        x = x + self.dropout(y) if self.has_residual else self.dropout(y)
+        return x if taps is None else taps.keep("residual", x), cache, None
 
     def step(self, x: Float[Tensor, "B 1 D"], cache: State) -> Float[Tensor, "B 1 D"]:
         """Add one position to a static cache."""
@@ -73,22 +84,33 @@ class AttentionStack(nn.Module):
         self, x: Float[Tensor, "B T D"], state: Caches | None = None, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T D"], Caches | None]:
         n_before, caches = Caches(0, (None,) * len(self.layers)) if state is None else state
-        x = lower_precision(self.dropout(self.positions(x, n_before)))
+        x = lower_precision(self.dropout(self.positions(x, n_before, taps)))
         after: list[State | None] = []
         for index, block in enumerate(self.layers):
             inner = scope(taps, f"layers.{index}")
             x, cache, _ = block(x, caches[index], inner)
-            keep(inner, "hidden", x)
+            x = keep(inner, "hidden", x)
             after.append(cache)
         n_after = n_before + (0 if state is None else x.shape[1])
         return lower_precision(self.norm(x)), None if state is None else Caches(n_after, tuple(after))
 
-    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+    def read_layers(self, x: Float[Tensor, "B T D"], taps: Taps | None = None) -> tuple[Float[Tensor, "B T D"], ...]:
         """x^0, with its positions, up to x^{L-1}, then y."""
-        outputs = [lower_precision(self.dropout(self.positions(x, 0)))]
-        for block in self.layers:
-            outputs.append(block(outputs[-1])[0])
+        if self.sees_ahead:
+            raise RegardError(
+                "A model that was trained without its mask cannot read texts for a task: it would look at the padding "
+                "behind them. Name a run whose model.without has no mask."
+            )
+        outputs = [lower_precision(self.dropout(self.positions(x, 0, taps)))]
+        for index, block in enumerate(self.layers):
+            inner = scope(taps, f"layers.{index}")
+            outputs.append(keep(inner, "hidden", block(outputs[-1], None, inner)[0]))
         return *outputs[:-1], lower_precision(self.norm(outputs[-1]))
+
+    @property
+    def sees_ahead(self) -> bool:
+        """Whether a whole text is read without the mask: every position then sees those after it."""
+        return any(isinstance(b.attention, MultiHeadAttention) and not b.attention.is_causal for b in self.layers)
 
     @property
     def n_layers(self) -> int:
@@ -135,17 +157,24 @@ def self_attention(config: AttentionConfig | RestrictedConfig) -> AttentionStack
     What a layer with a window r does not see it can hear of: through L layers news travels L (r-1) positions.
     """
     D, N, p = config.d_model, config.n_heads, config.p_dropout
+    without = () if isinstance(config, RestrictedConfig) else config.without
 
     def attention() -> Attention:
         if isinstance(config, RestrictedConfig):
             return MultiHeadAttention(D, N, p, config.n_window)
-        return (MultiHeadAttention if config.heads == "concatenated" else BilinearHeads)(D, N, p)
+        return build_attention(D, N, p, without) if config.heads == "concatenated" else BilinearHeads(D, N, p)
 
     stack = AttentionStack(
         order=positions(config.positions, config.max_context, D),
-        blocks=[AttentionBlock(D, attention(), p) for _ in range(config.n_layers)],
-        norm=nn.LayerNorm(D),
+        blocks=[AttentionBlock(D, attention(), p, without) for _ in range(config.n_layers)],
+        norm=build_norm(D, without),
         p_dropout=p,
         max_context=config.max_context,
     )
-    return initialise(stack, n_sums=config.n_layers, std=None)
+    return initialise(stack, n_sums=1 if "residual" in without else config.n_layers, std=None)
+
+
+def build_attention(d_model: int, n_heads: int, p_dropout: float, without: Sequence[str]) -> MultiHeadAttention:
+    """Heads side by side, without the mask, the values or the scale where they are left out."""
+    parts = {"is_causal": "mask", "has_values": "values", "is_scaled": "scale"}
+    return MultiHeadAttention(d_model, n_heads, p_dropout, **{key: part not in without for key, part in parts.items()})

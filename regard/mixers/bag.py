@@ -52,13 +52,12 @@ class Bag(nn.Module):
         counts = torch.arange(n + 1, n + 1 + x.shape[1], device=x.device, dtype=x.dtype)
         z = total / counts[:, None]  # a_t: (B, T, D)
         for index, layer in enumerate(self.layers):
-            z = self.dropout(functional.relu(layer(z)))  # (B, T, F)
-            keep(taps, f"layers.{index}.hidden", z)
+            z = keep(taps, f"layers.{index}.hidden", self.dropout(functional.relu(layer(z))))  # (B, T, F)
         return self.out(z), state
 
-    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+    def read_layers(self, x: Float[Tensor, "B T D"], taps: Taps | None = None) -> tuple[Float[Tensor, "B T D"], ...]:
         """x and y: the layers between them are of another width."""
-        return x, self(x)[0]
+        return x, self(x, None, taps)[0]
 
     def start(self, B: int, capacity: int, like: Tensor) -> SumAndCount:
         return like.new_zeros(B, self.out.out_features), 0
@@ -82,7 +81,9 @@ class BagEncoder(nn.Module):
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
         return self.dropout(x), ()
 
-    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+    def read_layers(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], ...]:
         return x, self.dropout(x)
 
     def flops(self, n_source: int) -> int:

@@ -15,11 +15,20 @@ MAX_SEEN = 2**20  # tokens that a convolution can reach back: every layer keeps 
 CELLS = ("rnn", "gru", "lstm")
 SCORES = ("dot", "bilinear", "mlp", "scaled-dot")
 MIXES = ("fixed", "learned", "sentinel")
+PARTS = ("residual", "norm", "values", "scale", "mask")
 COPIES = ("word", "next")
 P_VOCABULARY = 0.8
+MASK_NOTE = (
+    "without leaves out the mask: in training every position sees the word that it is to predict, so that the training "
+    "loss means nothing. Scores and texts are computed word by word, where no later word is there to be seen."
+)
 _EMBEDDING = "share of word types left out of a whole batch (Gal & Ghahramani 2016)"
 _CELL = "the recurrent layer"
 _SCORE = "how a state is matched with an earlier one: q·k, qᵀWk, w·tanh(W[q; k]) or q·k/√d"
+_WITHOUT = (
+    "parts left out, to see what each is for: x of x + f(x), the layer norms, {}W_v (heads average x itself), √d below "
+    "q·k, or the causal mask (training then sees the words that it is to predict)"
+)
 NO_DROPOUT = "is_variational changes nothing: it says how dropout is drawn, and every dropout is 0."
 
 
@@ -216,10 +225,20 @@ class AttentionConfig(Settings):
     max_context: int = setting(128, "tokens seen at most", low=1)
     p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
     tie_embeddings: bool = setting(True, TIED)
+    without: tuple[str, ...] = setting((), _WITHOUT.format(""), choices=PARTS)
 
     def check(self) -> None:
+        check_without(self.without)
         if self.heads == "concatenated":
             check_heads(self.d_model, self.n_heads)
+        elif inner := [part for part in self.without if part not in ("residual", "norm")]:
+            raise RegardError(
+                f"without names {inner[0]} and heads is averaged, whose heads have no such part to leave out. "
+                "Set heads to concatenated, or leave out residual or norm alone."
+            )
+
+    def notes(self) -> list[str]:
+        return note_mask(self.without)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,9 +272,33 @@ class TransformerConfig(Settings):
     max_context: int = setting(128, "tokens seen at most", low=1)
     p_dropout: float = setting(0.0, DROPOUT, low=0.0, high=0.95)
     tie_embeddings: bool = setting(True, TIED)
+    without: tuple[str, ...] = setting(
+        (), _WITHOUT.format("the feed-forward layers, "), choices=(*PARTS[:2], "feed-forward", *PARTS[2:])
+    )
 
     def check(self) -> None:
         check_heads(self.d_model, self.n_heads)
+        check_without(self.without)
+
+    def notes(self) -> list[str]:
+        notes = note_mask(self.without)
+        if "norm" in self.without and self.norm != "pre":
+            notes.append("norm changes nothing: without leaves out the layer norms.")
+        if "feed-forward" in self.without and (self.d_ff is not None or self.activation != "gelu"):
+            name = "d_ff" if self.d_ff is not None else "activation"
+            notes.append(f"{name} changes nothing: without leaves out the feed-forward layers.")
+        return notes
+
+
+def check_without(without: tuple[str, ...]) -> None:
+    twice = next((part for i, part in enumerate(without) if part in without[:i]), None)
+    if twice is not None:
+        raise RegardError(f"without names {twice} twice; leave one out.")
+
+
+def note_mask(without: tuple[str, ...]) -> list[str]:
+    """What is to be said of a model that is trained without its causal mask."""
+    return [MASK_NOTE] if "mask" in without else []
 
 
 def check_heads(d_model: int, n_heads: int) -> None:

@@ -14,7 +14,8 @@ from regard.mixers.mixer import Ends
 
 Pasts = tuple[Tensor, ...]
 """What every layer saw last: (B, (k-1) s, D) each, where s is the layer's dilation."""
-N_ENCODER_WINDOW = 3
+N_WINDOW = 3
+"""Vectors that a convolution of an encoder or a decoder sees."""
 
 
 class ConvolutionBlock(nn.Module):
@@ -90,14 +91,15 @@ class Convolution(nn.Module):
         for index, (block, past) in enumerate(zip(self.layers, pasts, strict=True)):
             inner = scope(taps, f"layers.{index}")
             x, past = block(x, past, inner)
-            keep(inner, "hidden", x)
+            x = keep(inner, "hidden", x)
             after.append(past)
         return self.norm(x), tuple(after)
 
-    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
-        outputs = [x]
-        for block, past in zip(self.layers, self.start(x.shape[0], x.shape[1], x), strict=True):
-            outputs.append(block(outputs[-1], past)[0])
+    def read_layers(self, x: Float[Tensor, "B T D"], taps: Taps | None = None) -> tuple[Float[Tensor, "B T D"], ...]:
+        outputs, pasts = [x], self.start(x.shape[0], x.shape[1], x)
+        for index, block in enumerate(self.layers):
+            inner = scope(taps, f"layers.{index}")
+            outputs.append(keep(inner, "hidden", block(outputs[-1], pasts[index], inner)[0]))
         return *outputs[:-1], self.norm(outputs[-1])
 
     @property
@@ -123,7 +125,7 @@ class ConvolutionEncoder(nn.Module):
 
     def __init__(self, d_model: int, n_layers: int, p_dropout: float = 0.0) -> None:
         super().__init__()
-        blocks = [ConvolutionBlock(d_model, N_ENCODER_WINDOW, 2**index, p_dropout) for index in range(n_layers)]
+        blocks = [ConvolutionBlock(d_model, N_WINDOW, 2**index, p_dropout) for index in range(n_layers)]
         self.layers: Sequence[ConvolutionBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm, self.dropout = nn.LayerNorm(d_model), nn.Dropout(p_dropout)
         initialise(blocks)
@@ -134,15 +136,17 @@ class ConvolutionEncoder(nn.Module):
         x = self.dropout(x)
         for index, block in enumerate(self.layers):
             inner = scope(taps, f"layers.{index}")
-            x = block.see_both_sides(x, mask, inner)
-            keep(inner, "hidden", x)
+            x = keep(inner, "hidden", block.see_both_sides(x, mask, inner))
         return self.norm(x), ()
 
-    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+    def read_layers(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], ...]:
         """x^0 up to x^{L-1}, then s."""
         outputs = [self.dropout(x)]
-        for block in self.layers:
-            outputs.append(block.see_both_sides(outputs[-1], mask))
+        for index, block in enumerate(self.layers):
+            inner = scope(taps, f"layers.{index}")
+            outputs.append(keep(inner, "hidden", block.see_both_sides(outputs[-1], mask, inner)))
         return *outputs[:-1], self.norm(outputs[-1])
 
     def flops(self, n_source: int) -> int:

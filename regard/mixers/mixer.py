@@ -34,8 +34,8 @@ class Mixer(Protocol):
         With `taps` the plain path is taken, and what it computed is kept in them.
         """
 
-    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
-        """Mix a whole text by the fastest path: what the first layer reads, then what each layer gives.
+    def read_layers(self, x: Float[Tensor, "B T D"], taps: Taps | None = None) -> tuple[Float[Tensor, "B T D"], ...]:
+        """Mix a whole text: what the first layer reads, then what each layer gives.
 
         The last is what a call returns. Layers of another width than D are left out.
         """

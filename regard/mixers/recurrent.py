@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.kernels.fused_recurrence import fused_recurrence
 from regard.layers.dropout import sequence_dropout
 from regard.layers.recurrent import RecurrentLayer
-from regard.layers.taps import Taps, keep, scope
+from regard.layers.taps import Taps, scope
 from regard.mixers.config import RecurrentConfig
 
 LayerStates = tuple[Any, ...]
@@ -67,16 +67,15 @@ class Recurrent(nn.Module):
         for index, layer in enumerate(self.layers):
             inner = scope(taps, f"layers.{index}")
             x, layer_state = layer(x if index == 0 else self.between(x), state[index], inner)
-            keep(inner, "hidden", x)
             after.append(layer_state)
         return x, tuple(after)
 
-    def read_layers(self, x: Float[Tensor, "B T I"]) -> tuple[Tensor, ...]:
+    def read_layers(self, x: Float[Tensor, "B T I"], taps: Taps | None = None) -> tuple[Tensor, ...]:
         """x and the output of every layer that is as wide as the last."""
         y, state, outputs = x, self.start(x.shape[0], x.shape[1], x), [x]
-        with full_precision(x, is_fused=True):
+        with full_precision(x, is_fused=taps is None):
             for index, layer in enumerate(self.layers):
-                y, _ = layer(y if index == 0 else self.between(y), state[index])
+                y, _ = layer(y if index == 0 else self.between(y), state[index], scope(taps, f"layers.{index}"))
                 outputs.append(y)
         same = [each for each in outputs if each.shape[-1] == y.shape[-1]]
         return *same[:-1], self.dropout(y)

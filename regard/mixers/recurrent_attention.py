@@ -7,9 +7,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.layers.past_attention import off_band, past_average, past_scores, past_weights, past_windows
+from regard.layers.past_attention import (
+    past_average,
+    past_scores,
+    past_weights,
+    past_windows,
+    tapped_past_attention,
+)
 from regard.layers.scores import Score
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, scope
 from regard.mixers.recurrent import Recurrent
 
 RecurrentAndMemory = tuple[Any, Float[Tensor, "B M D"], Bool[Tensor, "B M"]]
@@ -48,36 +54,42 @@ class RecurrentAttention(nn.Module):
         is_start = state is None
         before, memory, is_there = self.start(x.shape[0], x.shape[1], x) if state is None else state
         h, after = self.recurrent(x, before, taps)
-        y, a, keys, is_there = self._look_back(h, memory, is_there)
-        if taps is not None:
-            scope = taps.scope(f"layers.{len(self.recurrent.layers)}")
-            scope.keep("attention", off_band(a)[:, None, :, self.max_memory if is_start else 0 :])  # (B, 1, T, S)
-            scope.keep("hidden", y)
+        inner = scope(taps, f"layers.{len(self.recurrent.layers)}")
+        y, keys, is_there = self._look_back(h, memory, is_there, inner, self.max_memory if is_start else 0)
         T = x.shape[1]
         return y, (after, keys[:, T:], is_there[:, T:])
 
-    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Tensor, ...]:
+    def read_layers(self, x: Float[Tensor, "B T D"], taps: Taps | None = None) -> tuple[Tensor, ...]:
         _, memory, is_there = self.start(x.shape[0], x.shape[1], x)
-        outputs = self.recurrent.read_layers(x)
-        return *outputs, self._look_back(outputs[-1], memory, is_there)[0]
+        outputs = self.recurrent.read_layers(x, taps)
+        inner = scope(taps, f"layers.{len(self.recurrent.layers)}")
+        return *outputs, self._look_back(outputs[-1], memory, is_there, inner, self.max_memory)[0]
 
     @property
     def n_layers(self) -> int:
         return self.recurrent.n_layers + 1
 
     def _look_back(
-        self, h: Float[Tensor, "B T D"], memory: Float[Tensor, "B M D"], is_there: Bool[Tensor, "B M"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T M"], Float[Tensor, "B K D"], Bool[Tensor, "B K"]]:
-        """y; the weights a; and all K = M + T keys with which of them there are."""
+        self,
+        h: Float[Tensor, "B T D"],
+        memory: Float[Tensor, "B M D"],
+        is_there: Bool[Tensor, "B M"],
+        taps: Taps | None,
+        n_before: int,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B K D"], Bool[Tensor, "B K"]]:
+        """y; and all K = M + T keys with which of them there are. The first `n_before` of them are in no tap."""
         T = h.shape[1]
         keys = torch.cat([memory.to(h.dtype), h], dim=1)  # (B, M+T, D)
         is_there = functional.pad(is_there, (0, T), value=True)  # (B, M+T)
+        if taps is not None:
+            c = tapped_past_attention(self.score, h, keys, is_there, self.max_memory, taps, n_before)
+            return taps.keep("hidden", self.out(torch.cat([c, h], dim=-1))), keys, is_there
         log_a, _ = past_weights(
             past_scores(self.score, h, keys, self.max_memory), past_windows(is_there, self.max_memory)
         )
         a = log_a.exp()  # (B, T, M)
         c = past_average(a.to(h.dtype), keys)  # (B, T, D)
-        return self.out(torch.cat([c, h], dim=-1)), a, keys, is_there
+        return self.out(torch.cat([c, h], dim=-1)), keys, is_there
 
     def step(
         self, x: Float[Tensor, "B 1 D"], state: RecurrentAndMemory

@@ -10,7 +10,7 @@ from torch.nn import functional
 from regard.kernels.state import Shared
 from regard.layers.recurrent import RecurrentLayer
 from regard.layers.source_attention import Looked, SourceAttention
-from regard.layers.taps import Taps
+from regard.layers.taps import Taps, scope
 from regard.mixers.mixer import Weights
 from regard.mixers.recurrent import LayerStates, Recurrent
 
@@ -51,21 +51,29 @@ class RecurrentDecoder(nn.Module):
         if self.attention is None:
             y, states = self.recurrent(x, states, taps)
             return self.dropout(y), None, (states, fed, shared)
-        looked = shared.gather()
+        looked, inner = shared.gather(), scope(taps, self._top)
+        if inner is not None:
+            looked = self.attention.keep_source(looked, len(x), inner)
         if self.feeds_input:
-            if taps is None:
-                y, a, states, fed = self._feed(x, states, fed, looked, self.attention)
-            else:
-                y, a, states, fed = self._feed_with_taps(x, states, fed, looked, self.attention, taps)
+            y, a, states, fed = self._feed(x, states, fed, looked, self.attention, taps)
         else:
             h, states = self.recurrent(x, states, taps)
-            y, a = self.attention(h, looked)
-        if taps is not None:
-            taps.scope(f"layers.{len(self.recurrent.layers) - 1}").keep("cross_attention", a[:, None])
+            y, a = self.attention(h, looked, inner)
         return self.dropout(y), a, (states, fed, shared)
 
+    @property
+    def _top(self) -> str:
+        """What the last layer is called in taps."""
+        return f"layers.{len(self.recurrent.layers) - 1}"
+
     def _feed(
-        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention
+        self,
+        x: Tensor,
+        states: LayerStates,
+        fed: Tensor,
+        looked: Looked,
+        attention: SourceAttention,
+        taps: Taps | None,
     ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
         """Feed every step what attention gave the one before, with as little as can be inside the loop."""
         layers = self.recurrent.layers
@@ -73,6 +81,7 @@ class RecurrentDecoder(nn.Module):
         W, _, b, _ = weights[0]
         W_x, W_fed = W.chunk(2, dim=1)
         outputs, looks = [], []
+        steps = None if taps is None else taps.steps(x.shape[1])
         for from_x in functional.linear(x, W_x, b).unbind(1):
             from_input = from_x + functional.linear(fed, W_fed)
             after: list[Any] = []
@@ -80,29 +89,15 @@ class RecurrentDecoder(nn.Module):
                 if index > 0:
                     lower = self.recurrent.between(after[-1][0])
                     from_input = functional.linear(lower, weights[index][0], weights[index][2])
-                after.append(layer.step(from_input, states[index], weights[index])[0])
+                now = None if steps is None else steps.now(f"layers.{index}")
+                after.append(layer.step(from_input, states[index], weights[index], now))
             states = tuple(after)
-            y, a = attention(states[-1][0][:, None], looked)
+            y, a = attention(states[-1][0][:, None], looked, None if steps is None else steps.now(self._top))
             fed = y[:, 0]
             outputs.append(y)
             looks.append(a)
-        return torch.cat(outputs, dim=1), torch.cat(looks, dim=1), states, fed
-
-    def _feed_with_taps(
-        self, x: Tensor, states: LayerStates, fed: Tensor, looked: Looked, attention: SourceAttention, taps: Taps
-    ) -> tuple[Tensor, Tensor, LayerStates, Tensor]:
-        """Read T texts of one step each; every step's taps are put behind those of the step before."""
-        records, outputs, looks = [], [], []
-        for x_t in torch.split(x, 1, dim=1):
-            step = Taps()
-            h, states = self.recurrent(torch.cat([x_t, fed[:, None].to(x_t.dtype)], dim=-1), states, step)
-            y, a = attention(h, looked)
-            fed = y[:, 0]
-            records.append(step)
-            outputs.append(y)
-            looks.append(a)
-        for name in records[0]:
-            taps.keep(name, torch.cat([step[name] for step in records], dim=1))
+        if steps is not None:
+            steps.finish()
         return torch.cat(outputs, dim=1), torch.cat(looks, dim=1), states, fed
 
     def start(

@@ -43,15 +43,18 @@ class RecurrentEncoder(nn.Module):
                 inner = scope(taps, f"layers.{index}")
                 x, end = layer(self._drop(x, index), lengths, inner)
                 ends.append(end)
-                keep(inner, "hidden", x)
+                x = keep(inner, "hidden", x)
         return self.dropout(x), tuple(ends)
 
-    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+    def read_layers(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], ...]:
         """x and the output of every layer; the last is what a call returns."""
         lengths, outputs = mask.sum(dim=1), [x]
-        with full_precision(x, is_fused=True):
+        with full_precision(x, is_fused=taps is None):
             for index, layer in enumerate(self.layers):
-                outputs.append(layer(self._drop(outputs[-1], index), lengths)[0])
+                inner = scope(taps, f"layers.{index}")
+                outputs.append(keep(inner, "hidden", layer(self._drop(outputs[-1], index), lengths, inner)[0]))
         return *outputs[:-1], self.dropout(outputs[-1])
 
     def _drop(self, x: Float[Tensor, "B S D"], index: int) -> Float[Tensor, "B S D"]:

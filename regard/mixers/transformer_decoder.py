@@ -53,7 +53,7 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "B T D"], Weights | None, Caches]:
         sources, mask = state.source.entries
         T, A = x.shape[1], None
-        x = lower_precision(self.dropout(self.positions(x, state.n)))
+        x = lower_precision(self.dropout(self.positions(x, state.n, taps)))
         after: list[AnyKVCache | None] = []
         for index, (block, before) in enumerate(zip(self.layers, state.layers, strict=True)):
             inner = scope(taps, f"layers.{index}")
@@ -62,7 +62,7 @@ class TransformerDecoder(nn.Module):
             source = SourceKeysAndValues(keys, values, mask, state.source.of)
             wants_weights = self.gives_weights and index == len(self.layers) - 1
             x, cache, A = block(x, cache, inner, None, source, wants_weights)
-            keep(inner, "hidden", x)
+            x = keep(inner, "hidden", x)
             after.append(cache)
         weights = A.mean(dim=1) if self.gives_weights and A is not None else None
         return lower_precision(self.norm(x)), weights, Caches(state.n + T, tuple(after), state.source)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from regard.kernels.device import lower_precision
 from regard.layers.positions import positions
 from regard.layers.taps import Taps, keep, scope
+from regard.mixers.attention import build_norm
 from regard.mixers.config import TransformerConfig
 from regard.mixers.mixer import Ends
 from regard.mixers.transformer import TransformerBlock
@@ -24,25 +25,28 @@ class TransformerEncoder(nn.Module):
         self.positions = positions(config.positions, config.max_context, D)
         blocks = [TransformerBlock(config) for _ in range(config.n_layers)]
         self.layers: Sequence[TransformerBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
-        self.norm = nn.LayerNorm(D) if config.norm == "pre" else nn.Identity()
+        self.norm = build_norm(D, config.without) if config.norm == "pre" else nn.Identity()
         self.dropout = nn.Dropout(config.p_dropout)
         self.max_context: int | None = config.max_context
 
     def forward(
         self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B S D"], Ends]:
-        x = lower_precision(self.dropout(self.positions(x)))
+        x = lower_precision(self.dropout(self.positions(x, 0, taps)))
         for index, block in enumerate(self.layers):
             inner = scope(taps, f"layers.{index}")
             x, _, _ = block(x, None, inner, mask)
-            keep(inner, "hidden", x)
+            x = keep(inner, "hidden", x)
         return lower_precision(self.norm(x)), ()
 
-    def read_layers(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> tuple[Float[Tensor, "B S D"], ...]:
+    def read_layers(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"], taps: Taps | None = None
+    ) -> tuple[Float[Tensor, "B S D"], ...]:
         """x^0 up to x^{L-1}, then s."""
-        outputs = [lower_precision(self.dropout(self.positions(x)))]
-        for block in self.layers:
-            outputs.append(block(outputs[-1], None, None, mask)[0])
+        outputs = [lower_precision(self.dropout(self.positions(x, 0, taps)))]
+        for index, block in enumerate(self.layers):
+            inner = scope(taps, f"layers.{index}")
+            outputs.append(keep(inner, "hidden", block(outputs[-1], None, inner, mask)[0]))
         return *outputs[:-1], lower_precision(self.norm(outputs[-1]))
 
     def flops(self, n_source: int) -> int:

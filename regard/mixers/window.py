@@ -42,13 +42,12 @@ class Window(nn.Module):
         past = self.start(B, T, x) if state is None else state
         x = torch.cat([past, x], dim=1)  # (B, n-1+T, D)
         windows = x.unfold(1, self.n_window, 1).transpose(2, 3).reshape(B, T, -1)  # (B, T, n D), oldest first
-        h = self.dropout(torch.tanh(self.hidden(windows)))  # (B, T, F)
-        keep(taps, "layers.0.hidden", h)
+        h = keep(taps, "layers.0.hidden", self.dropout(torch.tanh(self.hidden(windows))))  # (B, T, F)
         return self.out(h), x[:, T:]
 
-    def read_layers(self, x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "B T D"], ...]:
+    def read_layers(self, x: Float[Tensor, "B T D"], taps: Taps | None = None) -> tuple[Float[Tensor, "B T D"], ...]:
         """x and y: the layers between them are of another width."""
-        return x, self(x)[0]
+        return x, self(x, None, taps)[0]
 
     def start(self, B: int, capacity: int, like: Tensor) -> Float[Tensor, "B P D"]:
         return like.new_zeros(B, self.n_window - 1, self.d_model)

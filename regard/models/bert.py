@@ -84,7 +84,9 @@ class Bert(nn.Module):
         assert n % len(self.segments) == 0
         self.segments = nn.Parameter(self.segments.detach().repeat(n // len(self.segments), 1))
 
-    def embed(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T D"]:
+    def embed(
+        self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None, taps: Taps | None = None
+    ) -> Float[Tensor, "B T D"]:
         """x^0; all tokens are of the first segment where none are given."""
         T = tokens.shape[1]
         assert self.max_positions is not None
@@ -100,7 +102,7 @@ class Bert(nn.Module):
                 x = x + self.segments[0]
             else:
                 x = x + functional.embedding(segments, self.segments)
-        x = self.positions(x, self.n_unused_positions)
+        x = self.positions(x, self.n_unused_positions, taps)
         return lower_precision(self.dropout(self.norm(x)))
 
     def encode(
@@ -111,12 +113,12 @@ class Bert(nn.Module):
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], ...]:
         """States by layer: x^0 first, x^L last. mask is True where there is a token; None: everywhere."""
-        x = keep(taps, "embedding", self.embed(tokens, segments))
+        x = keep(taps, "embedding", self.embed(tokens, segments, taps))
         states = [x]
         for index, block in enumerate(self.layers):
             inner = scope(taps, f"layers.{index}")
             x, _, _ = block(x, None, inner, mask)
-            keep(inner, "hidden", x)
+            x = keep(inner, "hidden", x)
             states.append(x)
         return tuple(states)
 

@@ -34,7 +34,7 @@ class CaptionerConfig(Settings):
     attention: str | None = setting(
         None,
         "how a decoder's state is matched with a place of the picture; none: it is only told the mean of all places; "
-        "null: mlp, w·tanh(W[q; k]), and scaled-dot for a transformer",
+        "null: mlp, w·tanh(W[q; k]), and scaled-dot for a transformer or a convolution",
         choices=("none", *SCORES),
     )
     d_model: int = setting(256, "width of a word, of a place of the picture and of every state", low=1)
@@ -59,9 +59,9 @@ class CaptionerConfig(Settings):
     )
 
     def check(self) -> None:
-        if self.decoder == "transformer" and self.attention not in (None, "scaled-dot"):
+        if self.decoder not in CELLS and self.attention not in (None, "scaled-dot"):
             raise RegardError(
-                f"attention is {self.attention!r} and the decoder is a transformer, whose score is scaled-dot. "
+                f"attention is {self.attention!r} and the decoder is a {self.decoder}, whose score is scaled-dot. "
                 "Leave attention out, or choose a decoder out of rnn, gru, lstm."
             )
         if self.encoder == "convolution" and self.d_first % N_GROUPS:
@@ -92,7 +92,7 @@ class CaptionerConfig(Settings):
 
     def writing(self) -> Seq2SeqConfig:
         """The settings of the decoder; what they say of an encoder is not asked."""
-        default = "scaled-dot" if self.decoder == "transformer" else "mlp"
+        default = "mlp" if self.decoder in CELLS else "scaled-dot"
         return Seq2SeqConfig(
             encoder="bag",
             decoder=self.decoder,
@@ -109,7 +109,7 @@ class CaptionerConfig(Settings):
         unused = [name for encoder, names in ONLY_FOR.items() if encoder != self.encoder for name in names]
         if self.encoder == "efficientnet-lite0":
             unused.append("n_encoder_layers")
-        if self.encoder != "patches" and self.decoder in CELLS:
+        if self.encoder != "patches" and self.decoder != "transformer":
             unused.append("n_heads")
         changed = [name for name in unused if getattr(self, name) != self.help_of(name).default]
         return [

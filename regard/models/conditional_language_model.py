@@ -9,7 +9,7 @@ from regard.errors import RegardError
 from regard.kernels.cross_entropy import chunked_cross_entropy, nats_each
 from regard.kernels.device import at_least_float32
 from regard.kernels.linear import linear
-from regard.layers.copying import UNK, Pointed, mixture_log_probs, mixture_nats
+from regard.layers.copying import UNK, Pointed, keep_mixture, keep_shares, mixture_log_probs, mixture_nats
 from regard.layers.label_smoothing import above_mean_logit
 from regard.layers.taps import Taps, keep
 from regard.mixers.mixer import Decoder, State
@@ -92,9 +92,8 @@ class ConditionalLanguageModel(nn.Module):
             check_length(inputs.shape[1], self.max_context, "target")
             state = self.decoder.start(source.states, source.mask, source.start, None)
         x = self.dropout(functional.embedding(inputs.where(inputs < self.vocab_size, UNK), self.embedding))
-        keep(taps, "embedding", x)
-        h, a, state = self.decoder(x, state, taps)
-        keep(taps, "hidden", h)
+        h, a, state = self.decoder(keep(taps, "embedding", x), state, taps)
+        h = keep(taps, "hidden", h)
         after = None if is_whole else state
         return (h if self.gate is None else self._point(h, a, source, self.gate, taps)), after
 
@@ -114,14 +113,19 @@ class ConditionalLanguageModel(nn.Module):
         log_g = log_g.where(is_word.any(dim=-1, keepdim=True), 0.0)  # where there are no words nothing is copied
         log_a = log_rest[..., None] + a.clamp_min(tiny).log()
         if taps is not None:
-            taps.keep("gates.vocabulary", log_g.exp()[..., None])  # (B, T, 1)
+            log_g, log_a = keep_shares(log_g, log_a, taps)
         return Pointed(h, log_g, log_a, source.words[:, None].expand(log_a.shape))
 
     def forward(self, inputs: Int[Tensor, "B T"], source: Source, taps: Taps | None = None) -> Float[Tensor, "B T W"]:
         """log P of every word at every position: for looking, since (B, T, V) numbers are many."""
-        log_probs = self._log_probs(self.hidden(inputs, source, None, taps)[0])
-        keep(taps, "logits", log_probs)
-        return log_probs
+        return self.log_probs_of_all(self.hidden(inputs, source, None, taps)[0], taps)
+
+    def log_probs_of_all(self, h: Hidden, taps: Taps | None = None) -> Float[Tensor, "B T W"]:
+        """log P of every word at every position of what `hidden` gave."""
+        log_probs = self._log_probs(h)
+        if taps is not None and isinstance(h, Pointed):
+            keep_mixture(h, self.output_weight, self.bias, log_probs, taps)
+        return keep(taps, "logits", log_probs)
 
     def goal_of(
         self, h: Hidden, targets: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], smoothing: float = 0.0

@@ -89,6 +89,21 @@ class ConditionalRandomField(nn.Module):
         each = (alpha + gamma - u - total[:, None, None]).gather(2, tags[..., None])[..., 0]
         return (self.score(u, tags, mask) - total).exp(), each.masked_fill(~mask, float("-inf")).exp()
 
+    def log_marginals(self, u: Float[Tensor, "N K"]) -> Float[Tensor, "N K"]:
+        """log P(y_t = k | x) among all legal sequences, of every word t of one sentence and every tag k.
+
+        P(y_t = k) = ∂ log Z / ∂ u_t[k]; here by the sums from both ends, which can be differentiated again.
+        """
+        begin, follow = self._legal_scores()
+        n = len(u)
+        alpha: list[Tensor] = [begin + u[0]]
+        beta: list[Tensor] = [self.end]
+        for t in range(1, n):
+            alpha.append((alpha[-1][:, None] + follow).logsumexp(dim=0) + u[t])
+            beta.append((follow + (u[n - t] + beta[-1])[None]).logsumexp(dim=1))
+        both = torch.stack(alpha) + torch.stack(beta[::-1])  # (N, K)
+        return both - (alpha[-1] + self.end).logsumexp(dim=0)
+
     def _legal_scores(self) -> tuple[Float[Tensor, " K"], Float[Tensor, "K K"]]:
         """b and A, -inf where a tag may not come."""
         return (

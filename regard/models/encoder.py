@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.layers.taps import Taps
+
 
 @runtime_checkable
 class Encoder(Protocol):
@@ -20,12 +22,17 @@ class Encoder(Protocol):
     """The longest text it can read at once; None: any."""
 
     def encode(
-        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+        self,
+        tokens: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], ...]:
         """States by layer: the embeddings first, the last layer's output last.
 
         mask is True where there is a token. What stands at masked places does not matter and never reaches another
-        place. segments are 0 in the first text of a pair and 1 in the second; None: there is one text.
+        place. segments are 0 in the first text of a pair and 1 in the second; None: there is one text. With `taps` the
+        plain path is taken, and what it computed is kept in them.
         """
 
     def flops(self, n_tokens: int) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.errors import RegardError
+from regard.layers.taps import Taps, keep
 from regard.mixers.bag import BagEncoder
 from regard.mixers.config import CELLS, BagConfig, ConvolutionConfig, RecurrentConfig, TransformerConfig
 from regard.mixers.convolution import ConvolutionEncoder
@@ -59,13 +60,17 @@ class TextEncoder(nn.Module):
             nn.init.normal_(self.segments, std=std)
 
     def encode(
-        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+        self,
+        tokens: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], ...]:
         """States by layer: what the first layer reads, then what each gives. Padding reaches no real place."""
         x = self._embed(tokens.where(mask, 0))
         if self.segments is not None and segments is not None:
             x = x + functional.embedding(segments, self.segments)
-        return self.mixer.read_layers(x, mask)
+        return self.mixer.read_layers(keep(taps, "embedding", x), mask, taps)
 
     def _embed(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         if self.words is None or self.project is None:

@@ -1,6 +1,6 @@
 """A gradient model as a NextToken: windows or carried state for scoring, caches for going on token by token."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +17,8 @@ from regard.kernels.device import device_guard
 from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.lm_graph import LMGraph, fit_key
 from regard.kernels.state import reorder
+from regard.layers.taps import RECORDED
+from regard.mixers.attention import AttentionStack
 from regard.mixers.mixer import State, StaticMixer, select_positions
 from regard.models.gradient_model import GradientModel
 from regard.models.next_token import EOS, CountNextToken, NextToken, context_length, greedy_steps
@@ -69,6 +71,21 @@ class GradientNextToken:
         parts = [self._nats_of_rows(rows[:, :-1], rows[:, 1:], self.stride) for rows in torch.split(tokens, n_rows)]
         return np.concatenate(parts)
 
+    def nats_of_texts(self, texts: Sequence[NDArray[np.integer[Any]]]) -> list[NDArray[np.float64]]:
+        """`nats` of each text, similar lengths side by side: a token knows its past alone, so padding reaches none."""
+        found: dict[int, NDArray[np.float64]] = {}
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        while order:
+            T = max(1, len(texts[order[0]]))
+            batch, order = order[: max(1, N_TOKENS_AT_ONCE // T)], order[max(1, N_TOKENS_AT_ONCE // T) :]
+            rows = np.full((len(batch), 1 + T), self.eos, dtype=np.int64)
+            for row, i in zip(rows, batch, strict=True):
+                row[1 : 1 + len(texts[i])] = texts[i]
+            text = torch.from_numpy(rows)
+            nats = self._nats_of_rows(text[:, :-1], text[:, 1:], self.stride)
+            found |= {i: nats[k, : len(texts[i])] for k, i in enumerate(batch)}
+        return [found[i] for i in range(len(texts))]
+
     @torch.inference_mode()
     def _nats_of_rows(
         self, inputs: Int[Tensor, "B T"], targets: Int[Tensor, "B T"], stride: int
@@ -81,7 +98,9 @@ class GradientNextToken:
             return nats.numpy()
         for rows, starts, length, skip in windows(inputs.shape[0], inputs.shape[1], self.max_context, stride):
             columns = starts[:, None] + torch.arange(length)  # (W, length)
-            h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device))
+            # Read as one text after another is written: a model without its mask would else see what it is asked for.
+            state = self.model.start(len(rows), length) if self._sees_ahead else None
+            h, _ = self.model.hidden(inputs[rows[:, None], columns].to(self._device), state)
             scored = rows[:, None], columns[:, skip:]
             nats[scored] = self._nats_of_hidden(select_positions(h, slice(skip, None)), targets[scored])
         return nats.numpy()
@@ -193,6 +212,10 @@ class GradientNextToken:
         return state._replace(mixer=reorder(mixer, rows), history=history, graph=None)
 
     @property
+    def _sees_ahead(self) -> bool:
+        return isinstance(self.model.mixer, AttentionStack) and self.model.mixer.sees_ahead
+
+    @property
     def _device(self) -> torch.device:
         return self.model.embedding.device
 
@@ -232,7 +255,7 @@ def can_be_captured(model: GradientModel, text: Int[Tensor, "B T"]) -> bool:
 
     What can be copied from a text with words that the tokenizer does not have, Python must look at.
     """
-    if model.embedding.device.type != "cuda":
+    if model.embedding.device.type != "cuda" or model in RECORDED:
         return False
     if isinstance(model, PointerModel) and int(text.max()) >= model.vocab_size:
         return False

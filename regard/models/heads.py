@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.kernels.device import at_least_float32
+from regard.layers.taps import Taps
 from regard.models.crf import ConditionalRandomField, Legal
 from regard.models.pooling import Pooling
 
@@ -55,7 +56,7 @@ class Head(Protocol):
     unit: str
     """What `n_targets` counts, in the singular."""
 
-    def __call__(self, states: States) -> Tensor: ...
+    def __call__(self, states: States, taps: Taps | None = None) -> Tensor: ...
 
     def goal_of(self, outputs: Tensor, targets: Tensor, goal: Goal) -> tuple[Tensor, Tensor]:
         """What training makes small, and the nats, each summed."""
@@ -143,8 +144,8 @@ class ClassHead(nn.Module):
     def out(self) -> nn.Linear:
         return self.answer.out
 
-    def forward(self, states: States) -> Float[Tensor, "B K"]:
-        return self.answer(self.pool(states.h, states.mask, states.keep))  # type: ignore[no-any-return]
+    def forward(self, states: States, taps: Taps | None = None) -> Float[Tensor, "B K"]:
+        return self.answer(self.pool(states.h, states.mask, states.keep, taps))  # type: ignore[no-any-return]
 
     def goal_of(self, outputs: Float[Tensor, "B K"], targets: Int[Tensor, " B"], goal: Goal) -> tuple[Tensor, Tensor]:
         return sum_nats(outputs, targets, goal)
@@ -183,8 +184,8 @@ class NumberHead(nn.Module):
     def out(self) -> nn.Linear:
         return self.answer.out
 
-    def forward(self, states: States) -> Float[Tensor, " B"]:
-        raw: Tensor = self.answer(self.pool(states.h, states.mask, states.keep))[:, 0]
+    def forward(self, states: States, taps: Taps | None = None) -> Float[Tensor, " B"]:
+        raw: Tensor = self.answer(self.pool(states.h, states.mask, states.keep, taps))[:, 0]
         return self.centre + self.spread * raw
 
     def goal_of(self, outputs: Float[Tensor, " B"], targets: Float[Tensor, " B"], goal: Goal) -> tuple[Tensor, Tensor]:
@@ -223,7 +224,7 @@ class TagHead(nn.Module):
     def out(self) -> nn.Linear:
         return self.answer.out
 
-    def forward(self, states: States) -> Float[Tensor, "B N K"]:
+    def forward(self, states: States, taps: Taps | None = None) -> Float[Tensor, "B N K"]:
         h, _ = states.at_places()
         return self.answer(h)  # type: ignore[no-any-return]
 
@@ -272,7 +273,7 @@ class SpanHead(nn.Module):
     def out(self) -> nn.Linear:
         return self.answer.out
 
-    def forward(self, states: States) -> Float[Tensor, "B M 2"]:
+    def forward(self, states: States, taps: Taps | None = None) -> Float[Tensor, "B M 2"]:
         """Scores of no answer, then of every token of the passage; -inf where there is none."""
         h, is_there = states.at_places()
         h = torch.cat([states.h[:, 0, :1], h], dim=1)  # (B, M = 1 + N, D)

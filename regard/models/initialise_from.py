@@ -89,12 +89,14 @@ def _kind(mixer: object) -> str:
 
 
 def _of_block(block: TransformerBlock, positions: nn.Module) -> dict[str, object]:
+    above = block.feed_forward
     return {
         "n_heads": block.attention.n_heads,
-        "d_ff": block.feed_forward.up.out_features,
+        "d_ff": None if above is None else above.up.out_features,
         "norm": "pre" if block.is_pre_norm else "post",
         "positions": POSITIONS[type(positions)],
-        "activation": block.feed_forward.activation,
+        "activation": None if above is None else above.activation,
+        "without": list(block.without),
     }
 
 

@@ -70,13 +70,15 @@ class LanguageModel(nn.Module):
         if state is None:
             check_length(ids.shape[1], self.max_positions)
         x = self.dropout(embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training))
-        keep(taps, "embedding", x)
-        h, state = self.mixer(x, state, taps)
-        keep(taps, "hidden", h)
-        return h, state
+        h, state = self.mixer(keep(taps, "embedding", x), state, taps)
+        return keep(taps, "hidden", h), state
 
     def encode(
-        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+        self,
+        tokens: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], ...]:
         """What the first layer reads, then what each layer gives, at every token; the last is `hidden`'s h.
 
@@ -86,7 +88,7 @@ class LanguageModel(nn.Module):
         check_length(tokens.shape[1], self.max_positions)
         ids = tokens.where(mask, 0)
         x = self.dropout(embed_dropping_words(ids, self.embedding, self.regularization.p_embedding, self.training))
-        return self.mixer.read_layers(x)
+        return self.mixer.read_layers(keep(taps, "embedding", x), taps)
 
     @property
     def n_layers(self) -> int:
@@ -103,9 +105,7 @@ class LanguageModel(nn.Module):
     ) -> tuple[Float[Tensor, "B T R"], State | None]:
         """Logits of every next token, and the state after the last."""
         h, state = self.hidden(ids, state, taps)
-        logits = self.logits(self.drop_output(h))
-        keep(taps, "logits", logits)
-        return logits, state
+        return keep(taps, "logits", self.logits(self.drop_output(h))), state
 
     def logits(self, h: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch R"]:
         return functional.linear(h, self.embedding if self.head is None else self.head, self.bias)

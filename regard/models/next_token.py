@@ -13,7 +13,7 @@ Scoring a text in windows that overlap by M - stride gives the same numbers as r
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -44,6 +44,9 @@ class NextToken(Protocol):
 
     def nats_of_windows(self, windows: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """For pieces (W, L+1) cut out of a text: -log P of each token but the first, given its piece alone (W, L)."""
+
+    def nats_of_texts(self, texts: Sequence[NDArray[np.integer[Any]]]) -> list[NDArray[np.float64]]:
+        """`nats` of each of several texts, read side by side."""
 
     def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Any]:
         """Log-probabilities of the token after each prompt (T may be 0), and the state to go on from.
@@ -112,6 +115,9 @@ class CountNextToken:
         """The first token of a piece counts as the first of a sentence: nothing else is known about its past."""
         nats = [self.model.nats(window)[1:] for window in windows]
         return np.stack(nats) if nats else np.zeros((0, windows.shape[1] - 1))
+
+    def nats_of_texts(self, texts: Sequence[NDArray[np.integer[Any]]]) -> list[NDArray[np.float64]]:
+        return [self.model.nats(ids) for ids in texts]
 
     def start(self, prompts: Int[Tensor, "B T"], capacity: int | None = None) -> tuple[Float[Tensor, "B V"], Contexts]:
         return self._log_probs(tuple(self._recent(tuple(prompt)) for prompt in prompts.tolist()))

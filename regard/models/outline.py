@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.overrides import TorchFunctionMode
 
+from regard.errors import RegardError
 from regard.layers.patches import GridPositions
 from regard.layers.positions import LearnedPositions
 from regard.models.conditional_language_model import ConditionalLanguageModel
@@ -21,6 +24,7 @@ from regard.settings import Settings
 Model = TypeVar("Model")
 _HOLD_TABLES = (LanguageModel, TextEncoder, ConditionalLanguageModel, Seq2Seq, LearnedPositions, GridPositions)
 """All that these hold themselves is a row for each token or position; the rest is in their parts."""
+MAX_TENSORS = 20_000  # the largest GPT-2 has 580
 _FILLING = ("normal_", "uniform_", "zero_", "fill_")
 
 
@@ -51,10 +55,44 @@ def outline_model(name: str, config: Settings, *sizes: int | None) -> Any:
     return outline(lambda: build_model(name, config, *sizes))
 
 
-def outline(build: Callable[[], Model]) -> Model:
-    """What `build` makes, on the "meta" device."""
-    with torch.device("meta"), _NeverFilled():
-        return build()
+def outline(build: Callable[[], Model], max_tensors: int = MAX_TENSORS) -> Model:
+    """What `build` makes, on the "meta" device; a model of more than `max_tensors` parameters is refused at once.
+
+    A config from elsewhere may ask for a million layers, of which even the shapes would take minutes and gigabytes.
+    """
+    n_tensors, thread = 0, threading.get_ident()
+
+    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal n_tensors
+        if threading.get_ident() != thread:  # torch tells of what other threads build, too
+            return
+        n_tensors += 1
+        if n_tensors > max_tensors:
+            raise RegardError(
+                f"The model has more than {max_tensors:,} tensors, which is more than are allowed here, or than its "
+                "weights are. Lower model.n_layers, or take the config that belongs to the weights."
+            )
+
+    counting = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"), _NeverFilled():
+            return build()
+    except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
+        if not isinstance(error, OverflowError | MemoryError) and "overflow" not in str(error).lower():
+            raise
+        raise RegardError(
+            "The model has more parameters than any machine can hold. Lower model.d_model, or what else is so large."
+        ) from None
+    finally:
+        counting.remove()
+
+
+def outline_for(weights: Mapping[str, Any], build: Callable[[], Model]) -> Model:
+    """What `build` makes, on the "meta" device, where it is to be given `weights`: with about as many tensors as these.
+
+    Some models name a tensor twice, or have tensors that are not saved.
+    """
+    return outline(build, 4 * len(weights) + 100)
 
 
 def count_non_embedding(model: nn.Module) -> int:

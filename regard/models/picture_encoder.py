@@ -35,9 +35,9 @@ class Projection(nn.Module):
         self.positions = GridPositions(grid, d_model)  # R, Q
         self.dropout = nn.Dropout(p_dropout)
 
-    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B S D"]:
+    def forward(self, x: Float[Tensor, "B C h w"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         y = self.norm(self.linear(x.flatten(2).transpose(1, 2)))  # (B, C, h w) -> (B, S, D)
-        s: Tensor = self.dropout(self.positions(y))
+        s: Tensor = self.dropout(self.positions(y, taps))
         return s
 
     def flops(self, grid: Grid) -> int:
@@ -69,7 +69,7 @@ class ConvolutionPictures(nn.Module):
         x = self.stem(2 * pictures - 1)
         for block in self.blocks:
             x = block(x)
-        return keep(taps, "states", self.projection(self.norm(x).relu()))
+        return keep(taps, "states", self.projection(self.norm(x).relu(), taps))
 
     def flops_per_picture(self) -> int:
         return self._flops + self.projection.flops(self.grid)
@@ -110,7 +110,7 @@ class PatchPictures(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "B 3 size size"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
         check_size(pictures, self.size)
-        x = self.positions(self.embed(cut_patches(2 * pictures - 1, self.patch)))  # (B, S, D)
+        x = self.positions(self.embed(cut_patches(2 * pictures - 1, self.patch)), taps)  # (B, S, D)
         states, _ = self.transformer(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device), taps)
         return keep(taps, "states", states)
 
@@ -145,7 +145,7 @@ class EfficientNetPictures(nn.Module):
             return self.network.trunk(pictures)
 
     def states(self, features: Float[Tensor, "B 320 h w"], taps: Taps | None = None) -> Float[Tensor, "B S D"]:
-        return keep(taps, "states", self.projection(functional.relu6(self.network.head(features))))
+        return keep(taps, "states", self.projection(functional.relu6(self.network.head(features)), taps))
 
     def flops_per_picture(self) -> int:
         return self._flops + self.projection.flops(self.grid)

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.layers.copy_attention import CopyAttention
-from regard.layers.copying import UNK, Pointed, mixture_log_probs, mixture_nats
-from regard.layers.past_attention import off_band, past_windows
+from regard.layers.copying import UNK, Pointed, keep_mixture, keep_shares, mixture_log_probs, mixture_nats
+from regard.layers.past_attention import along_band, off_band, past_windows
 from regard.layers.taps import Taps, keep
 from regard.mixers.mixer import Mixer
 from regard.models.language_model import LanguageModel
@@ -47,11 +47,21 @@ class PointerModel(nn.Module):
         found, memory, words = self._look_back(h, ids, memory, words)
         if taps is not None:
             n_layers = sum(name.startswith("layers.") and name.endswith(".hidden") for name in taps)
-            scope = taps.scope(f"layers.{n_layers}")
-            first = self.copy.max_memory if is_start else 0
-            scope.keep("attention", off_band(found.log_a.exp())[:, None, :, first:])  # (B, 1, T, S)
-            scope.keep("gates.vocabulary", found.log_g.exp()[..., None])  # (B, T, 1)
+            inner = taps.scope(f"layers.{n_layers}")
+            log_a = self._keep_attention(found.log_a, self.copy.max_memory if is_start else 0, inner)
+            log_g, log_a = keep_shares(found.log_g, log_a, inner)
+            found = found._replace(log_g=log_g, log_a=log_a)
         return found, (after, memory, words)
+
+    @staticmethod
+    def _keep_attention(log_a: Float[Tensor, "B T M"], n_before: int, taps: Taps) -> Float[Tensor, "B T M"]:
+        """Keep a as `attention` (B, 1, T, S), without the `n_before` positions of the memory of which none is there."""
+        whole = off_band(log_a.exp())  # (B, T, M + T)
+        kept = taps.keep("attention", whole[:, None, :, n_before:])
+        if not taps.replaces("attention"):
+            return log_a
+        whole = torch.cat([whole[..., :n_before], kept[:, 0]], dim=-1)
+        return along_band(whole, log_a.shape[-1]).clamp_min(torch.finfo(log_a.dtype).tiny).log()
 
     def _look_back(
         self, h: Float[Tensor, "B T D"], ids: Int[Tensor, "B T"], memory: Float[Tensor, "B M D"], words: Tensor
@@ -74,10 +84,14 @@ class PointerModel(nn.Module):
         return found, (after, memory, words)
 
     def encode(
-        self, tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None
+        self,
+        tokens: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B T D"], ...]:
         """The states of the language model at every token; what would be copied has no part in them."""
-        return self.language_model.encode(tokens.where(tokens < self.n_vocab, UNK), mask, segments)
+        return self.language_model.encode(tokens.where(tokens < self.n_vocab, UNK), mask, segments, taps)
 
     @property
     def n_layers(self) -> int:
@@ -98,9 +112,11 @@ class PointerModel(nn.Module):
     ) -> tuple[Float[Tensor, "B T W"], LanguageModelAndMemory]:
         """log P of every word of the vocabulary, and of those beyond it that are in memory."""
         h, state = self.hidden(ids, state, taps)
-        log_probs = self._log_probs(self.drop_output(h), self.output_weight)
-        keep(taps, "logits", log_probs)
-        return log_probs, state
+        dropped = self.drop_output(h)
+        log_probs = self._log_probs(dropped, self.output_weight)
+        if taps is not None:
+            keep_mixture(dropped, self.output_weight, self.language_model.bias, log_probs, taps)
+        return keep(taps, "logits", log_probs), state
 
     def drop_output(self, h: Pointed) -> Pointed:
         """Drop from what the head reads; copying has read it whole.

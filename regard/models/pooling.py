@@ -3,6 +3,8 @@
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.layers.taps import Taps
+
 
 class Pooling(nn.Module):
     """mean, max, last, first:  of the states h_t of a text's tokens
@@ -21,7 +23,11 @@ class Pooling(nn.Module):
             self.scorer = nn.Sequential(nn.Linear(d_model, d_model), nn.Tanh(), nn.Linear(d_model, 1, bias=False))
 
     def forward(
-        self, states: Float[Tensor, "B W T D"], mask: Bool[Tensor, "B W T"], keep: Bool[Tensor, "B W T"]
+        self,
+        states: Float[Tensor, "B W T D"],
+        mask: Bool[Tensor, "B W T"],
+        keep: Bool[Tensor, "B W T"],
+        taps: Taps | None = None,
     ) -> Float[Tensor, "B D"]:
         """`mask` says where there is a token, `keep` in which window its state counts."""
         if self.kind in ("first", "last", "pooler"):
@@ -33,7 +39,12 @@ class Pooling(nn.Module):
         if self.kind == "max":
             return h.masked_fill(~is_kept, float("-inf")).amax(dim=1)
         if self.scorer is not None:
-            a = self.scorer(h).masked_fill(~is_kept, float("-inf")).softmax(dim=1)
+            scores = self.scorer(h).masked_fill(~is_kept, float("-inf"))  # (B, S, 1)
+            if taps is not None:
+                scores = taps.keep("pool.scores", scores.transpose(1, 2)[:, None])[:, 0].transpose(1, 2)
+            a = scores.softmax(dim=1)
+            if taps is not None:
+                a = taps.keep("pool.attention", a.transpose(1, 2)[:, None])[:, 0].transpose(1, 2)
             return (a * h).sum(dim=1)  # type: ignore[no-any-return]
         return (h * is_kept).sum(dim=1) / is_kept.sum(dim=1)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.layers.scalar_mix import ScalarMix
+from regard.layers.taps import Taps, scope
 from regard.models.elmo import tell_words
 from regard.models.encoder import Encoder
 from regard.models.encoder_from_scratch import TextEncoder
@@ -95,17 +96,23 @@ class Reader(nn.Module):
         keep: Bool[Tensor, "B W T"],
         places: Int[Tensor, "B N"],
         segments: Int[Tensor, "B W T"] | None = None,
+        taps: Taps | None = None,
     ) -> States:
-        """What the head reads. Windows that a text does not have are not computed, and are zero."""
+        """What the head reads. Windows that a text does not have are not computed, and are zero.
+
+        Taps have a row for each window that is computed. They see the gradient of a frozen encoder too.
+        """
         B, W, T = tokens.shape
         rows = slice(None) if W == 1 else mask.any(dim=-1).flatten().nonzero()[:, 0]
         ids, is_there = tokens.flatten(0, 1)[rows], mask.flatten(0, 1)[rows]  # (R, T)
         kinds = None if segments is None else segments.flatten(0, 1)[rows]
-        with torch.no_grad() if self.is_frozen else nullcontext():
-            layers = self.encoder.encode(ids, is_there, kinds)
+        with torch.no_grad() if self.is_frozen and taps is None else nullcontext():
+            layers = self.encoder.encode(ids, is_there, kinds, taps)
         h = self.choice(layers)  # (R, T, E)
         if self.mixer is not None:
-            h = self.mixer(h, ids.where(is_there, 0), is_there)
+            h = self.mixer(h, ids.where(is_there, 0), is_there, scope(taps, "mixer"))
+        if taps is not None:
+            h = taps.keep("hidden", h)
         if W > 1:
             h = h.new_zeros(B * W, T, h.shape[-1]).index_copy(0, rows, h)
         return States(h.view(B, W, T, -1), mask, keep, places)
@@ -117,8 +124,10 @@ class Reader(nn.Module):
         keep: Bool[Tensor, "B W T"],
         places: Int[Tensor, "B N"],
         segments: Int[Tensor, "B W T"] | None = None,
+        taps: Taps | None = None,
     ) -> Tensor:
-        return self.head(self.states(tokens, mask, keep, places, segments))  # type: ignore[no-any-return]
+        outputs: Tensor = self.head(self.states(tokens, mask, keep, places, segments, taps), taps)
+        return outputs if taps is None else taps.keep("logits", outputs)
 
     @property
     def words(self) -> WordInput | None:

@@ -48,9 +48,8 @@ class Seq2Seq(nn.Module):
         E = self.embedding if self.source_embedding is None else self.source_embedding
         x = functional.embedding(source, E)
         inner = scope(taps, "encoder")
-        keep(inner, "embedding", x)
-        states, ends = self.encoder(x, mask, inner)
-        keep(inner, "hidden", states)
+        states, ends = self.encoder(keep(inner, "embedding", x), mask, inner)
+        states = keep(inner, "hidden", states)
         start = () if self.bridge is None else self.bridge(ends if ends else (mean_state(states, mask),))
         return Source(states, mask, start, words)
 

@@ -9,6 +9,7 @@ from regard.layers.bridge import Bridge
 from regard.mixers.bag import BagEncoder
 from regard.mixers.config import CELLS
 from regard.mixers.convolution import ConvolutionEncoder
+from regard.mixers.convolution_decoder import ConvolutionDecoder
 from regard.mixers.mixer import Decoder, Encoder
 from regard.mixers.recurrent_decoder import RecurrentDecoder
 from regard.mixers.recurrent_encoder import RecurrentEncoder
@@ -48,7 +49,7 @@ def conditional_language_model(config: Seq2SeqConfig, vocab_size: int) -> Condit
     """The side that writes, for whatever source: what `config` says of encoders is not asked.
 
     Recurrent networks have an output bias and drop from the embedded words; Transformers, as published, have none, and
-    drop from the sum of word and position.
+    drop from the sum of word and position, as convolutions do from what they read.
     """
     is_recurrent = config.decoder in CELLS
     return ConditionalLanguageModel(
@@ -80,6 +81,11 @@ def build_decoder(config: Seq2SeqConfig) -> Decoder:
     D, L = config.d_model, config.depths[1]
     if config.decoder in CELLS:
         return RecurrentDecoder(config.decoder, D, L, config.attention, config.input_feeding, config.p_dropout)
+    if config.decoder == "convolution":
+        convolution = ConvolutionDecoder(D, L, config.p_dropout, gives_weights=config.copies)
+        for block in convolution.layers:
+            initialise_xavier(block.cross_attention)
+        return convolution
     decoder = TransformerDecoder(config.transformer(L), gives_weights=config.copies)
     initialise_xavier(decoder)
     return decoder

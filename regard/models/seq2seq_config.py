@@ -10,7 +10,7 @@ from regard.mixers.config import ACTIVATIONS, CELLS, DROPOUT, POSITIONS, SCORES,
 from regard.settings import Settings, setting
 
 ENCODERS = (*CELLS, "transformer", "convolution", "bag")
-DECODERS = (*CELLS, "transformer")
+DECODERS = (*CELLS, "transformer", "convolution")
 TYINGS = ("none", "target", "all")
 
 
@@ -61,8 +61,8 @@ class Seq2SeqConfig(Settings):
     def check(self) -> None:
         if self.has_transformer:
             check_heads(self.d_model, self.n_heads)
-        if self.decoder == "transformer":
-            self._check_transformer_decoder()
+        if self.decoder not in CELLS:
+            self._check_parallel_decoder()
         if self.attention == "none" and (self.copies or self.input_feeding):
             name = "copies" if self.copies else "input_feeding"
             raise RegardError(
@@ -75,16 +75,16 @@ class Seq2SeqConfig(Settings):
                 f"Use d_model {self.d_model + 1}, or set is_bidirectional to false."
             )
 
-    def _check_transformer_decoder(self) -> None:
+    def _check_parallel_decoder(self) -> None:
         if self.attention != "scaled-dot":
             raise RegardError(
-                f"attention is {self.attention!r} and the decoder is a transformer, whose score is scaled-dot. "
+                f"attention is {self.attention!r} and the decoder is a {self.decoder}, whose score is scaled-dot. "
                 "Leave attention out, or choose a decoder out of rnn, gru, lstm."
             )
         if self.input_feeding:
             raise RegardError(
-                "input_feeding is true and the decoder is a transformer, which reads its whole past anyway. "
-                "Set it to false, or choose a decoder out of rnn, gru, lstm."
+                f"input_feeding is true and the decoder is a {self.decoder}, which looks at the source in every layer "
+                "anyway. Set it to false, or choose a decoder out of rnn, gru, lstm."
             )
 
     def notes(self) -> list[str]:

@@ -11,6 +11,7 @@ from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
 from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
 from regard.kernels.state import reorder
+from regard.layers.taps import RECORDED
 from regard.mixers.mixer import State
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
@@ -57,7 +58,7 @@ class Translating:
     ) -> None:
         self.model = model.eval()
         self.target = model.target if isinstance(model, Seq2Seq) else model
-        self.is_static = model.embedding.is_cuda if is_static is None else is_static
+        self.is_static = model.embedding.is_cuda and self.target not in RECORDED if is_static is None else is_static
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
         self.eos = eos
 

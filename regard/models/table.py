@@ -233,7 +233,7 @@ MODELS: dict[str, ModelEntry] = {
         config=Seq2SeqConfig,
         build=lambda config, *sizes: _seq2seq().seq2seq(config, *sizes),
         summary="an encoder and a decoder, recurrent, convolutional or Transformer, with attention between them or not",
-        paper="Sutskever et al. 2014; Bahdanau et al. 2015; Luong et al. 2015; Vaswani et al. 2017",
+        paper="Sutskever et al. 2014; Bahdanau et al. 2015; Luong et al. 2015; Gehring, Vaswani et al. 2017",
         tasks=("parsing", "translation"),
     ),
     "vaswani": ModelEntry(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers.character_cnn import CharacterCNN
+from regard.layers.taps import Taps, keep
 from regard.mixers.recurrent_encoder import RecurrentEncoder
 from regard.models.word_input_config import MixerConfig, WordsConfig
 from regard.models.word_vectors import WordVectors
@@ -173,11 +174,15 @@ class UpperLayers(nn.Module):
         self.layers = RecurrentEncoder(config.cell, config.d_model, config.n_layers, True, config.p_dropout, False)
 
     def forward(
-        self, h: Float[Tensor, "B T E"], tokens: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
+        self,
+        h: Float[Tensor, "B T E"],
+        tokens: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        taps: Taps | None = None,
     ) -> Float[Tensor, "B T D"]:
         if self.words is not None:
-            h = torch.cat([h, self.words(tokens)], dim=-1)
-        return self.layers.read_layers(self.project(self.dropout(h)), mask)[-1]
+            h = torch.cat([h, keep(taps, "words", self.words(tokens))], dim=-1)
+        return self.layers.read_layers(self.project(self.dropout(h)), mask, taps)[-1]
 
     def flops(self, n_tokens: int) -> int:
         own = 0 if self.words is None else self.words.flops()

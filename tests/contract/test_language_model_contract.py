@@ -67,7 +67,9 @@ def test_it_is_traced_layer_by_layer(tiny_model: Tiny, name: str) -> None:
     record = Taps()
     tiny_model(name)(torch.from_numpy(STREAM[None, :5]), None, record)
     assert {"embedding", "hidden", "logits", "layers.0.hidden"} <= set(record)
-    assert all(tap.isfinite().all() for tap in map(record.__getitem__, record))
+    finite = [name for name in record if not name.endswith("scores")]  # -inf where it may not look
+    assert all(record[name].isfinite().all() for name in finite)
+    assert not any(record[name].isnan().any() for name in record)
 
 
 @pytest.mark.parametrize("name", NAMES)

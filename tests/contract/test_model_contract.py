@@ -320,6 +320,7 @@ BENCHES: dict[str, Bench] = {
 
 VARIANTS: dict[str, dict[str, Mapping[str, Any]]] = {
     "attention": {"": {}, "averaged heads": {"heads": "averaged"}},
+    "transformer": {"": {}, "without parts": {"without": ["feed-forward", "values", "scale"]}},
     "seq2seq": {variant: model for variant, (name, model) in tiny_pairs.GRID.items() if name == "seq2seq"},
     "captioner": tiny_captions.GRID,
     "elmo": {"": {}, "of tokens, clipped": {"input": "tokens", "cell_clip": 3.0, "projection_clip": 3.0}},

@@ -10,17 +10,24 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard.layers.recurrent import RecurrentLayer
 from regard.layers.taps import Taps
+from regard.mixers.recurrent_decoder import RecurrentDecoder
 from regard.models.captioner import Captioner
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.language_model import LanguageModel
 from regard.models.picture_encoder import ConvolutionPictures, PatchPictures
+from regard.models.pointer import PointerModel
 from regard.models.seq2seq import Seq2Seq
 from regard.models.source import Source
 from regard.models.table import MODELS, models_for
 
 BANDED = ("rnn-attention", "pointer")
 GRADIENT = [name for name in models_for("language-model") if not MODELS[name].is_counted]
-MODELS_AND_CHANGES = [*((name, {}) for name in GRADIENT), ("attention", {"heads": "averaged"})]
+MODELS_AND_CHANGES = [
+    *((name, {}) for name in GRADIENT),
+    ("attention", {"heads": "averaged"}),
+    ("attention", {"without": ["values", "residual"]}),
+    ("transformer", {"without": ["feed-forward", "norm", "scale"]}),
+]
 B = 3
 
 
@@ -34,6 +41,31 @@ def first_state_gradient(model: torch.nn.Module, n_rows: int) -> int:
     """What the backward pass saves: nobody asks for the gradient of the zeros that a recurrent layer starts from."""
     layers = [part for part in model.modules() if isinstance(part, RecurrentLayer)]
     return sum(2 * n_rows * layer.cell.n_products * layer.d_hidden**2 for layer in layers)
+
+
+def words_of_copying(model: torch.nn.Module) -> int:
+    """What a record alone costs a token: the vocabulary's own probabilities, where a model also copies."""
+    can_copy = isinstance(model, PointerModel) or (
+        isinstance(model, ConditionalLanguageModel) and model.gate is not None
+    )
+    return 2 * model.output_weight.numel() if can_copy else 0
+
+
+def keys_of_source(target: ConditionalLanguageModel, n_source: int) -> int:
+    """What a record alone costs a call: an MLP's keys of the source, which are kept, are computed again from there."""
+    decoder = target.decoder
+    if not isinstance(decoder, RecurrentDecoder) or decoder.attention is None or decoder.attention.score.kind != "mlp":
+        return 0
+    return 2 * n_source * decoder.attention.score.from_k.weight.numel()
+
+
+def first_fed_gradient(target: ConditionalLanguageModel) -> int:
+    """What backward saves where input is fed: nobody asks for the gradient of the zeros that are fed first."""
+    decoder = target.decoder
+    if not isinstance(decoder, RecurrentDecoder) or not decoder.feeds_input:
+        return 0
+    layer = decoder.recurrent.layers[0]
+    return 2 * layer.cell.n_products * layer.d_hidden**2
 
 
 @pytest.mark.parametrize("n_context", [1, 2, 3, 7])
@@ -64,9 +96,10 @@ def test_attention_to_a_memory_is_charged_for_the_memory_alone(
     """T queries are computed against M + T keys, of which each sees M: the other T are hidden."""
     model, T, D, M, A = tiny_model(name, score=score), n_context, 8, 4, 64
     with torch.no_grad():
-        counted = count(lambda: model(torch.zeros(B, T, dtype=torch.long), None, Taps()))
+        counted = count(lambda: model(torch.zeros(B, T, dtype=torch.long), model.start(B, T), Taps()))
     hidden = T * T * (2 * A if score == "mlp" else 2 * D) + T * T * 2 * D  # scores, and the average they weigh
     again = M * 2 * A * D if score == "mlp" else 0  # keys of the memory, computed in an earlier window
+    again += words_of_copying(model) * T
     assert counted == B * (model.flops_per_token(T) * T + hidden + again)
 
 
@@ -78,7 +111,7 @@ def test_backward_costs_twice_forward(
     logits = []
     forward = count(lambda: logits.append(model(torch.zeros(B, 7, dtype=torch.long), None, Taps())[0]))
     backward = count(lambda: logits[0].sum().backward())
-    assert backward == 2 * forward - first_state_gradient(model, B)
+    assert backward == 2 * (forward - words_of_copying(model) * B * 7) - first_state_gradient(model, B)
 
 
 def write(target: ConditionalLanguageModel, source: Source, n_target: int) -> None:
@@ -98,7 +131,7 @@ def test_the_formula_is_what_translating_token_by_token_costs(changes: dict[str,
     model, pair = tiny_seq2seq(**changes), pair_of(changes)
     with torch.no_grad():
         counted = count(lambda: write(model.target, model.encode(pair.source, pair.mask, pair.words, Taps()), 4))
-    assert counted == model.flops_per_pair(5, 4)
+    assert counted == model.flops_per_pair(5, 4) + 4 * keys_of_source(model.target, 5)
 
 
 def zero_state_gradient(model: Seq2Seq | Captioner) -> int:
@@ -113,7 +146,13 @@ def test_backward_through_a_translator_costs_twice_forward(changes: dict[str, ob
     log_probs = []
     forward = count(lambda: log_probs.append(model(*pair[:2], pair.inputs, pair.words, Taps())))
     backward = count(lambda: log_probs[0].sum().backward())
-    assert backward == 2 * forward - zero_state_gradient(model)
+    recorded = keys_of_source(model.target, 5) + 4 * words_of_copying(model.target)
+    assert backward == 2 * (forward - recorded) - zero_state_gradient(model) - first_fed_gradient(model.target)
+
+
+def n_places(model: Captioner) -> int:
+    rows, columns = model.encoder.grid
+    return rows * columns
 
 
 @pytest.mark.parametrize("variant", GRID)
@@ -123,7 +162,7 @@ def test_a_captioner_costs_its_picture_and_its_words(variant: str) -> None:
     picture = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
     with torch.no_grad():
         counted = count(lambda: write(model.target, model.encode(picture, Taps()), 4))
-    assert counted == model.flops_per_caption(4)
+    assert counted == model.flops_per_caption(4) + 4 * keys_of_source(model.target, n_places(model))
 
 
 @pytest.mark.parametrize("variant", [variant for variant in GRID if "frozen" not in variant])
@@ -139,4 +178,5 @@ def test_backward_through_a_captioner_costs_twice_forward(variant: str) -> None:
     else:
         assert isinstance(encoder, ConvolutionPictures)
         pixels = encoder.stem.flops((32, 32))
-    assert backward == 2 * forward - zero_state_gradient(model) - pixels
+    saved = zero_state_gradient(model) + first_fed_gradient(model.target) + pixels
+    assert backward == 2 * (forward - keys_of_source(model.target, n_places(model))) - saved

@@ -7,6 +7,11 @@ from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 
 REFUSED = [
     ({"attention": "dot"}, "attention is 'dot' and the decoder is a transformer, whose score is scaled-dot"),
+    (
+        {"decoder": "convolution", "attention": "mlp"},
+        "attention is 'mlp' and the decoder is a convolution, whose score",
+    ),
+    ({"decoder": "convolution", "input_feeding": True}, "the decoder is a convolution, which looks at the source in"),
     ({"input_feeding": True}, "input_feeding is true and the decoder is a transformer"),
     ({"decoder": "lstm", "attention": "none", "copies": True}, "copies is true and attention is none"),
     ({"decoder": "gru", "attention": "none", "input_feeding": True}, "input_feeding is true and attention is none"),
