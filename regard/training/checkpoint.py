@@ -24,10 +24,14 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.data.checksums import crc32_of
 from regard.errors import RegardError
 from regard.files import remove_folder, remove_partial, write_atomically, write_folder_atomically
 from regard.training.state import TrainState
 from regard.training.weights import read_tensors, save_tensors
+from regard.untrusted.fields import FieldError
+from regard.untrusted.small_files import read_object
+from regard.untrusted.values import quote
 
 FORMAT = 1
 MODEL = "model.safetensors"
@@ -64,6 +68,7 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) 
             "carried_shape": checkpoint.carried_shape,
             "started_with": checkpoint.started_with,
             "sizes": {file.name: file.stat().st_size for file in sorted(aside.iterdir())},
+            "crc32": {file.name: crc32_of(file) for file in sorted(aside.iterdir())},
         }
         (aside / "state.json").write_text(json.dumps(written, indent=1) + "\n")
 
@@ -100,31 +105,49 @@ def load_state(folder: Path) -> TrainState:
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint, with every file checked to be whole."""
     state, shape, started_with = _load_json(folder)
+    sums = read_object(folder / "state.json").get("crc32")  # which version 0.1.0 did not write
+    for name, crc in sums.items() if isinstance(sums, dict) else ():
+        if crc32_of(folder / Path(name).name) != crc:
+            raise damage_error(folder, f"{name:.60} has changed since it was written")
     tensors = {name: read_tensors(folder / f"{name}.safetensors") for name in TENSORS}
+    if sorted(_list_tensors(shape)) != sorted(tensors["carried"]):
+        raise damage_error(folder, "the carried state in state.json is not that of carried.safetensors")
     return Checkpoint(state, tensors, shape, started_with)
 
 
 def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
     """Counters, the shape of the carried state, and what the run was started with."""
     try:
-        written = json.loads((folder / "state.json").read_text())
+        written = read_object(folder / "state.json")
         version, sizes = written["format"], written["sizes"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damage_error(folder, f"state.json cannot be read ({error})") from None
+        if not isinstance(sizes, dict) or not all(Path(name).name == name for name in sizes):
+            raise FieldError("'sizes' must have the size of every file")
+    except (RegardError, ValueError, KeyError) as error:
+        raise damage_error(folder, f"state.json cannot be read ({error})") from None
     if version != FORMAT:
         raise RegardError(
-            f"{folder} was written in format {version} and this version of Regard reads format {FORMAT}. "
+            f"{folder} was written in format {quote(version)} and this version of Regard reads format {FORMAT}. "
             "Resume it with the version that wrote it."
         )
     for name, size in sizes.items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             there = "is missing" if found is None else f"has {found}"
-            raise _damage_error(folder, f"{name} should have {size} bytes and {there}")
+            raise damage_error(folder, f"{name} should have {quote(size)} bytes and {there}")
     try:
-        return TrainState.from_dict(written["state"]), written["carried_shape"], written["started_with"]
-    except (KeyError, TypeError) as error:
-        raise _damage_error(folder, f"state.json does not hold a state ({error})") from None
+        state, started_with = TrainState.from_dict(written["state"]), written["started_with"]
+        if not isinstance(started_with, dict):
+            raise FieldError("'started_with' must be an object")
+        return state, written["carried_shape"], started_with
+    except (KeyError, FieldError) as error:
+        raise damage_error(folder, f"state.json does not hold a state ({error})") from None
+
+
+def _list_tensors(shape: Any) -> list[str]:
+    """The names of the tensors in the shape of a carried state, as JSON has it."""
+    if isinstance(shape, list):
+        return [name for part in shape for name in _list_tensors(part)]
+    return [str(shape.get("tensor"))] if isinstance(shape, dict) else []
 
 
 def restore_best(run_folder: Path, folder: Path) -> None:
@@ -150,7 +173,7 @@ def link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _damage_error(folder: Path, what: str) -> RegardError:
+def damage_error(folder: Path, what: str) -> RegardError:
     return RegardError(
         f"The checkpoint {folder} is damaged: {what}. Delete that folder to resume from the one before it."
     )

@@ -12,11 +12,13 @@ from regard.settings import Settings, setting
 
 DEFAULT_STEPS = 2000
 DEFAULT_CONTEXT = 64
+MAX_SNAPSHOTS = 100
 
 MAY_CHANGE_ON_RESUME = (
     "train.max_steps", "train.max_tokens", "train.max_seconds", "train.max_epochs", "train.patience",
     "train.eval_every", "checkpoint.every_steps", "checkpoint.every_seconds", "checkpoint.keep", "checkpoint.log_every",
-    "checkpoint.has_tensorboard", "runtime.device", "runtime.n_threads", "runtime.max_memory_gb",
+    "checkpoint.has_tensorboard", "checkpoint.snapshots", "runtime.device", "runtime.n_threads",
+    "runtime.max_memory_gb",
 )  # fmt: skip
 """Settings that a run may be resumed with other values of; everything else is what the run is.
 
@@ -201,11 +203,22 @@ class CheckpointConfig(Settings):
     every_steps: int | None = setting(None, "save the state every so many steps; null: by time only", low=1)
     every_seconds: float | None = setting(60.0, "save the state every so many seconds; null: by steps only", low=0.0)
     keep: int = setting(2, "how many states to keep, two at least: the next loss has yet to judge the newest", low=1)
+    snapshots: tuple[int, ...] = setting(
+        (),
+        "steps after which the weights are kept in RUN/snapshots as well, for `regard look RUN --over-time`; 0: as "
+        "they began. Each costs the disk as much as model.safetensors",
+        low=0,
+    )
     log_every: int = setting(10, "steps between two training lines in metrics.jsonl", low=1)
     has_tensorboard: bool = setting(True, "write TensorBoard events too")
 
     def check(self) -> None:
         _refuse_zero(self, "every_seconds", "to save after every update, set every_steps to 1")
+        if len(set(self.snapshots)) > MAX_SNAPSHOTS:
+            raise RegardError(
+                f"snapshots names {len(set(self.snapshots))} steps, and {MAX_SNAPSHOTS} are the most that a run keeps "
+                "the weights of. Name fewer, further apart towards the end: [0, 10, 30, 100, 300, 1000]."
+            )
 
 
 def _refuse_zero(section: Settings, name: str, why: str) -> None:

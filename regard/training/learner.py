@@ -264,7 +264,10 @@ class Learner:
         if self.given is not None:
             self._place_rates(self.given)
         on_device = {name: value.to(self.device) for name, value in tensors["carried"].items()}
-        self.carried = list(unflatten(on_device, carried_shape))
+        carried = list(unflatten(on_device, carried_shape))
+        if len(carried) != len(self.carried) or not all(isinstance(part, tuple | Tensor | None) for part in carried):
+            raise ValueError("the carried state is of another form")
+        self.carried = carried
         restore_random(tensors["random"])
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from regard.errors import RegardError
@@ -30,6 +31,7 @@ from regard.training.metrics import Metrics, Speed
 from regard.training.objective import Objective
 from regard.training.progress import Reporter, Silent, Status
 from regard.training.schedule import learning_factor
+from regard.training.snapshots import drop_newer, save_snapshot
 from regard.training.state import TrainResult, TrainState
 from regard.training.stop import Interrupt, Limits, divergence_error, is_too_high, observe_loss, observe_score
 from regard.training.weights import load_weights, read_tensors, write_weights
@@ -133,6 +135,7 @@ def _train(run: _Run, reporter: Reporter, interrupt: Interrupt, on_step: Callabl
         if is_last or run.state.step % run.train.eval_every == 0:
             run.evaluate()
             reporter.show(run.status())
+        run.keep_snapshot()
         is_stopped = interrupt.is_asked or (on_step is not None and on_step(run.state))
         if is_stopped or run.end() is not None or run.is_save_due():
             run.save()
@@ -169,6 +172,9 @@ class _Run:
         self.has_weights = latest is not None  # what a run that died before its first checkpoint left is not its own
         if latest is not None:
             self._restore(latest)
+        drop_newer(folder, state.step)
+        if latest is None:
+            self.keep_snapshot()
         offset, has_tensorboard = state.metrics_offset, config.has_tensorboard
         self.metrics = Metrics(folder, step=state.step, offset=offset, has_tensorboard=has_tensorboard)
 
@@ -181,7 +187,13 @@ class _Run:
                     "was started with, or start another run."
                 )
         checkpoints.restore_best(self.folder, latest)
-        self.learner.restore(saved.tensors, saved.carried_shape)
+        try:
+            self.learner.restore(saved.tensors, saved.carried_shape)
+        except torch.OutOfMemoryError:
+            raise
+        except (KeyError, ValueError, TypeError, IndexError, RuntimeError) as error:  # written by somebody else
+            what = f"its tensors are not those of this run ({type(error).__name__})"
+            raise checkpoints.damage_error(latest, what) from error
 
     def end(self) -> str | None:
         """Why the run is over, or None."""
@@ -198,6 +210,7 @@ class _Run:
         def is_awaited(step: int, tokens: int) -> bool:
             every = (self.config.log_every, self.train.eval_every, self.config.every_steps)
             is_due = any(n is not None and step % n == 0 for n in every) or self._is_save_due_by_time()
+            is_due = is_due or step in self.config.snapshots
             return is_due or is_watched() or self.limits.find_reached(at(step, tokens)) is not None
 
         return self.learner.updates(
@@ -254,6 +267,11 @@ class _Run:
     def _keep_weights(self) -> None:
         write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL)
         self.has_weights = True
+
+    def keep_snapshot(self) -> None:
+        """Keep the weights of this step, where `checkpoint.snapshots` names it."""
+        if self.state.step in self.config.snapshots:
+            save_snapshot(self.folder, self.state.step, self.learner.kept_weights())
 
     def is_save_due(self) -> bool:
         """By steps or by time; never while the loss is far too high, so that a good checkpoint is always kept."""

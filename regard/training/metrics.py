@@ -20,7 +20,12 @@ from collections import deque
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from regard.errors import RegardError
+from regard.untrusted.small_files import parse_json, read_text
+from regard.untrusted.values import quote
+
 METRICS = "metrics.jsonl"
+MAX_METRICS = 2**28  # bytes, those of a million lines
 WALL_CLOCK = ("seconds", "tokens_per_second")
 
 
@@ -55,7 +60,7 @@ class Metrics:
     """Appends to a run's `metrics.jsonl`; `offset` is where the checkpoint says that its lines end."""
 
     def __init__(self, run_folder: Path, *, step: int, offset: int, has_tensorboard: bool) -> None:
-        path = run_folder / METRICS
+        self._path = path = run_folder / METRICS
         path.touch()
         # Lines after the checkpoint belong to steps that are about to be made again.
         os.truncate(path, min(offset, path.stat().st_size))
@@ -63,6 +68,7 @@ class Metrics:
         self._events = _tensorboard(run_folder / "tensorboard", step) if has_tensorboard else None
 
     def write(self, kind: str, step: int, **values: float | int | None) -> None:
+        self._check_there()
         known = {name: value for name, value in values.items() if value is not None}
         finite = {name: value if math.isfinite(value) else None for name, value in known.items()}  # JSON: no infinity
         self._file.write(json.dumps({"kind": kind, "step": step} | finite).encode() + b"\n")
@@ -74,6 +80,7 @@ class Metrics:
 
     def sync(self) -> int:
         """Force what was written onto the disk; returns the offset to put into a checkpoint."""
+        self._check_there()
         self._file.flush()
         os.fsync(self._file.fileno())
         if self._events is not None:
@@ -82,16 +89,35 @@ class Metrics:
 
     def close(self) -> None:
         self._file.close()
-        if self._events is not None:
+        if self._events is not None and self._path.exists():
             self._events.close()
+
+    def _check_there(self) -> None:
+        """Refuse to go on where the folder is gone: what is written would be lost, or half a folder made anew."""
+        if not self._path.exists():
+            raise RegardError(
+                f"'{self._path.parent}' was deleted or moved while it was trained. Train it again, or put it back and "
+                "resume it."
+            )
 
 
 def read_metrics(run_folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """The measurements of a run, in order; of one kind where it is given. A last line that is cut short is left out."""
     path = run_folder / METRICS
-    lines = path.read_text().split("\n") if path.exists() else []
-    found = [json.loads(line) for line in lines[:-1] if line]
+    lines = read_text(path, MAX_METRICS).split("\n") if path.exists() else []
+    found = [_read_line(path, number, line) for number, line in enumerate(lines[:-1], start=1) if line]
     return [line for line in found if kind in (None, line["kind"])]
+
+
+def _read_line(path: Path, number: int, line: str) -> dict[str, Any]:
+    """One measurement: a kind, and numbers by name."""
+    way_out = "Remove that line"
+    found: dict[str, Any] = parse_json(line, f"{path}, line {number}", way_out)
+    numbers = [value for key, value in found.items() if key != "kind"] if isinstance(found, dict) else [""]
+    is_whole = isinstance(found, dict) and isinstance(found.get("kind"), str) and isinstance(found.get("step"), int)
+    if not is_whole or not all(value is None or isinstance(value, int | float) for value in numbers):
+        raise RegardError(f"{path}, line {number} is no measurement: {quote(found)}. {way_out}.")
+    return found
 
 
 def _tensorboard(folder: Path, step: int) -> Any:

@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from regard.untrusted.fields import FieldError, decode_fields
+
 
 @dataclass
 class TrainState:
@@ -40,8 +42,14 @@ class TrainState:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Self:
-        """Raises TypeError where a field is unknown. Version 0.1.0 measured the speed of a window in two more."""
-        return cls(**{name: v for name, v in given.items() if name not in ("window_seconds", "window_timed_tokens")})
+        """Raises FieldError where one is unknown or wrong. Version 0.1.0 measured the speed of a window in two more."""
+        if not isinstance(given, dict):
+            raise FieldError("'state' must be an object")
+        old = ("window_seconds", "window_timed_tokens")
+        found = decode_fields(cls, {name: value for name, value in given.items() if name not in old})
+        if min(found.step, found.tokens, found.flops, found.n_since_best, found.n_drops, found.metrics_offset) < 0:
+            raise FieldError("'state' counts less than nothing")
+        return found
 
 
 @dataclass(frozen=True)

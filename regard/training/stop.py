@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from regard.errors import RegardError
+from regard.errors import DivergedRunError
 from regard.training.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
 from regard.training.objective import Score
 from regard.training.state import TrainState
@@ -92,10 +92,10 @@ def is_too_high(state: TrainState, nats_per_token: float, n_classes: int) -> boo
     return nats_per_token > max(math.log(n_classes) + 1, 2 * (state.lowest_nats or 0.0))
 
 
-def divergence_error(what: str, step: int, lr: float, last_good: Path | None) -> RegardError:
+def divergence_error(what: str, step: int, lr: float, last_good: Path | None) -> DivergedRunError:
     """The error that ends a run whose numbers went wrong."""
     kept = f"The last good checkpoint is {last_good}" if last_good else "No good checkpoint had been written yet"
-    return RegardError(
+    return DivergedRunError(
         f"Training stopped at step {step}: {what} at learning rate {lr:.3g}. {kept}. Lower optimizer.lr, lengthen "
         "schedule.n_warmup or lower optimizer.max_grad_norm."
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.files import write_atomically
+from regard.untrusted.values import make_printable, quote
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -38,14 +40,28 @@ def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def read_tensors(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, Tensor]:
     """Tensors by name; a file that is missing, cut short or something else is a RegardError that ends in `way_out`."""
-    if path.exists() and not os.access(path, os.R_OK):
-        raise RegardError(f"{path} is there, but you may not read it. Ask its owner to let you: chmod a+r {path}")
-    try:
+    with _explain_errors(path, way_out):
         # Memory of their own: what load_file gives lies in the file's buffer, at addresses that are not aligned.
         return {name: value.clone() for name, value in load_file(path).items()}
+
+
+def read_tensor_shapes(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, tuple[int, ...]]:
+    """The names and shapes of the tensors in a file, from its head alone."""
+    with _explain_errors(path, way_out), safe_open(path, "pt") as opened:
+        return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _explain_errors(path: Path, way_out: str) -> Iterator[None]:
+    if path.exists() and not os.access(path, os.R_OK):
+        raise RegardError(f"{path} is there, but you may not read it. Ask its owner to let you: chmod a+r {path}")
+    if path.exists() and not path.is_file():
+        raise RegardError(f"{path} is no regular file, and weights are one; {way_out}.")
+    try:
+        yield
     except FileNotFoundError:
         raise RegardError(f"{path} is missing: the run is incomplete.") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         if _is_git_lfs_pointer(path):
             raise RegardError(
                 f"{path} is a pointer of Git LFS and not the weights themselves. Fetch them, in the repository it "
@@ -53,7 +69,8 @@ def read_tensors(path: Path, way_out: str = "take it from a copy or train again"
             ) from None
         size = path.stat().st_size if path.exists() else 0
         raise RegardError(
-            f"{path} ({size} bytes) is no whole safetensors file: {error}. It was cut short or overwritten; {way_out}."
+            f"{path} ({size} bytes) is no whole safetensors file: {make_printable(str(error), 200)}. It was cut "
+            f"short or overwritten; {way_out}."
         ) from None
 
 
@@ -82,7 +99,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: Path | 
     own = named_weights(model)
     missing, extra = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
     if missing or extra:
-        names = ", ".join([f"no '{n}'" for n in missing[:3]] + [f"an unknown '{n}'" for n in extra[:3]])
+        names = ", ".join([f"no '{n}'" for n in missing[:3]] + [f"an unknown {quote(n)}" for n in extra[:3]])
         raise RegardError(f"{where} do not fit this model: {names}. They were saved from a model with another config.")
     for name, value in own.items():
         if value.shape != tensors[name].shape:

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import SIZES, lasting_metrics, run_tiny, same_runs, stop_at, tiny_model, tiny_text
+from tiny_training import (
+    SIZES,
+    exchange_random_numbers,
+    lasting_metrics,
+    run_tiny,
+    same_runs,
+    stop_at,
+    tiny_model,
+    tiny_text,
+)
 
 from regard.errors import RegardError
 from regard.tasks.text_objective import evaluate_slice
@@ -131,10 +140,7 @@ def test_tf32_is_switched_on_for_the_time_of_a_run_on_a_gpu_and_never_on_a_cpu(
 def test_the_test_of_resuming_would_see_a_lost_random_state(tmp_path: Path) -> None:
     run_tiny(tmp_path / "a", tiny_model(p_dropout=0.5))
     run_tiny(tmp_path / "b", tiny_model(p_dropout=0.5), on_step=stop_at(4))
-    latest = checkpoint_folders(tmp_path / "b")[-1] / "random.safetensors"
-    other = checkpoint_folders(tmp_path / "a")[-1] / "random.safetensors"
-    assert latest.stat().st_size == other.stat().st_size
-    latest.write_bytes(other.read_bytes())
+    exchange_random_numbers(checkpoint_folders(tmp_path / "b")[-1], checkpoint_folders(tmp_path / "a")[-1])
     run_tiny(tmp_path / "b", tiny_model(p_dropout=0.5), resume=True)
     assert not same_runs(tmp_path / "a", tmp_path / "b")
 
