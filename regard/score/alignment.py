@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from regard.data.reading import read_text_blocks
+from regard.data.reading import BadLine, read_lines
 from regard.errors import MissingTextError, RegardError
 
 Link = tuple[int, int]
@@ -69,9 +69,12 @@ def read_alignments(path: Path | str) -> list[Alignment]:
     path = Path(path)
     if not path.exists():
         raise MissingTextError(f"There is no file of alignments at {path}.")
-    text = "".join(read_text_blocks(path, str(path)))
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return [Alignment.of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    found = []
+    for number, line in enumerate(read_lines(path, str(path)), start=1):
+        if isinstance(line, BadLine):
+            raise RegardError(f"{path}, line {number} {line.why}")
+        found.append(Alignment.of(line, f"{path}, line {number}"))
+    return found
 
 
 def word_weights(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -14,12 +15,14 @@ from regard.config import RunConfig
 from regard.data.labelled import ANSWERS, Answer, Example
 from regard.data.labelled_splits import PreparedLabelled
 from regard.data.labelled_windows import TextFramer, Windows
+from regard.errors import RegardError
 from regard.models.heads import SpanHead, best_span
 from regard.models.reader import Reader
 from regard.score.calibration import calibrate
 from regard.score.measured import Figure
 from regard.score.spans import MEASURES, Spans
 from regard.tasks.labelled import LabelledTask
+from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import SpanConfig
 
@@ -56,6 +59,7 @@ class AnsweringTask(LabelledTask):
     columns = "a question and a passage"
     example = "--data squad.json"
     default_measure = "f1"
+    unit = "question"
 
     def n_texts(self, config: RunConfig) -> int:
         return 2
@@ -97,6 +101,21 @@ class AnsweringTask(LabelledTask):
         text = texts[1][start:end]
         start += len(text) - len(text.lstrip())
         return SpanPrediction(text.strip(), start, start + len(text.strip()), p)
+
+    def ask_outcome(self, config: RunConfig, model: Reader, framed: Framed, at: int | None) -> Outcome:
+        if at is not None:
+            raise RegardError("An answer begins where the model says: leave out `at`.")
+        places = [t for _, t in framed.windows.places]
+        choices = ("(no answer)", *(framed.tokens[t] for t in places))
+        allows_none = bool(config.section("head", SpanConfig).allows_none)
+
+        def read(output: Tensor) -> Tensor:
+            begins = output[: len(choices), 0]
+            if not allows_none:
+                begins = torch.cat([begins.new_full((1,), -torch.inf), begins[1:]])
+            return begins.log_softmax(dim=-1)
+
+        return Outcome("the first token of the answer", choices, read, None)
 
     def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Spans:
         return Spans([[answer.text for answer in _answers(example)] for example in examples], measure)

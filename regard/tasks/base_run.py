@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regard.data.stream import Stream
 from regard.errors import RegardError, explain_old_name
-from regard.layers.taps import Taps
-from regard.lens.trace import Trace
-from regard.tasks.task import Ending, OpenRun, Task
-from regard.text.tokenizer import Tokenizer
+from regard.tasks.task import Ending, OpenRun, Task, reopen_data
+from regard.untrusted.small_files import read_object
 
 
 class MissingVerbError(RegardError, AttributeError):
@@ -26,9 +23,10 @@ class Run:
     predict(items)              one answer an item, in their order, in bounded memory
     evaluate(data, split=...)   scores on other data, or on a split of those that the run was trained on
     trace(...)                  what the model computed: attention, gates, states and surprise, by token
+    prediction(...)             one prediction, to be explained: attributions, erasure, patching
     """
 
-    verbs: ClassVar[tuple[str, ...]] = ("predict", "evaluate", "trace")
+    verbs: ClassVar[tuple[str, ...]] = ("predict", "evaluate", "trace", "prediction")
     """What an error says that a run can do."""
     old_names: ClassVar[Mapping[str, str]] = {}
     """Attributes of earlier versions, and what they are called now."""
@@ -39,6 +37,8 @@ class Run:
         self.tokenizers = opened.tokenizers
         self.ending: Ending | None = None
         """What training ended with, where that was just now; None where the run was loaded."""
+        self._held_out: tuple[int, str] = (0, "")
+        """The held-out text that was asked for last: data sets take seconds to open again."""
 
     def __repr__(self) -> str:
         name, size = type(self).__name__, f"{self.facts.n_parameters:,}"
@@ -61,11 +61,41 @@ class Run:
             "CTranslate2. Leave out --engine (in Python: engine)."
         )
 
+    def held_out_text(self, n_chars: int) -> str:
+        """Up to so many characters that the run was not trained on: its test split, then its validation split.
+
+        Documents, sentences and examples are lines, or stand on lines of their own.
+        """
+        n_read, text = self._held_out
+        if n_chars <= n_read:
+            return text[:n_chars]
+        data = reopen_data(self.task, self.opened, option="--search FILE (in Python: search_text)")
+        text = ""
+        for split in ("test", "valid"):
+            if len(text) < n_chars:
+                text += self._text_of_split(getattr(data, split), n_chars - len(text))
+        self._held_out = n_chars, text[:n_chars]
+        return text[:n_chars]
+
+    def _text_of_split(self, split: Any, n_chars: int) -> str:
+        """The beginning of a split as text; of a stream of tokens here, of other data in the runs of their tasks."""
+        if not isinstance(split, Stream):
+            raise RegardError(f"'{self.folder}' has no held-out text of its own; name one: --search FILE.")
+        tokenizer = self.tokenizers[0]
+        ids = split[: 2 * n_chars] if tokenizer.kind in ("char", "byte") else split[:n_chars]
+        ends = np.append(np.flatnonzero(ids == tokenizer.eos), len(ids)).tolist()
+        parts, begin, n = [], 0, 0
+        for end in ends:
+            parts.append(tokenizer.decode(ids[begin:end].tolist()))
+            begin, n = end + 1, n + len(parts[-1]) + 1
+            if n > n_chars:
+                break
+        return "\n".join(parts)
+
     def test_result(self) -> dict[str, Any] | None:
         """The test scores that were written when training ended; None where there are none."""
         path = self.folder / "test.json"
-        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-        return found
+        return read_object(path) if path.exists() else None
 
 
 def check_text(text: Any, name: str = "text") -> str:
@@ -87,9 +117,3 @@ def list_items(given: Any, name: str, kind: type | tuple[type, ...] = str) -> li
     if items is None or not all(isinstance(item, kind) for item in items):
         raise RegardError(f"Give one {name} or a list of them, each a str, not {given!r:.60}.")
     return items
-
-
-def trace_record(tokenizer: Tokenizer, tokens: Sequence[int], nats: NDArray[np.float64], record: Taps) -> Trace:
-    """What a decoder computed when it was made to write `tokens`, and their end where `nats` has it."""
-    texts = (*(tokenizer.token_text(token) for token in tokens), "")[: len(nats)]
-    return Trace(texts, nats, {name: record[name][0].float().cpu().numpy() for name in record})

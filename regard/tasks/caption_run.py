@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.data.caption_config import CaptionConfig
-from regard.data.pictures import fit_square, read_picture
+from regard.data.pictures import MAX_FILE, fit_square, read_picture
 from regard.data.prepared_captions import CaptionSet, PreparedCaptions, encode_captions
 from regard.data.rows import encode_line
 from regard.data.split import describe_skipped
@@ -21,16 +21,20 @@ from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.layers.taps import Taps
 from regard.lens.picture_attention import PictureAttention
+from regard.lens.prediction import Prediction
 from regard.lens.trace import Trace
+from regard.lens.written import Side, Written, predict_written, trace_written
 from regard.models.captioner import Captioner
 from regard.models.captioner_config import CaptionerConfig
+from regard.models.source import Source
 from regard.score.measured import Figure, Measured
 from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore
-from regard.tasks.base_run import Run, list_items, trace_record
+from regard.tasks.base_run import Run, list_items
 from regard.tasks.caption_objective import N_PICTURES, Features, caption_bleu, sum_caption_nats
 from regard.tasks.task import OpenRun, Task, check_split, reopen_data
 from regard.text.word_pieces import words_of_ids
+from regard.untrusted.small_files import read_bytes
 
 Square = NDArray[np.uint8]
 """A picture as the model sees it, (size, size, 3)."""
@@ -66,7 +70,7 @@ class CaptionRun(Run):
     """A trained captioner: caption, evaluate, see where each word looked."""
 
     model: Captioner
-    verbs = ("caption", "attend", "evaluate", "trace")
+    verbs = ("caption", "attend", "evaluate", "trace", "prediction")
     old_names: ClassVar[Mapping[str, str]] = {"looked": "attend", "described": "describe"}
 
     def __init__(self, task: Task, opened: OpenRun, model: Captioner) -> None:
@@ -124,7 +128,7 @@ class CaptionRun(Run):
         """A picture in a file, cut as those were that the model learned from."""
         data = self.config.section("data", CaptionConfig)
         try:
-            image = read_picture(path.read_bytes())
+            image = read_picture(read_bytes(path, MAX_FILE))
         except OSError as error:
             raise RegardError(f"The picture '{path}' cannot be read: {error.strerror}.") from None
         except RegardError as error:
@@ -175,14 +179,67 @@ class CaptionRun(Run):
         """What the model computed when it was made to write a caption, its own or another, by token of the caption."""
         square = self.square(Path(picture))
         caption = self.captions([square])[0][0] if caption is None else caption
-        tokens, eos = self._read(caption) if isinstance(caption, str) else caption.tokens, self.tokenizer.eos
+        written, side = self._read_written(caption), self._read_side(square)
         limit, device, record = self.model.max_context, self.model.embedding.device, Taps()
-        read, written = ([eos, *tokens], [*tokens, eos])  # the end does not count where there is no room for it
-        inputs, targets = (torch.tensor([ids[:limit]], device=device) for ids in (read, written))
-        seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2).to(device)
-        h, _ = self.model.eval().target.hidden(inputs, self.model.encode(seen), None, record)
-        nats = self.model.target.nats_each(h, targets)[0].double().cpu().numpy()
-        return trace_record(self.tokenizer, tokens, nats, record)
+        ends = (*written.ids, self.tokenizer.eos)  # the end does not count where there is no room for it
+        inputs, targets = (torch.tensor([ids[:limit]], device=device) for ids in (written.read, ends))
+        target = self.model.eval().target
+        h, _ = target.hidden(inputs, side.encode(side.inputs, record), None, record)
+        target.log_probs_of_all(h, record)
+        nats = target.nats_each(h, targets)[0].double().cpu().numpy()
+        return trace_written(written, nats, record, side)
+
+    def prediction(
+        self,
+        picture: str | Path,
+        written: str | Caption | None = None,
+        *,
+        at: int | None = None,
+        target: int | str | None = None,
+    ) -> Prediction:
+        """The token that comes after `written` in the caption of a picture, as a prediction to be explained.
+
+        With `at`, the token at that row of `trace(picture, written)`; without `written`, the text is the model's own
+        caption, or where `at` is not given either, nothing yet. `target` is the token whose probability is explained,
+        by its text or id; None: the most probable one.
+        """
+        square = self.square(Path(picture))
+        if written is None:
+            written = "" if at is None else self.captions([square])[0][0]
+        return predict_written(
+            self.model.eval().target, self._read_side(square), self._read_written(written), at, target
+        )
+
+    def _read_written(self, caption: str | Caption) -> Written:
+        tokens = self._read(caption) if isinstance(caption, str) else caption.tokens
+        text = " ".join(caption.split()) if isinstance(caption, str) else caption.text
+        spans = self.tokenizer.encode_with_offsets(text)[1] if text else []
+        shown = tuple(spans) if len(spans) == len(tokens) else (None,) * len(tokens)
+        return Written(self.tokenizer, tuple(tokens), shown, text)
+
+    def _read_side(self, square: Square) -> Side:
+        """A picture as places of a grid; one that is left out looks like the mean of all."""
+        rows, columns = self.model.grid
+        seen = torch.from_numpy(square[None]).permute(0, 3, 1, 2).to(self.model.embedding.device)
+        n = rows * columns
+
+        def encode(inputs: Sequence[int | None], taps: Taps | None) -> Source:
+            source = self.model.encode(seen, taps)
+            is_out = torch.tensor([place is None for place in inputs], device=seen.device)
+            if not bool(is_out.any()):
+                return source
+            mean = source.states.mean(dim=1, keepdim=True)
+            return source._replace(states=source.states.where(~is_out[:, None], mean))
+
+        return Side(
+            text="",
+            tokens=tuple(f"row {i // columns + 1}, column {i % columns + 1}" for i in range(n)),
+            spans=(None,) * n,
+            inputs=tuple(range(n)),
+            stand_ins=(None,) * n,
+            tap="encoder.states",
+            encode=encode,
+        )
 
     def evaluate(
         self,

@@ -145,11 +145,11 @@ class CaptionTask(gradient.GradientTask):
             rows = zip(batch.targets, batch.mask, strict=True)
             return tuple(data.tokenizer.decode(row[mask]).rstrip() for row, mask in rows)
 
-        n_tokens = {
+        n_units = {
             name: sum(len(data.tokenizer.encode(text)) for text in getattr(data, name).texts)
             for name in ("train", "valid", "test")
         }
-        return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
+        return gradient.rehearse(self, config, data, start, n_units=n_units, first_batch=first_batch, check=check)
 
     def test(self, run: CaptionRun, data: PreparedCaptions) -> CaptionEvaluation | None:
         if not len(data.data.test):

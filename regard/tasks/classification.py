@@ -22,6 +22,7 @@ from regard.score.calibration import calibrate
 from regard.score.classes import MEASURES, Classes, count_confusions
 from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
+from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import ClassConfig
 
@@ -91,6 +92,10 @@ class ClassificationTask(LabelledTask):
         p, labels = output.double().softmax(dim=-1).tolist(), _labels(config)
         best = max(range(len(p)), key=p.__getitem__)
         return ClassPrediction(labels[best], p[best], dict(zip(labels, p, strict=True)))
+
+    def ask_outcome(self, config: RunConfig, model: Reader, framed: Framed, at: int | None) -> Outcome:
+        row = self.pooled_row(config, framed, at)
+        return Outcome("the class", _labels(config), lambda output: output.log_softmax(dim=-1), row)
 
     def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Classes:
         return Classes([str(example.label) for example in examples], _labels(config), measure)

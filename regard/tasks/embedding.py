@@ -20,6 +20,7 @@ from torch import Tensor
 
 from regard.data.labelled_windows import cut_windows
 from regard.errors import RegardError, nearest
+from regard.models.elmo import tell_words
 from regard.models.encoder import Encoder
 from regard.models.reader import LayerChoice
 from regard.tasks.reader_config import LAYERS
@@ -72,6 +73,7 @@ class Embedder:
         assert chosen is not None, "refused before"
         self.choose = chosen
         self.encoder, self.tokenizer, self.pool, self.stride = encoder, tokenizer, pool, stride
+        self.words = tell_words(encoder, tokenizer)
 
     def embed(self, texts: Iterable[str], n_batch: int = 32) -> Iterator[Vectors]:
         """For each text its vector, (E,); with the pool "none" the vectors of its tokens, (T, E), marks left out."""
@@ -92,7 +94,7 @@ class Embedder:
 
     def cut(self, text: str) -> list[Window]:
         """The windows of a text, one where it is short."""
-        ids = self.tokenizer.encode(text).tolist()
+        ids = self.words.encode(text).tolist()
         marks, limit = self.tokenizer.marks, self.encoder.max_positions
         before, after = [] if marks is None else [marks.first], [self.tokenizer.eos]
         room = len(ids) if limit is None else limit - len(before) - len(after)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from regard.config import RunConfig
 from regard.errors import InterruptedRunError, RegardError
 from regard.models.outline import outline as outline_of
+from regard.models.outline import outline_for
 from regard.models.table import build_model
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal
@@ -37,6 +38,7 @@ class GradientTask:
 
     run_type: type[Any]
     summary: str
+    unit = "token"
     optional: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
@@ -153,7 +155,7 @@ def rehearse(
     data: Any,
     start: InitialWeights | None,
     *,
-    n_tokens: Mapping[str, int],
+    n_units: Mapping[str, int],
     first_batch: Callable[[Any], tuple[str, ...]],
     check: Callable[[Any, Any], tuple[str, ...]] = lambda model, objective: (),
     facts: Mapping[str, Any] | None = None,
@@ -174,7 +176,8 @@ def rehearse(
         flops_per_token=objective.flops_per_token,
         tokens_per_step=objective.n_rows * objective.n_target,
         memory=needed,
-        n_tokens=n_tokens,
+        n_units=n_units,
+        unit=task.unit,
         vocab_size=task.tokenizers(data)[-1].vocab_size,
         read_first_batch=lambda: first_batch(objective),
         notes=(*config.notes(), *notes),
@@ -227,7 +230,9 @@ def load_model(
     task: GradientTask, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype
 ) -> Any:
     """The trained model of a run, ready to be used."""
-    config = opened.config
+    config, where = opened.config, opened.folder / "model.safetensors"
+    # A config from elsewhere may describe a model of any size: its shapes are compared before memory is taken.
+    load_weights(outline_for(weights, lambda: task.build(config, opened.tokenizers)), weights, where)
     model = task.build(config, opened.tokenizers)
-    load_weights(model, weights, opened.folder / "model.safetensors")
+    load_weights(model, weights, where)
     return model.to(device, dtype).eval()

@@ -18,16 +18,18 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.models.bert import Bert
 from regard.models.captioner import Captioner
+from regard.models.elmo import Elmo
 from regard.models.gradient_model import GradientModel
 from regard.models.initialise_from import initialise_from
 from regard.models.language_model import LanguageModel
-from regard.models.outline import outline_model
+from regard.models.outline import outline_for, outline_model
 from regard.models.seq2seq import Seq2Seq
+from regard.models.table import build_model
 from regard.settings import Settings
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
-from regard.weights.weight_files import list_weight_files
+from regard.weights.weight_files import list_weight_files, read_file_shapes
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,18 @@ class InitialWeights:
         load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares
         return weights
 
-    def load_into(self, model: GradientModel | Bert) -> None:
+    def load_into(self, model: GradientModel | Bert | Elmo) -> None:
         """Give a model the weights, and forget them: so much memory is not needed twice."""
         load_weights(model, self.weights)
         del self.__dict__["weights"]
 
     def outline(self) -> Any:
         """The model with shapes and no memory."""
-        return outline_model(self.model_name, self.model, self.tokenizer.vocab_size)
+        sizes = self.model_name, self.model, self.tokenizer.vocab_size
+        if not self.path.exists():  # a run that was begun needs it no more
+            return outline_model(*sizes)
+        shapes = {name: shape for file in self.files for name, shape in read_file_shapes(file).items()}
+        return outline_for(shapes, lambda: build_model(*sizes))
 
 
 def check_decoder(model: Seq2Seq | Captioner, tokenizer: Tokenizer, start: InitialWeights | None) -> None:
@@ -109,10 +115,11 @@ def begin_decoder(model: Seq2Seq | Captioner, start: InitialWeights | None) -> N
     _initialise(model, language_model)
 
 
-def _initialise(model: Seq2Seq | Captioner, language_model: GradientModel | Bert) -> None:
-    if isinstance(language_model, Bert):
+def _initialise(model: Seq2Seq | Captioner, language_model: GradientModel | Bert | Elmo) -> None:
+    if isinstance(language_model, Bert | Elmo):
+        name = "BERT" if isinstance(language_model, Bert) else "ELMo"
         raise RegardError(
-            "The decoder cannot begin as BERT, which reads both sides and does not write. Give a run of rnn, gru, "
+            f"The decoder cannot begin as {name}, which reads both sides and does not write. Give a run of rnn, gru, "
             "lstm, transformer or gpt2."
         )
     if not isinstance(language_model, LanguageModel):

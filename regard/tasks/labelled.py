@@ -20,23 +20,19 @@ from regard.data.labelled_config import LabelledConfig
 from regard.data.labelled_splits import PreparedLabelled, prepare_labelled
 from regard.data.labelled_windows import N_CASES, N_TEXTS, TextFramer, Windows
 from regard.errors import RegardError
-from regard.mixers.config import CELLS, BagConfig
-from regard.models.bert import Bert
-from regard.models.bert_config import BertConfig
-from regard.models.encoder_from_scratch import build_encoder
-from regard.models.heads import Goal, deep_layers, pooler_layers
-from regard.models.reader import LayerChoice, Reader
-from regard.models.table import build_model
-from regard.models.word_input import UpperLayers
+from regard.models.heads import Goal
+from regard.models.reader import Reader
 from regard.models.word_input_config import MixerConfig, WordsConfig
 from regard.score.judges import Judge
 from regard.settings import Settings
 from regard.tasks import gradient
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.labelled_export import export_onnx, export_reader, list_programs
+from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_objective import LabelledObjective
+from regard.tasks.labelled_reader import begin_encoder, build_reader, check_reader, complete_reader
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
-from regard.tasks.labelled_words import begin_words, build_words, check_words, fill_words
+from regard.tasks.labelled_words import begin_words, check_words, fill_words
 from regard.tasks.reader_config import EncoderConfig
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
@@ -54,8 +50,6 @@ UNUSED = {
 }
 EXAMPLES = ("Who lives in Berlin?", "Anna lives in Berlin.")
 """Texts to try a run on that has none of its own."""
-FINE_TUNED_RATE = 0.1
-"""The rate of an encoder that knows much already, as a share of that of one from scratch."""
 
 
 class LabelledTask(gradient.GradientTask):
@@ -68,6 +62,7 @@ class LabelledTask(gradient.GradientTask):
     pools = False
     """Whether the head reads one vector for the whole text (`encoder.pool`)."""
     verb = "predict"
+    unit = "example"
     folders = ("encoder_from",)
     optional = ("words", "mixer")
     run_type: type[Any] = LabelledRun
@@ -156,25 +151,29 @@ class LabelledTask(gradient.GradientTask):
         return TextFramer(words, max_window, chosen.stride, has_case=chosen.has_case, takes_last=takes_last)
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
-        return framer.frame(texts)
+        return framer.frame(self.read_texts(texts))
+
+    def read_texts(self, texts: Sequence[str]) -> Sequence[str]:
+        """The texts as they are cut into tokens."""
+        return texts
+
+    def ask_outcome(self, config: RunConfig, model: Reader, framed: Framed, at: int | None) -> Outcome:
+        """What is asked of the head's output for one text; of the word `at`, where there is an answer for each."""
+        raise NotImplementedError
+
+    def pooled_row(self, config: RunConfig, framed: Framed, at: int | None) -> int | None:
+        """The token whose state stands for a text; None: all of them do."""
+        if at is not None:
+            raise RegardError(f"'{config.model_name}' gives one answer for the whole text: leave out `at`.")
+        pool = config.section("encoder", EncoderConfig).pool
+        return {"first": 0, "pooler": 0, "last": len(framed.tokens) - 1}.get(pool or "mean")
 
     def frame(self, config: RunConfig, tokenizer: Tokenizer, model: Reader, texts: Sequence[str]) -> Windows:
         """Texts as the model reads them."""
         return self.frame_with(self.framer(config, tokenizer, model), texts)
 
     def complete(self, config: RunConfig) -> RunConfig:
-        is_pretrained, is_bert = config.folders.get("encoder_from") is not None, config.model_name == "bert"
-        encoder = config.section("encoder", EncoderConfig)
-        is_causal = (is_pretrained and config.model_name not in ("bert", "elmo")) or config.model_name == "gpt2"
-        pool = encoder.pool or ("first" if is_bert else "last" if is_causal else "mean")
-        piece = encoder.piece or ("last" if is_causal else "first")
-        config = config.with_section("encoder", encoder.replace(pool=pool, piece=piece))
-        optimizer = config.optimizer.complete(config.model_name in CELLS)
-        if is_pretrained and not encoder.frozen and config.optimizer.lr is None and optimizer.name == "adamw":
-            assert optimizer.lr is not None
-            is_large = config.model_name in ("bert", "gpt2")
-            optimizer = optimizer.replace(lr=5e-5 if is_large else FINE_TUNED_RATE * optimizer.lr)
-        return config.with_section("optimizer", optimizer)
+        return complete_reader(config)
 
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Words are what `words` reads, all of them."""
@@ -185,33 +184,8 @@ class LabelledTask(gradient.GradientTask):
     def check(self, config: RunConfig) -> RunConfig:
         gradient.check_parts(config.train)
         check_words(config)
-        if config.section("encoder", EncoderConfig).frozen and config.folders.get("encoder_from") is None:
-            raise RegardError(
-                "encoder.frozen keeps an encoder that was trained before, and none is named. Set encoder_from to a "
-                "run, or leave out encoder.frozen."
-            )
-        self._check_case(config)
-        if config.section("encoder", EncoderConfig).pool == "pooler" and not isinstance(config.model, BertConfig):
-            raise RegardError(
-                f"encoder.pool is pooler, the layer above the first token of BERT, and the encoder is "
-                f"{config.model_name}. Take mean, max, last, first or attention."
-            )
+        check_reader(config)
         return config
-
-    def _check_case(self, config: RunConfig) -> None:
-        """Refuse capitals that an encoder cannot be told: it has no vectors for kinds of tokens, or they are frozen."""
-        encoder, model = config.section("encoder", EncoderConfig), config.model
-        if not encoder.has_case:
-            return
-        if not isinstance(model, BertConfig) or model.n_segments != N_TEXTS:
-            raise RegardError(
-                f"encoder.has_case is for BERT's own form, whose vectors of segments tell the case too, and not for "
-                f"'{config.model_name}'. Leave out encoder.has_case."
-            )
-        if encoder.frozen:
-            raise RegardError(
-                "encoder.has_case adds vectors that are learned, and encoder.frozen keeps them from it. Leave out one."
-            )
 
     def list_unused(self, config: RunConfig) -> Mapping[str, str]:
         return UNUSED
@@ -225,33 +199,10 @@ class LabelledTask(gradient.GradientTask):
         return prepare_labelled(data, self.kind, config.tokenizer, labels=labels, progress=progress)
 
     def build(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> Reader:
-        chosen, vocab_size = config.section("encoder", EncoderConfig), tokenizers[0].vocab_size
-        layers, words, mixer = None, build_words(config), config.section_or_none("mixer", MixerConfig)
-        if config.folders.get("encoder_from") is not None:
-            encoder = build_model(config.model_name, config.model, vocab_size)
-        else:
-            has_segments = self.n_texts(config) == 2
-            encoder = build_encoder(
-                config.model_name, config.model, vocab_size,
-                has_segments=has_segments, is_bidirectional=chosen.is_bidirectional, words=words,
-            )  # fmt: skip
-            if isinstance(config.model, BagConfig):
-                own = config.model
-                layers = deep_layers(own.d_model, own.d_hidden, own.n_layers, own.p_dropout)
-        if chosen.has_case and isinstance(encoder, Bert):
-            encoder.widen_segments(self.n_segments(config))
-        choice = LayerChoice(chosen.layers, encoder.n_layers, encoder.d_model)
-        above = None if mixer is None else UpperLayers(mixer, choice.d_out, words)
-        d_out = choice.d_out if above is None else above.d_out
-        if self.has_pooler(config):
-            assert isinstance(config.model, BertConfig), "checked before"
-            layers = pooler_layers(d_out, "relu" if config.model.family == "distilbert" else "tanh")
-        head = self.build_head(config, d_out, chosen.pool or "mean", layers)
-        return Reader(encoder, choice, head, chosen.frozen, above)
-
-    def has_pooler(self, config: RunConfig) -> bool:
-        """Whether the head has a layer above BERT's first token."""
-        return self.pools and config.section("encoder", EncoderConfig).pool == "pooler"
+        return build_reader(
+            config, tokenizers[0].vocab_size, lambda *sizes: self.build_head(config, *sizes),
+            n_segments=self.n_segments(config), has_two_texts=self.n_texts(config) == N_TEXTS, pools=self.pools,
+        )  # fmt: skip
 
     def embeddings(self, config: RunConfig, model: Reader, tokenizers: tuple[Tokenizer, ...]) -> Embeddings:
         encoder: Any = model.encoder
@@ -269,17 +220,8 @@ class LabelledTask(gradient.GradientTask):
         return begin_words(config, model.words, data)
 
     def initialise(self, config: RunConfig, model: Reader, fitting: Fitting) -> None:
-        if fitting.start is None:
-            return
-        encoder: Any = model.encoder
-        has_case = config.section("encoder", EncoderConfig).has_case
-        if has_case:
-            encoder.segments = nn.Parameter(encoder.segments[:N_TEXTS].detach().clone())
-        fitting.start.load_into(encoder)
-        if has_case:
-            encoder.widen_segments(self.n_segments(config))
-        if self.has_pooler(config):
-            model.begin_pooler()
+        if fitting.start is not None:
+            begin_encoder(config, model, fitting.start, n_segments=self.n_segments(config), pools=self.pools)
 
     def objective(
         self, config: RunConfig, model: Reader, data: PreparedLabelled, fitting: Fitting | None = None
@@ -325,11 +267,13 @@ class LabelledTask(gradient.GradientTask):
             chosen = [data.train[i] for i in objective.batches.indices(0)]
             return tuple("\t".join((*example.texts, self.show_label(example))) for example in chosen)
 
-        n_tokens = {
-            name: sum(len(data.tokenizer.encode(text)) for example in getattr(data, name) for text in example.texts)
-            for name in ("train", "valid", "test")
-        }
-        return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
+        splits = ("train", "valid", "test")
+        n_units = {name: sum(self.count_units(example) for example in getattr(data, name)) for name in splits}
+        return gradient.rehearse(self, config, data, start, n_units=n_units, first_batch=first_batch, check=check)
+
+    def count_units(self, example: Example) -> int:
+        """How many of `unit` an example is."""
+        return 1
 
     def show_label(self, example: Example) -> str:
         """The label of an example as people read it."""

@@ -14,11 +14,14 @@ from regard.data.labelled_windows import Windows
 from regard.data.split import describe_skipped
 from regard.decode.lines import LinesDone, decode_lines
 from regard.errors import RegardError
+from regard.lens.prediction import Prediction
+from regard.lens.trace import Trace
 from regard.models.reader import Reader
 from regard.score.judges import Judge
 from regard.score.measured import Figure, Measured
 from regard.score.significance import take_sample
 from regard.tasks.base_run import Run
+from regard.tasks.labelled_looking import Framed, frame_text, predict_outcome, trace_reader
 from regard.tasks.labelled_objective import MAX_TOKENS, ask, read_windows
 from regard.tasks.task import check_split, reopen_data
 
@@ -26,7 +29,7 @@ N_WORST = 10
 """Errors that an evaluation lists."""
 
 
-class Prediction(Protocol):
+class LabelledAnswer(Protocol):
     """One answer about a text."""
 
     def to_dict(self) -> dict[str, Any]: ...
@@ -90,7 +93,17 @@ class LabelledRun(Run):
     """A trained reader: predict and evaluate."""
 
     model: Reader
-    verbs = ("predict", "evaluate")
+    verbs = ("predict", "evaluate", "trace", "prediction")
+
+    def _text_of_split(self, split: Sequence[Example], n_chars: int) -> str:
+        """The texts of a split, one a line."""
+        lines, n = [], 0
+        for example in split:
+            lines += [text.replace("\n", " ") for text in example.texts]
+            n = n + sum(map(len, example.texts)) + len(example.texts)
+            if n > n_chars:
+                break
+        return "\n".join(lines)
 
     @property
     def has_segments(self) -> bool:
@@ -164,6 +177,27 @@ class LabelledRun(Run):
         if not all(texts):
             return _Asked((), None)
         return _Asked(texts, self.task.frame(self.config, self.tokenizers[0], self.model, texts))  # type: ignore
+
+    def trace(self, item: Any) -> Trace:
+        """What the model computed of one item, a text or a pair: attention, states, cells, by token."""
+        return trace_reader(self.model, self._frame_one(item), self.has_segments)
+
+    def prediction(self, item: Any, *, at: int | None = None, target: int | str | None = None) -> Prediction:
+        """The answer about one item as a prediction to be explained.
+
+        `at` is the word whose tag is asked, where there is one for each; `target` the answer whose probability is
+        explained, by its name or number, None: the most probable one.
+        """
+        framed = self._frame_one(item)
+        outcome = self.task.ask_outcome(self.config, self.model, framed, at)  # type: ignore[attr-defined]
+        return predict_outcome(self.model, framed, self.has_segments, outcome, target)
+
+    def _frame_one(self, item: Any) -> Framed:
+        asked = self._read_item(item)
+        if asked.windows is None:
+            raise RegardError("The text is empty: there is nothing to look into.")
+        framer = self.task.framer(self.config, self.tokenizers[0], self.model)  # type: ignore[attr-defined]
+        return frame_text(framer, asked.windows, self.task.read_texts(asked.texts))  # type: ignore[attr-defined]
 
     def _answer(self, asked: list[_Asked]) -> list[Any]:
         windows = [each.windows for each in asked if each.windows is not None]

@@ -20,10 +20,11 @@ from regard.data.cache import key_of
 from regard.data.config import DataConfig
 from regard.data.documents import read_documents
 from regard.data.opening import find_opening
-from regard.data.prepared_text import PreparedText, open_text, prepare_text
+from regard.data.prepared_text import PreparedText, prepare_text
 from regard.errors import RegardError
 from regard.lens.passage import SAMPLING, choose_passage, choose_prompt, look_inside, measure_positions
 from regard.mixers.config import PointerConfig
+from regard.models.elmo_config import ElmoConfig
 from regard.models.gradient_model import GradientModel
 from regard.models.outline import outline_model
 from regard.models.table import model_entry
@@ -44,30 +45,24 @@ from regard.tasks.task import (
     Rehearsal,
     RunFacts,
     Usage,
-    join_names,
     name_split,
     reopen_data,
     tell_part,
 )
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.text_objective import TextObjective, first_tokens
+from regard.tasks.text_task import MAX_TEST_TOKENS, TextTask
 from regard.text.config import KINDS_WITH_UNK, TokenizerConfig
-from regard.text.learning import Progress
 from regard.weights.arpa import write_arpa
 from regard.weights.hugging_face import describe_as_gpt2, write_hugging_face
 from regard.weights.onnx import CACHED, write_language_model
 
-MAX_TEST_TOKENS = 200_000
-"""A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
 
-
-class LanguageModelTask(gradient.GradientTask):
+class LanguageModelTask(TextTask):
     """Predict the next token of a text."""
 
     name, verb, summary = "language-model", "generate", "predicts the next token of a text"
     sections: Mapping[str, type[Settings]] = {"data": DataConfig}
-    folders: tuple[str, ...] = ("start_from",)
-    example = "--data my.txt"
     run_type = LanguageModelRun
     # In a few minutes a CPU gets further by many small updates (an LSTM of 1M parameters in 15 s on two cores: 2.56
     # bits per byte with 8 x 64, 2.72 with 8 x 128); a GPU is hardly busy with so little.
@@ -117,23 +112,10 @@ class LanguageModelTask(gradient.GradientTask):
         keys = [line.name for line in type(config.train).help() if line.name not in used]
         return dict.fromkeys(["optimizer", "schedule", "runtime", "checkpoint", *(f"train.{key}" for key in keys)], why)
 
-    def describe_sources(self, config: RunConfig) -> str:
-        return join_names(config.section("data", DataConfig).train)
-
-    def prepare(self, config: RunConfig, progress: Progress | None = None) -> PreparedText:
-        return prepare_text(config.section("data", DataConfig), config.tokenizer, progress=progress)
-
-    def reopen(self, config: RunConfig, fingerprint: str) -> PreparedText | None:
-        return open_text(fingerprint)
-
     def objective(
         self, config: RunConfig, model: GradientModel, data: PreparedText, fitting: Fitting | None = None
     ) -> TextObjective:
         return TextObjective(model, data, config.train, config.seed)
-
-    def initialise(self, config: RunConfig, model: GradientModel, fitting: Fitting) -> None:
-        if fitting.start is not None:
-            fitting.start.load_into(model)
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
         tokenizer, own = data.tokenizer, config.section("data", DataConfig)
@@ -141,14 +123,14 @@ class LanguageModelTask(gradient.GradientTask):
         if data.document is not None and own.split != "tail":
             config = config.with_section("data", own.replace(document=data.document))
         check_unknown_words(config.model, tokenizer.kind, "the one at tokenizer.path")
-        n_tokens = {name: len(getattr(data, name)) for name in ("train", "valid", "test")}
+        n_units = {name: len(getattr(data, name)) for name in ("train", "valid", "test")}
         if not model_entry(config.model_name).is_counted:
             return gradient.rehearse(
                 self,
                 config,
                 data,
                 start,
-                n_tokens=n_tokens,
+                n_units=n_units,
                 first_batch=lambda task: tuple(tokenizer.decode(row) for row in task.batches.at(0).inputs),
                 check=lambda model, objective: notes,
                 facts={"opening": find_opening(data.train, tokenizer)},
@@ -159,7 +141,7 @@ class LanguageModelTask(gradient.GradientTask):
             n_parameters=0,
             flops_per_token=0,
             memory=None,
-            n_tokens=n_tokens,
+            n_units=n_units,
             vocab_size=tokenizer.vocab_size,
             read_first_batch=lambda: (tokenizer.decode(data.train[:256]),),
             notes=notes,
@@ -180,6 +162,11 @@ class LanguageModelTask(gradient.GradientTask):
     ) -> LanguageModelRun:
         if model_entry(opened.config.model_name).is_counted:
             counted = NgramModel.from_tensors({name: tensor.numpy() for name, tensor in weights.items()})
+            if counted.vocab_size != opened.tokenizers[0].vocab_size:
+                raise RegardError(
+                    f"'{opened.folder}/model.safetensors' counts {counted.vocab_size:,} tokens, and its tokenizer has "
+                    f"{opened.tokenizers[0].vocab_size:,}. Put the files back that belong together."
+                )
             # How many n-grams a text has is known once they are counted.
             opened = replace(opened, facts=replace(opened.facts, n_parameters=sum(counted.n_ngrams)))
             return LanguageModelRun(self, opened, counted)
@@ -303,8 +290,8 @@ def _name_lossy(run: LanguageModelRun) -> str:
 
 
 def _limit_vocabulary(model: Settings) -> int | None:
-    """How many tokens a model predicts without copying; None: all."""
-    return model.n_vocab if isinstance(model, PointerConfig) else None
+    """How many tokens a model predicts, if it copies none; None: all."""
+    return model.n_vocab if isinstance(model, PointerConfig | ElmoConfig) else None
 
 
 def check_unknown_words(model: Settings, kind: str, where: str = "tokenizer.kind") -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,14 @@ from regard.data.documents import read_documents
 from regard.data.opening import encode_opening
 from regard.data.prepared_text import encode_text
 from regard.data.stream import Stream
+from regard.decode.alternatives import Watched
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import StopText, generate
 from regard.errors import RegardError
+from regard.layers.taps import RECORDED
+from regard.lens.prediction import Prediction, predict_next
 from regard.lens.trace import Trace, trace_text
+from regard.lens.whole_words import Opened, rank_tokens
 from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import as_next_token
 from regard.models.next_token import NextToken, check_numbers
@@ -33,11 +38,35 @@ from regard.text.tokenizer import Tokenizer
 from regard.weights.ctranslate2_engine import GeneratorEngine
 
 
+@dataclass(frozen=True)
+class WrittenToken:
+    """A token of the continuation `row`: the text that is certain since it came, and what else was probable there."""
+
+    row: int
+    text: str
+    token: str = ""
+    """The token by itself; empty for text that was held back and comes at the end."""
+    probability: float | None = None
+    alternatives: tuple[tuple[str, float], ...] = ()
+    """The most probable tokens at its place with their probabilities, the model's own, the best first."""
+
+    @classmethod
+    def read(
+        cls, words: Tokenizer | ExtendedVocabulary, row: int, token: int, text: str, watched: Watched | None
+    ) -> WrittenToken:
+        if watched is None:
+            return cls(row, text, words.token_text(token))
+        log_prob, step = watched.read(row, token)
+        pairs = zip(step.tokens, step.log_probs, strict=True)
+        others = tuple((words.token_text(other), math.exp(value)) for other, value in pairs)
+        return cls(row, text, words.token_text(token), math.exp(log_prob), others)
+
+
 class LanguageModelRun(Run):
     """A trained language model: generate, score, evaluate, look inside."""
 
     model: GradientModel | NgramModel
-    verbs = ("generate", "stream", "score", "evaluate", "trace")
+    verbs = ("generate", "stream", "score", "evaluate", "trace", "prediction")
 
     def __init__(self, task: Task, opened: OpenRun, model: GradientModel | NgramModel) -> None:
         super().__init__(task, opened, model)
@@ -65,6 +94,17 @@ class LanguageModelRun(Run):
         self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), **sampling: Any
     ) -> Iterator[tuple[int, str]]:
         """(which continuation, next piece of its text), as soon as whole characters are there."""
+        written = self.stream_tokens(prompt, n, stop=stop, **sampling)
+        return ((token.row, token.text) for token in written if token.text)
+
+    def stream_tokens(
+        self, prompt: str = "", n: int = 1, *, stop: Sequence[str] = (), alternatives: int = 0, **sampling: Any
+    ) -> Iterator[WrittenToken]:
+        """Every token of n continuations as it is written, with the `alternatives` most probable ones at its place.
+
+        A token's text may be empty until its characters are whole, or for ever where it ends the text. What is searched
+        for by a beam, or written by CTranslate2, has no alternatives.
+        """
         _check_number(n)
         config = SamplingConfig.from_dict(sampling)
         words = self._vocabulary_of_a_text()
@@ -75,21 +115,22 @@ class LanguageModelRun(Run):
         # For words, <eos> is only the end of a line; elsewhere the document ends with it.
         end = None if self.tokenizer.kind == "word" else self.tokenizer.eos
         is_stopped = [False] * n
+        watched = Watched(self.next_token, alternatives) if alternatives and config.beam is None else None
         tokens: Iterable[tuple[int, int]]
-        if self.engine is None:
-            tokens = generate(self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__)
+        if self.engine is None or self.model in RECORDED:
+            tokens = generate(watched or self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__)
         else:
             texts = self.engine.generate(ids.tolist(), n, config, end)
-            tokens = ((row, token) for row, text in enumerate(texts) for token in text)
+            tokens, watched = ((row, token) for row, text in enumerate(texts) for token in text), None
         for row, token in tokens:
             if is_stopped[row]:
                 continue
-            if piece := stops[row].push(decoders[row].push(token)):
-                yield row, piece
+            piece = stops[row].push(decoders[row].push(token))
+            yield WrittenToken.read(words, row, token, piece, watched)
             is_stopped[row] = stops[row].is_stopped
         for row in range(n):
             if piece := stops[row].push(decoders[row].flush()) + stops[row].flush():
-                yield row, piece
+                yield WrittenToken(row, piece)
 
     def write_as_long(self, text: str, prompt: str = "", **sampling: Any) -> str:
         """A text of its own that begins with `prompt`, as many characters as `text` at most."""
@@ -107,22 +148,32 @@ class LanguageModelRun(Run):
 
     def predict_next(self, prefix: str, n: int = 5) -> list[tuple[str, float]]:
         """The n most probable tokens after `prefix`, and their probabilities."""
+        opened = self.open_text(prefix)
+        return rank_tokens(opened.log_probs, opened.vocabulary, n)
+
+    def open_text(self, prefix: str) -> Opened:
+        """Read a text to go on from, as much of its end as the model sees."""
         words = self._vocabulary_of_a_text()
         ids = words.encode(check_text(prefix, "prefix")) if prefix else self._opening()
         limit = self.next_token.max_context
         if limit is not None:
             ids = ids[-(limit - 1) :] if limit > 1 else ids[:0]
-        log_probs, _ = self.next_token.start(torch.from_numpy(ids.astype(np.int64))[None])
-        values, tokens = log_probs[0].double().topk(min(n, log_probs.shape[1]))
-        return [(words.token_text(t), p) for t, p in zip(tokens.tolist(), values.exp().tolist(), strict=True)]
+        log_probs, state = self.next_token.start(torch.from_numpy(ids.astype(np.int64))[None])
+        return Opened(self.next_token, log_probs, state, words, prefix)
 
     def score(self, text: str) -> Scored:
         """What every token of `text` costs, the end of the text included."""
-        ids, spans = self._vocabulary_of_a_text().encode_with_offsets(check_text(text))
-        has_end = len(ids) > 0 and ids[-1] == self.tokenizer.eos
-        nats = self.next_token.nats(ids if has_end else np.append(ids, self.tokenizer.eos))
-        check_numbers(nats)
-        return join_tokens(text, spans, nats)
+        return self.scores([text])[0]
+
+    def scores(self, texts: Sequence[str]) -> list[Scored]:
+        """What every token of each text costs, the end of the text included; the texts are read side by side."""
+        encoded = [self._vocabulary_of_a_text().encode_with_offsets(check_text(text)) for text in texts]
+        eos = self.tokenizer.eos
+        ended = [ids if len(ids) > 0 and ids[-1] == eos else np.append(ids, eos) for ids, _ in encoded]
+        found = self.next_token.nats_of_texts(ended)
+        for nats in found:
+            check_numbers(nats)
+        return [join_tokens(text, spans, nats) for text, (_, spans), nats in zip(texts, encoded, found, strict=True)]
 
     def predict(self, items: Iterable[str]) -> Iterator[Scored]:
         """What every token of each text costs, text by text."""
@@ -158,6 +209,18 @@ class LanguageModelRun(Run):
     def trace(self, text: str) -> Trace:
         """What the model computed on `text`: surprise, attention, gates, cells and hidden states, by token."""
         return trace_text(self.model, self._vocabulary_of_a_text(), check_text(text))
+
+    def prediction(self, text: str, *, at: int | None = None, target: int | str | None = None) -> Prediction:
+        """The next token after row `at` of `trace(text)` (None: after the text) as a prediction to be explained.
+
+        `target` is the token whose probability is explained, by its text or id; None: the most probable one.
+        """
+        if isinstance(self.model, NgramModel):
+            raise RegardError(
+                f"'{self.folder}' is an n-gram model: it computes nothing that could be taken apart but its counts. "
+                "run.trace(text) has the n-gram that each token was found by."
+            )
+        return predict_next(self.model, self._vocabulary_of_a_text(), check_text(text), at, target)
 
     def _vocabulary_of_a_text(self) -> Tokenizer | ExtendedVocabulary:
         """The tokenizer; where the model can copy words, one that tells those of a text apart that it does not have."""

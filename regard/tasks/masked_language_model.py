@@ -11,7 +11,7 @@ from typing import Any
 from regard.config import RunConfig, mapping
 from regard.data.config import DataConfig
 from regard.data.masked_config import MaskingConfig
-from regard.data.prepared_text import PreparedText, open_text, prepare_text
+from regard.data.prepared_text import PreparedText
 from regard.errors import RegardError
 from regard.models.bert import Bert
 from regard.models.bert_config import BertConfig
@@ -25,27 +25,24 @@ from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.masked_objective import MaskedEvaluation, MaskedObjective, evaluate_masked
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
-from regard.text.learning import Progress
+from regard.tasks.text_task import MAX_TEST_TOKENS, TextTask
 from regard.text.marks import BERT_MARKS, ROBERTA_MARKS
 from regard.weights.hugging_face import write_hugging_face
 from regard.weights.onnx import MaskedFace, write_encoder
 from regard.weights.tokenizer_files import frame_texts
 
-MAX_TEST_TOKENS = 200_000
-"""A run is scored on so much of its test text when it ends; `regard eval` scores all of it."""
 RATE = 5e-4
 """AdamW's where none is given: what small models trained for minutes want; Devlin et al. took 1e-4 for a million
 steps."""
 
 
-class MaskedLanguageModelTask(gradient.GradientTask):
+class MaskedLanguageModelTask(TextTask):
     """Fill masked places, and tell whether one text follows another."""
 
     name, verb, summary = "masked-language-model", "fill", "fills masked places in a text"
     sections: Mapping[str, type[Settings]] = {"data": DataConfig, "masking": MaskingConfig}
-    folders = ("start_from",)
-    example = "--data my.txt"
     run_type = MaskedLanguageModelRun
+    unit = "masked token"
     comparing = Comparing(items="rows", searches=False)
 
     def adapt(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,23 +92,10 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             "train.varies_context": "all windows are of one length",
         }
 
-    def describe_sources(self, config: RunConfig) -> str:
-        return join_names(config.section("data", DataConfig).train)
-
-    def prepare(self, config: RunConfig, progress: Progress | None = None) -> PreparedText:
-        return prepare_text(config.section("data", DataConfig), config.tokenizer, progress=progress)
-
-    def reopen(self, config: RunConfig, fingerprint: str) -> PreparedText | None:
-        return open_text(fingerprint)
-
     def objective(
         self, config: RunConfig, model: Bert, data: PreparedText, fitting: Fitting | None = None
     ) -> MaskedObjective:
         return MaskedObjective(model, data, config.section("masking", MaskingConfig), config.train, config.seed)
-
-    def initialise(self, config: RunConfig, model: Bert, fitting: Fitting) -> None:
-        if fitting.start is not None:
-            fitting.start.load_into(model)
 
     def rehearse(self, config: RunConfig, data: PreparedText, start: InitialWeights | None) -> Rehearsal:
         config = self.complete(config)  # a comparison sizes contenders before that
@@ -131,6 +115,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             config = config.with_section("data", own.replace(document=data.document))
         notes = data.notes if own.document == "auto" else ()
         n_context, limit = config.train.n_context, model.max_context
+        p_masked = config.section("masking", MaskingConfig).p_masked
         if n_context is not None and n_context < limit and start is None:
             notes += (
                 f"Positions after {n_context} are not trained: model.max_context is {limit}, train.n_context less.",
@@ -140,7 +125,7 @@ class MaskedLanguageModelTask(gradient.GradientTask):
             config,
             data,
             start,
-            n_tokens={name: len(getattr(data, name)) for name in ("train", "valid", "test")},
+            n_units={name: round(p_masked * len(getattr(data, name))) for name in ("train", "valid", "test")},
             first_batch=lambda task: tuple(
                 " ".join(tokenizer.token_text(int(token)) for token in row) for row in task.batches.at(0).tokens
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -21,7 +22,8 @@ from regard.decode.repeated_masking import rewrite_masked
 from regard.errors import RegardError
 from regard.kernels.device import at_least_float32
 from regard.layers.taps import Taps
-from regard.lens.trace import Trace
+from regard.lens.prediction import Look, Place, Prediction, Span, TokenChoices, choose_row, choose_target
+from regard.lens.trace import Trace, take_arrays
 from regard.models.bert import Bert
 from regard.tasks.base_run import Run, check_text, list_items
 from regard.tasks.masked_objective import MaskedEvaluation, evaluate_masked
@@ -60,7 +62,7 @@ class MaskedLanguageModelRun(Run):
     """A trained BERT: fill masked places, write by repeated masking, score, look inside; and an encoder of texts."""
 
     model: Bert
-    verbs = ("fill", "generate", "predict", "evaluate", "trace")
+    verbs = ("fill", "generate", "predict", "evaluate", "trace", "prediction")
 
     def __init__(self, task: Task, opened: OpenRun, model: Bert) -> None:
         super().__init__(task, opened, model)
@@ -95,18 +97,30 @@ class MaskedLanguageModelRun(Run):
 
     def encode_masked(self, text: str, needs_mask: bool = True) -> list[int]:
         """The ids of a text between its marks; [MASK], or what the vocabulary calls it, is a place to fill."""
+        return self._encode_with_spans(text, needs_mask)[0]
+
+    def _encode_with_spans(self, text: str, needs_mask: bool) -> tuple[list[int], tuple[Span | None, ...]]:
+        """The ids of a text between its marks, and the characters of each; None for the two marks around it."""
         name = self.marks.mask_name
-        parts = text.replace(BERT_MARKS[4], name).split(name)
-        if needs_mask and len(parts) == 1:
+        masks = [match.span() for match in re.finditer(f"{re.escape(BERT_MARKS[4])}|{re.escape(name)}", text)]
+        if needs_mask and not masks:
             raise RegardError(
                 f"There is no {name} in {text!r:.80}. Write it where a word is to be found: The {name} barked."
             )
-        if self.tokenizer.kind == "bpe":  # a byte-level token brings the space before it along
-            parts = [part.rstrip(" ") if i < len(parts) - 1 else part for i, part in enumerate(parts)]
         ids: list[int] = []
-        for i, part in enumerate(parts):
-            ids += [self.marks.mask] if i else []
-            ids += self.tokenizer.encode(part).tolist() if part else []
+        spans: list[Span | None] = []
+        begins, ends = [0, *(end for _, end in masks)], [*(start for start, _ in masks), len(text)]
+        for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            part = text[begin:end]
+            if i < len(masks) and self.tokenizer.kind == "bpe":  # a byte-level token brings the space before it along
+                part = part.rstrip(" ")
+            if part:
+                found, offsets = self.tokenizer.encode_with_offsets(part)
+                ids += found.tolist()
+                spans += [(begin + start, begin + stop) for start, stop in offsets]
+            if i < len(masks):
+                ids.append(self.marks.mask)
+                spans.append(masks[i])
         framed, _ = self.marks.frame(ids)
         limit = self.model.max_positions
         if limit is not None and len(framed) > limit:
@@ -114,7 +128,7 @@ class MaskedLanguageModelRun(Run):
                 f"The text has {len(framed)} tokens with its marks, and the model reads at most {limit}. Give less of "
                 f"it around {name}."
             )
-        return framed
+        return framed, (None, *spans, None)
 
     @torch.no_grad()
     def _predict_masks(self, rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -189,7 +203,7 @@ class MaskedLanguageModelRun(Run):
 
         The surprise is -log P of a token when it alone is masked, and zero for the marks (Salazar et al. 2020).
         """
-        ids = self.encode_masked(check_text(text), needs_mask=False)
+        ids, spans = self._encode_with_spans(check_text(text), needs_mask=False)
         record = Taps()
         tokens, _ = self._pad([ids])
         self.model.encode(tokens, None, None, record)
@@ -203,4 +217,41 @@ class MaskedLanguageModelRun(Run):
                 chosen = self.probabilities(h[range(len(some)), some])
                 nats[some] = -chosen[range(len(some)), [ids[i] for i in some]].double().log().numpy()
         texts = tuple(self.tokenizer.token_text(token) for token in ids)
-        return Trace(texts, nats, {name: record[name][0].float().cpu().numpy() for name in record})
+        return Trace(texts, nats, take_arrays(record), spans)
+
+    def prediction(self, text: str, *, at: int | None = None, target: int | str | None = None) -> Prediction:
+        """The token of a masked place as a prediction to be explained.
+
+        The place is the first [MASK] of `text`, or row `at` of `trace(text)`, which is masked for it. `target` is the
+        token whose probability is explained, by its text or id; None: the most probable one.
+        """
+        ids, spans = self._encode_with_spans(check_text(text), needs_mask=at is None)
+        row = ids.index(self.marks.mask) if at is None else choose_row(at, len(ids), "row 0 is the first mark")
+        if row in (0, len(ids) - 1):
+            raise RegardError(f"Row {row} is a mark around the text, not a token of it: `at` is 1 to {len(ids) - 2}.")
+        ids[row] = self.marks.mask
+
+        def compute(inputs: Sequence[int | None], taps: Taps | None) -> Tensor:
+            tokens = torch.tensor([[i for i in inputs if i is not None]], device=self.model.embedding.device)
+            n_before = sum(i is not None for i in inputs[:row])
+            h = self.model.eval().encode(tokens, None, None, taps)[-1][:, n_before]
+            logits = at_least_float32(self.model.logits(h)[0, : self.tokenizer.vocab_size])
+            is_mark = torch.zeros_like(logits, dtype=torch.bool)
+            is_mark[list(self.marks.ids)] = True
+            return logits.masked_fill(is_mark, -torch.inf).log_softmax(dim=-1)
+
+        n = len(ids)
+        prediction = Prediction(
+            what="the masked token",
+            text=text,
+            tokens=tuple(self.tokenizer.token_text(token) for token in ids),
+            spans=spans,
+            choices=TokenChoices(self.tokenizer, self.tokenizer.vocab_size),
+            target=0,
+            inputs=tuple(ids),
+            model=compute,
+            places=tuple((Place("embedding", i),) for i in range(n)),
+            looks=(Look("layers.", ".attention", row),),
+            stand_ins=(self.marks.mask,) * n,
+        )
+        return choose_target(prediction, target)

@@ -6,19 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from regard.data.pair_copying import NOT_COPIED
 from regard.data.pair_grammar import complete_name, is_grammar
 from regard.data.pairs import Pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import PreparedPairs, encode_pairs
 from regard.data.split import describe_skipped
 from regard.decode.forced import ForcedPair, force_targets
+from regard.decode.translate import Sentence, words_of
 from regard.errors import RegardError, nearest
 from regard.layers.taps import Taps
+from regard.lens.prediction import Prediction, find_stand_in
 from regard.lens.trace import Trace
+from regard.lens.written import Side, Written, predict_written, trace_written
 from regard.models.seq2seq import Seq2Seq
+from regard.models.source import Source
 from regard.score.target_loss import TargetLoss
 from regard.score.translation import MANY_ENDS
-from regard.tasks.base_run import Run, trace_record
+from regard.tasks.base_run import Run
 from regard.tasks.pair_objective import readable_pairs, sum_nats
 from regard.tasks.task import OpenRun, Task, check_split, reopen_data
 
@@ -74,9 +81,58 @@ class PairRun(Run):
 
     def trace_pair(self, pair: ForcedPair) -> Trace:
         """What the model computed when it was made to write a target, by token of the target."""
+        check_source(pair)
         record = Taps()
         (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
-        return trace_record(self.target_tokenizer, pair.ids.tolist(), nats, record)
+        return trace_written(self.read_written(pair), nats, record, self.read_side(pair.source))
+
+    def predict_pair(self, pair: ForcedPair, at: int | None, target: int | str | None) -> Prediction:
+        """The token that is written at row `at` of a target, as a prediction to be explained."""
+        check_source(pair)
+        return predict_written(
+            self.model.eval().target, self.read_side(pair.source), self.read_written(pair), at, target
+        )
+
+    def read_written(self, pair: ForcedPair) -> Written:
+        """The target of a pair, with the characters of its tokens."""
+        spans = self.target_tokenizer.encode_with_offsets(pair.text)[1] if pair.text else []
+        shown = tuple(spans) if len(spans) == len(pair.ids) else (None,) * len(pair.ids)
+        return Written(self.target_tokenizer, tuple(pair.ids.tolist()), shown, pair.text, pair.source.unknown)
+
+    def read_side(self, sentence: Sentence) -> Side:
+        """A source, and how it is encoded with some of its tokens changed or left out."""
+        model, tokenizer, ids = self.model, self.source_tokenizer, tuple(sentence.ids.tolist())
+        spans = tokenizer.encode_with_offsets(sentence.text)[1] if sentence.text else []
+        n_tags, device = len(ids) - len(spans), model.embedding.device
+
+        def encode(inputs: Sequence[int | None], taps: Taps | None) -> Source:
+            kept = [i for i, token in enumerate(inputs) if token is not None]
+            source = torch.tensor([[inputs[i] for i in kept]], device=device)
+            words = None
+            if model.copies:  # a word that was changed cannot be copied
+                own = words_of(sentence).tolist()
+                words = torch.tensor([[own[i] if inputs[i] == ids[i] else NOT_COPIED for i in kept]], device=device)
+            return model.encode(source, torch.ones_like(source, dtype=torch.bool), words, taps)
+
+        return Side(
+            text=sentence.text,
+            tokens=tuple(tokenizer.token_text(i) for i in ids),
+            spans=(*(None,) * n_tags, *spans),
+            inputs=ids,
+            stand_ins=(find_stand_in(tokenizer),) * len(ids),
+            tap="encoder.embedding",
+            encode=encode,
+        )
+
+    def _text_of_split(self, split: Pairs, n_chars: int) -> str:
+        """The sources of a split, one a line."""
+        lines, n = [], 0
+        for i in range(len(split)):
+            lines.append(split.source_text(i))
+            n += len(lines[-1]) + 1
+            if n > n_chars:
+                break
+        return "\n".join(lines)
 
     def join_models(self, others: Sequence[PairRun]) -> list[Seq2Seq]:
         """The models of several runs that decode together; an error where their vocabularies differ."""
@@ -91,6 +147,12 @@ class PairRun(Run):
                         "that share them can decode together. Train the one with the other's tokenizer.path."
                     )
         return [self.model, *(other.model for other in others)]
+
+
+def check_source(pair: ForcedPair) -> None:
+    """Refuse a pair whose source has no text: no encoder reads nothing."""
+    if not len(pair.source):
+        raise RegardError("The source is empty: there is nothing that a target could be written for. Give some text.")
 
 
 class PairReader:

@@ -19,6 +19,7 @@ from regard.decode.lines import batches_by_tokens
 from regard.errors import RegardError
 from regard.models.outline import outline_model
 from regard.models.seq2seq import Seq2Seq
+from regard.score.by_length import count_words
 from regard.score.judges import Judge
 from regard.settings import Settings
 from regard.tasks import gradient
@@ -164,8 +165,8 @@ class PairTask(gradient.GradientTask):
             first = objective.batches.pairs.select(objective.batches.indices(0))
             return tuple(f"{first.source_text(i)}\t{first.target_text(i)}" for i in range(len(first)))
 
-        n_tokens = {name: int(getattr(data, name).target_lengths.sum()) for name in ("train", "valid", "test")}
-        return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=first_batch, check=check)
+        n_units = {name: int(getattr(data, name).target_lengths.sum()) for name in ("train", "valid", "test")}
+        return gradient.rehearse(self, config, data, start, n_units=n_units, first_batch=first_batch, check=check)
 
     def test(self, run: Any, data: PreparedPairs) -> Evaluation | None:
         some = data.test.take_evenly(MAX_TEST_PAIRS)
@@ -212,6 +213,7 @@ class PairTask(gradient.GradientTask):
             skipped=skipped,
             notes=() if self.has_trees else warn_of_split_words(targets),
             own=(pairs, run.reader.config),
+            lengths=tuple(count_words(pairs.source_text(i)) for i in range(len(pairs))),
         )
 
     def answer(

@@ -12,11 +12,12 @@ from regard.data.pairs import Pairs
 from regard.data.tree_lines import escape_word, linearise, to_brackets
 from regard.data.tree_pairs import FORMS, rebuild_tree
 from regard.data.trees import Tree
-from regard.decode.config import BeamConfig
-from regard.decode.forced import read_pair
+from regard.decode.config import BeamConfig, search_trees
+from regard.decode.forced import ForcedPair, read_pair
 from regard.decode.parse import Parse, Parser
 from regard.decode.translate import Translator
 from regard.errors import RegardError
+from regard.lens.prediction import Prediction
 from regard.lens.trace import Trace
 from regard.models.seq2seq import Seq2Seq
 from regard.score.bracket_f1 import BracketScore, bracket_f1
@@ -75,7 +76,7 @@ class ParsingEvaluation(PairEvaluation):
 class ParsingRun(PairRun):
     """A trained parser: parse, evaluate."""
 
-    verbs = ("parse", "evaluate", "trace")
+    verbs = ("parse", "evaluate", "trace", "prediction")
 
     def parser(
         self,
@@ -93,16 +94,18 @@ class ParsingRun(PairRun):
     def parse(self, sentences: str | Sequence[str], tag: str | None = None, **beam: Any) -> Any:
         """The tree of a sentence, or a list of them; words, punctuation too, have spaces between them.
 
-        `beam`: beam, length_penalty, alpha as in BeamConfig. A sentence without words has no tree but None.
+        `beam`: beam, length_penalty, alpha as in BeamConfig. A sentence without words has no tree but None. With
+        n_best > 1 each sentence has a list of Parses, the most probable trees first, each with its `probability`.
         """
         given = list_items(sentences, "sentence")
-        parser = self.parser(BeamConfig.from_dict(beam), tag=self.reader.choose_tag(tag))
-        trees = [parse.tree for parse in parser.all(given)]
+        parser = self.parser(BeamConfig.from_dict(search_trees(**beam)), tag=self.reader.choose_tag(tag))
+        found = parser.all(given)
+        trees: list[Any] = [parse.tree for parse in found] if beam.get("n_best", 1) == 1 else [p.all for p in found]
         return trees[0] if isinstance(sentences, str) else trees
 
     def predict(self, items: Iterable[str], tag: str | None = None, **beam: Any) -> Iterator[Parse]:
         """The parse of each line, in bounded memory."""
-        return self.parser(BeamConfig.from_dict(beam), tag=self.reader.choose_tag(tag)).lines(items)
+        return self.parser(BeamConfig.from_dict(search_trees(**beam)), tag=self.reader.choose_tag(tag)).lines(items)
 
     def evaluate(
         self,
@@ -133,15 +136,39 @@ class ParsingRun(PairRun):
 
     def trace(self, sentence: str, tree: Tree | None = None, tag: str | None = None) -> Trace:
         """What the model computed when it was made to write a tree, its own or another, by token of the tree."""
+        return self.trace_pair(self._read_tree(sentence, tree, tag))
+
+    def prediction(
+        self,
+        sentence: str,
+        tree: Tree | None = None,
+        tag: str | None = None,
+        *,
+        at: int | None = None,
+        target: int | str | None = None,
+    ) -> Prediction:
+        """The token at row `at` of `trace(sentence, tree)` as a prediction to be explained; None: the tree's end.
+
+        `target` is the token whose probability is explained, by its text or id; None: the most probable one.
+        """
+        return self.predict_pair(self._read_tree(sentence, tree, tag), at, target)
+
+    def write_tree(self, tree: Tree) -> str:
+        """A tree as the model writes it: its tokens, with spaces between them."""
+        return " ".join(linearise(tree, FORMS[self.reader.config.tree_words]))
+
+    def _read_tree(self, sentence: str, tree: Tree | None, tag: str | None) -> ForcedPair:
+        """A sentence and its tree, or the model's own, as the model reads and writes them."""
         words = check_text(sentence, "sentence").split()
+        if tree is not None and not isinstance(tree, Tree):
+            raise RegardError(f"A tree is a regard.data.trees.Tree, as `parse` gives it, and not {tree!r:.60}.")
         tree = self.parse(sentence, tag) if tree is None else tree
         if tree is None:
-            raise RegardError("The sentence to trace is empty; give at least one word.")
+            raise RegardError("The sentence to look into is empty; give at least one word.")
         translator = Translator(
             [self.model], self.source_tokenizer, self.target_tokenizer, BeamConfig(), tag=self.reader.choose_tag(tag)
         )
-        target = linearise(tree, FORMS[self.reader.config.tree_words])
-        return self.trace_pair(read_pair(translator, " ".join(map(escape_word, words)), " ".join(target)))
+        return read_pair(translator, " ".join(map(escape_word, words)), self.write_tree(tree))
 
     def read_target(self, pairs: Pairs, i: int) -> str:
         """The tree of pair i in brackets, as answers are compared with it."""

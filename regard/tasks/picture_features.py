@@ -14,9 +14,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.data.cache import cache_root, key_of
+from regard.data.checksums import crc32_of
 from regard.data.pictures import FORM
 from regard.data.prepared_captions import CaptionData
 from regard.errors import RegardError
+from regard.files import write_atomically
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
 from regard.training.weights import named_weights, read_tensors, write_weights
@@ -46,8 +48,10 @@ def picture_features(
     # The pixels depend on how Pillow resamples, so on its version too.
     key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
     file = (cache or cache_root()) / "features" / f"{key}.safetensors"
-    if not file.exists():
+    note = file.with_suffix(".crc32")
+    if not file.exists() or (note.exists() and note.read_bytes() != f"{crc32_of(file)}".encode()):
         write_weights({"features": _compute(encoder, data, n_batch, tell)}, file)
+        write_atomically(note, f"{crc32_of(file)}".encode())
     return read_tensors(file, "delete it, and it is computed again")["features"]
 
 

@@ -20,6 +20,7 @@ from regard.models.reader import Reader
 from regard.score.correlation import MEASURES, Correlation
 from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
+from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import NumberConfig
 
@@ -78,6 +79,10 @@ class RatingTask(LabelledTask):
         self, config: RunConfig, model: Reader, output: Tensor, windows: Windows, texts: Sequence[str]
     ) -> NumberPrediction:
         return NumberPrediction(float(output))
+
+    def ask_outcome(self, config: RunConfig, model: Reader, framed: Framed, at: int | None) -> Outcome:
+        row = self.pooled_row(config, framed, at)
+        return Outcome("the number", ("number",), lambda output: output[None], row, is_number=True)
 
     def make_judge(self, config: RunConfig, examples: Sequence[Example], measure: str) -> Correlation:
         return Correlation([float(example.label) for example in examples], measure)  # type: ignore[arg-type]

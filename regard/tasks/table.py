@@ -31,6 +31,7 @@ from regard.tasks.task import Task
 from regard.tasks.translation import TRANSLATION, TranslationRun
 from regard.tasks.word_vectors import WORD_VECTORS
 from regard.tasks.word_vectors_run import WordVectorsRun
+from regard.untrusted.values import quote
 
 TASKS: dict[str, Task] = {
     "language-model": LANGUAGE_MODEL,
@@ -96,7 +97,7 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
     it is a run folder's `config.yaml`: settings that it does not name are younger than the run.
     """
     if not isinstance(given, Mapping):
-        raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {given!r}.")
+        raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {quote(given)}.")
     for key in given:
         if key == "contenders":
             raise RegardError("'contenders' belongs in a comparison, which `regard compare FILE` runs.")
@@ -106,7 +107,7 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
             )
     seed = given.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {seed!r}.")
+        raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {quote(seed)}.")
     task = choose_task(given)
     if not is_complete:
         own = task.defaults(given)

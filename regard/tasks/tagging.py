@@ -16,12 +16,14 @@ from regard.config import RunConfig
 from regard.data.labelled import TAGS, Example
 from regard.data.labelled_splits import PreparedLabelled
 from regard.data.labelled_windows import TextFramer, Windows
+from regard.lens.prediction import choose_row
 from regard.models.heads import IGNORED, Goal, TagHead
 from regard.models.reader import Reader
 from regard.score.classes import count_confusions
 from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, list_legal, score_by_kind
 from regard.tasks.classification import balance, draw_confusions
 from regard.tasks.labelled import LabelledTask
+from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import TagConfig
 
@@ -75,9 +77,13 @@ class TaggingTask(LabelledTask):
     run_type = TaggingRun
     example = "--data train.conll"
     default_measure = "f1"
+    unit = "word"
 
     def n_texts(self, config: RunConfig) -> int:
         return 1
+
+    def count_units(self, example: Example) -> int:
+        return len(_tags(example))
 
     def fill_head(self, config: RunConfig, data: PreparedLabelled) -> RunConfig:
         head, seen = config.section("head", TagConfig), {tag for e in data.train for tag in _tags(e)}
@@ -98,7 +104,21 @@ class TaggingTask(LabelledTask):
         return Goal(head.smoothing, balance(_labels(config), [t for e in data.train for t in _tags(e)], head.weights))
 
     def frame_with(self, framer: TextFramer, texts: Sequence[str]) -> Windows:
-        return framer.frame_words(" ".join(texts[0].split()))
+        return framer.frame_words(self.read_texts(texts)[0])
+
+    def read_texts(self, texts: Sequence[str]) -> Sequence[str]:
+        return [" ".join(texts[0].split())]
+
+    def ask_outcome(self, config: RunConfig, model: Reader, framed: Framed, at: int | None) -> Outcome:
+        words, crf = framed.text.split(), model.head.crf
+        word = choose_row(at, len(words), "words are counted from 0")
+
+        def read(output: Tensor) -> Tensor:
+            u = output[: len(words)]
+            return u[word].log_softmax(dim=-1) if crf is None else crf.log_marginals(u)[word]
+
+        what = f"the tag of '{words[word]}'"
+        return Outcome(what, _labels(config), read, framed.windows.places[word][1])
 
     def make_targets(self, config: RunConfig, examples: Sequence[Example], windows: Sequence[Windows]) -> NDArray[Any]:
         number = {label: k for k, label in enumerate(_labels(config))}

@@ -6,6 +6,7 @@ whose model learns by gradients share `regard/tasks/gradient.py` for the parts t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.config import RunConfig
+from regard.data.known_sources import are_known, list_sources
 from regard.errors import RegardError
 from regard.score.judges import Judge
 from regard.score.measured import Measured
@@ -28,6 +30,8 @@ from regard.text.learning import Progress
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.memory import MemoryEstimate
 from regard.training.progress import Reporter
+from regard.untrusted.fields import FieldError
+from regard.untrusted.values import quote
 
 IMPORTED = "imported"
 """Stands for the data fingerprint of a run that was not trained here."""
@@ -57,6 +61,13 @@ class RunFacts:
     target_tokenizer: str | None = None
     opening: str = ""
     """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
+    checksums: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the files beside it, written when training has ended; empty: it has not, or an earlier version did."""
+
+    def check(self) -> None:
+        """Refuse a fingerprint that is none: it becomes the name of a folder in the cache."""
+        if self.data != IMPORTED and not re.fullmatch("[0-9a-f]{32}", self.data):
+            raise FieldError(f"'data' must be 32 hexadecimal digits, not {quote(self.data, 40)}")
 
 
 @dataclass(frozen=True)
@@ -79,8 +90,8 @@ class Rehearsal:
     """0: as many n-grams as the text has."""
     flops_per_token: int
     memory: MemoryEstimate | None
-    n_tokens: Mapping[str, int]
-    """Of the splits train, valid and test."""
+    n_units: Mapping[str, int]
+    """How many of `unit` the splits train, valid and test have."""
     vocab_size: int
     read_first_batch: Callable[[], tuple[str, ...]]
     """The texts of the first batch, as the model will read them."""
@@ -88,7 +99,9 @@ class Rehearsal:
     start: str | None = None
     """What the run, or its decoder, begins as."""
     tokens_per_step: int = 0
-    """About how many tokens an update learns from; 0: it is counted."""
+    """About how many of `unit` an update learns from; 0: it is counted."""
+    unit: str = "token"
+    """What is counted, as `Task.unit`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What run.json is to say beside what it says of every run."""
     check_memory: Callable[[], None] = lambda: None
@@ -100,7 +113,7 @@ class Rehearsal:
 
     def lines(self) -> list[tuple[str, str]]:
         """Name and value of everything worth knowing, in words."""
-        sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_tokens.items())
+        sizes = ", ".join(f"{name} {n:,}" for name, n in self.n_units.items())
         folders = self.config.folders
         begins = (
             "decoder begins as" if "decoder_from" in folders
@@ -108,10 +121,11 @@ class Rehearsal:
         )  # fmt: skip
         lines = [(begins, self.start)] if self.start is not None else []
         lines += [("note", note) for note in self.notes]
-        lines += [("tokens", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
+        lines += [(f"{self.unit}s", sizes), ("vocabulary", f"{self.vocab_size:,} tokens")]
         if self.n_parameters:
             lines.append(("parameters", f"{self.n_parameters:,}"))
-            lines.append(("FLOPs a token", f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"))
+            cost = f"{self.flops_per_token:,}; {3 * self.flops_per_token:,} in training"
+            lines.append((f"FLOPs a {self.unit}", cost))
         else:
             lines.append(("parameters", "as many n-grams as the text has"))
         if self.memory is not None:
@@ -191,6 +205,10 @@ class Task(Protocol):
     @property
     def run_type(self) -> type[Any]:
         """The class of its runs."""
+
+    @property
+    def unit(self) -> str:
+        """What a training counts, in the singular: losses are means over it, and budgets and speeds are told in it."""
 
     def recognises(self, given: Mapping[str, Any]) -> bool:
         """Whether a plain config that names no task is for this one."""
@@ -278,6 +296,13 @@ def reopen_data(
         raise RegardError(f"'{folder}' was imported and has no text of its own; name one with {option}.")
     if (found := task.reopen(config, facts.data)) is not None:
         return found
+    sources = config.data.to_dict()
+    if not are_known(sources, facts.data):
+        raise RegardError(
+            f"'{folder}' was not trained on this machine, and its config.yaml asks to read "
+            f"{quote(', '.join(list_sources(sources)), 100)}. Name other data with {option}; or, if these are the "
+            f"right ones, say so once: regard check {folder} --trust"
+        )
     data = task.prepare(_with_own_tokenizers(opened), progress)
     if data.fingerprint != facts.data:
         raise RegardError(

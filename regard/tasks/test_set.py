@@ -39,6 +39,8 @@ class TestSet:
     max_context: int | None = None
     """How many tokens of a text the run sees at most; None: no limit."""
     bytes_per_token: float = 1.0
+    lengths: tuple[int, ...] | None = None
+    """How many words the source of each item has; None: the items have no sources that are read."""
     own: Any = None
     """What only the task reads."""
     passage: str = ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from regard.data.pairs import Pairs
@@ -14,16 +15,19 @@ from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.forced import ForcedPair, force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
 from regard.errors import RegardError
-from regard.layers.taps import Taps
+from regard.layers.taps import RECORDED, Taps
+from regard.lens.prediction import Prediction
 from regard.lens.trace import Trace
+from regard.lens.whole_words import MAX_PIECES, Opened
 from regard.models.seq2seq import Seq2Seq
+from regard.models.seq2seq_next_token import Translating
 from regard.score.alignment import Alignment, hard_alignment, word_weights
 from regard.score.judges import Bleu
 from regard.score.measured import Figure, Measured
 from regard.score.scored import Scored
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
 from regard.tasks.base_run import check_text, list_items
-from regard.tasks.pair_run import MAX_TOKENS, PairEvaluation, PairRun, warn_of_split_words
+from regard.tasks.pair_run import MAX_TOKENS, PairEvaluation, PairRun, check_source, warn_of_split_words
 from regard.tasks.pairs import PairTask
 from regard.text.word_pieces import words_of_tokens
 from regard.weights.ctranslate2_engine import TranslatorEngine
@@ -69,7 +73,7 @@ class ForcedTranslation:
 class TranslationRun(PairRun):
     """A trained translator: translate, score, evaluate, align words."""
 
-    verbs = ("translate", "score", "align", "force", "evaluate", "trace")
+    verbs = ("translate", "score", "align", "force", "evaluate", "trace", "prediction")
     old_names: ClassVar[Mapping[str, str]] = {
         "looked": "force", "aligned": "align", "pairs_of": "reader.pairs_of", "wanted_tag": "reader.choose_tag",
     }  # fmt: skip
@@ -91,10 +95,11 @@ class TranslationRun(PairRun):
         """
         tag, config = self.reader.check_tag(tag), beam or BeamConfig(max_ratio=MAX_RATIO)
         models, tokenizers = self.join_models(others), (self.source_tokenizer, self.target_tokenizer)
-        if self.engine is not None and (others or sampling is not None):
+        engine = None if self.model in RECORDED else self.engine
+        if engine is not None and (others or sampling is not None):
             what = "draws targets (--sample)" if sampling is not None else "averages several runs (--with)"
             raise RegardError(f"Only the engine torch {what}: leave out --engine (in Python: engine), or that.")
-        search = None if self.engine is None else self.engine.search
+        search = None if engine is None else engine.search
         return Translator(models, *tokenizers, config, tag=tag, sampling=sampling, search=search)
 
     def use_ctranslate2(self, precision: str) -> None:
@@ -195,6 +200,7 @@ class TranslationRun(PairRun):
     def force(self, source: str, target: str, tag: str | None = None) -> ForcedTranslation:
         """Make the model write `target` for `source`: what each token costs, and where it attended."""
         pair = self._read_pair(source, target, tag)
+        check_source(pair)
         record = Taps()
         (nats,) = force_targets(self.model, self.target_tokenizer, [pair], record)
         layers = list(record.named("cross_attention").values())  # (1, N, T, S) each, lowest layer first
@@ -205,28 +211,71 @@ class TranslationRun(PairRun):
         translator = self.translator(tag=self.reader.choose_tag(tag))
         return read_pair(translator, check_text(source, "source"), check_text(target, "target"))
 
-    def trace(self, source: str, target: str, tag: str | None = None) -> Trace:
-        """What the model computed when it was made to write `target` for `source`, by token of the target."""
+    def trace(self, source: str, target: str | None = None, tag: str | None = None) -> Trace:
+        """What the model computed when it was made to write `target` for `source`, by token of the target.
+
+        Without a `target` it is the model's own translation.
+        """
+        target = self.translate(check_text(source, "source"), tag) if target is None else target
         return self.trace_pair(self._read_pair(source, target, tag))
+
+    def prediction(
+        self,
+        source: str,
+        written: str | None = None,
+        tag: str | None = None,
+        *,
+        at: int | None = None,
+        target: int | str | None = None,
+    ) -> Prediction:
+        """The token that comes after `written` in the translation of `source`, as a prediction to be explained.
+
+        With `at`, the token at that row of `trace(source, written)`; without `written`, the text is the model's own
+        translation, or where `at` is not given either, nothing yet. `target` is the token whose probability is
+        explained, by its text or id; None: the most probable one.
+        """
+        if written is None:
+            written = "" if at is None else self.translate(check_text(source, "source"), tag)
+        return self.predict_pair(self._read_pair(source, written, tag), at, target)
+
+    def open_target(self, source: str, target: str = "", tag: str | None = None) -> Opened:
+        """Read a source and the beginning of its target, to go on from."""
+        pair = self._read_pair(source, target, tag)
+        check_source(pair)
+        stepper = Translating(self.model, eos=self.target_tokenizer.eos)
+        V, unknown = self.target_tokenizer.vocab_size, self.target_tokenizer.unk
+        ids = torch.from_numpy(pair.source.ids)[None]
+        words = None if pair.source.words is None else torch.from_numpy(pair.source.words)[None]
+        log_probs, state = stepper.begin(ids, torch.ones_like(ids, dtype=torch.bool), words, len(pair.ids) + MAX_PIECES)
+        for token in pair.ids.tolist():
+            log_probs, state = stepper.step(torch.tensor([token if token < V else unknown]), state)
+        return Opened(stepper, log_probs[:, :V], state, self.target_tokenizer, target)
 
     def align(self, source: str, target: str, tag: str | None = None) -> Alignment:
         """Which word of `source` each of `target` comes from, by where the model attended; words are between spaces."""
+        if not check_text(source, "source").strip() or not check_text(target, "target").strip():
+            return Alignment(frozenset())
+        weights = self.attend_words(source, target, tag)
+        if weights is None:
+            raise RegardError(
+                f"'{self.folder}' has no attention to align words by: it was trained with attention none. Train one "
+                "with model.attention mlp, say."
+            )
+        return hard_alignment(weights)
+
+    def attend_words(self, source: str, target: str, tag: str | None = None) -> NDArray[np.float64] | None:
+        """How much each word of `target` attended to each of `source`, (target words, source words); None: to none."""
         source, target = check_text(source, "source").strip(), check_text(target, "target").strip()
         words = [
             words_of_tokens(tokenizer, text)
             for tokenizer, text in ((self.target_tokenizer, target), (self.source_tokenizer, source))
         ]
-        if not all(words):
-            return Alignment(frozenset())
         forced = self.force(source, target, tag)
         if forced.attention is None:
-            raise RegardError(
-                f"'{self.folder}' has no attention to align words by: it was trained with attention none. Train one "
-                "with model.attention mlp, say."
-            )
+            return None
         n_tags = len(forced.source) - len(words[1])
         weights = forced.attention[: len(forced.tokens), n_tags:]  # the end is no word, nor is a tag
-        return hard_alignment(word_weights(weights, *words))
+        return word_weights(weights, *words)
 
     def read_target(self, pairs: Pairs, i: int) -> str:
         """The target of pair i, as answers are compared with it."""

@@ -56,6 +56,7 @@ class WordVectorsTask:
     folders: tuple[str, ...] = ()
     example = "--data my.txt"
     run_type = WordVectorsRun
+    unit = "word"
     comparing = Comparing(items="words of a text", searches=False)
 
     def recognises(self, given: Mapping[str, Any]) -> bool:
@@ -130,10 +131,11 @@ class WordVectorsTask:
             n_parameters=count_numbers(config, tokenizer.vocab_size),
             flops_per_token=0,
             memory=None,
-            n_tokens={name: len(getattr(data, name)) for name in ("train", "valid", "test")},
+            n_units={name: len(getattr(data, name)) for name in ("train", "valid", "test")},
             vocab_size=tokenizer.vocab_size,
             read_first_batch=lambda: (tokenizer.decode(data.train[:64]),),
             notes=tuple(config.notes()),
+            unit=self.unit,
         )
 
     def fit(self, config: RunConfig, data: PreparedText, fitting: Fitting) -> None:

@@ -72,6 +72,9 @@ class WordVectorsRun(Run):
         words, chosen = read_contexts(self.config, split)
         return WordEvaluation((score_contexts(self.model, words, chosen, f"the {split} split"),))
 
+    def prediction(self, *texts: str) -> Any:
+        raise RegardError(f"'{self.folder}' holds vectors of words: it predicts nothing from a text.")
+
     def trace(self, *texts: str) -> Any:
         raise RegardError(f"'{self.folder}' holds vectors of words: there is nothing that it computes of a text.")
 

@@ -213,6 +213,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     [
         ("ngram", "is a run of ngram: counts are no weights to start from"),
         ("pointer", "The decoder cannot begin as a pointer, .* Give a run of rnn, gru, lstm, transformer or gpt2"),
+        ("elmo", "The decoder cannot begin as ELMo, which reads both sides and does not write. Give a run of rnn"),
         ("bag", "the kind of layer is gru in the decoder and Bag in the language model"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tiny_pairs import EVERYTHING, GRID, TEXTS, run_tiny_pairs, tiny_pair_model, tiny_prepared
-from tiny_training import same_runs, stop_at
+from tiny_training import exchange_random_numbers, same_runs, stop_at
 
 from regard.models.seq2seq import Seq2Seq
 from regard.training.checkpoint import checkpoint_folders
@@ -30,8 +30,7 @@ def test_the_test_of_resuming_would_see_lost_random_numbers(tmp_path: Path) -> N
     changes: dict[str, Any] = {"teaching": {"mode": "scheduled", "decay": "linear", "n_half": 2}}
     run_tiny_pairs(tmp_path / "a", *built("lstm to gru"), **changes)
     run_tiny_pairs(tmp_path / "b", *built("lstm to gru"), on_step=stop_at(2), **changes)
-    latest = checkpoint_folders(tmp_path / "b")[-1] / "random.safetensors"
-    latest.write_bytes((checkpoint_folders(tmp_path / "a")[-1] / "random.safetensors").read_bytes())
+    exchange_random_numbers(checkpoint_folders(tmp_path / "b")[-1], checkpoint_folders(tmp_path / "a")[-1])
     run_tiny_pairs(tmp_path / "b", *built("lstm to gru"), resume=True, **changes)
     assert not same_runs(tmp_path / "a", tmp_path / "b")
 

@@ -15,6 +15,7 @@ from tiny_pairs import TEXTS, tokenizer_of, write_pairs
 
 from regard import api
 from regard.cli import terminal
+from regard.data.known_sources import remember_sources
 from regard.data.pair_grammar import preview_grammar
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
@@ -237,6 +238,7 @@ def test_one_vocabulary_that_both_sides_name_is_found_again_without_the_cache(
     run = trained(tmp_path / "both", tokenizer=named, target_tokenizer=named)
     assert run.facts.target_tokenizer is None
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "another cache"))
+    remember_sources(run.config.data.to_dict(), run.facts.data)  # or that cache would not know them
     assert run.evaluate(is_translated=False).n_pairs > 0
 
 
@@ -388,6 +390,13 @@ def test_bf16_translates_too(run: TranslationRun) -> None:
     assert isinstance(low.translate("the red house"), str)
 
 
+def test_every_row_of_a_trace_has_a_name_the_end_too(run: TranslationRun) -> None:
+    trace = run.trace("the red house", "das rote haus")
+    assert trace.tokens[-1] == "<end>"
+    assert all(trace.tokens)
+    assert len(trace.inputs) == len(trace.tokens) == len(trace.nats)
+
+
 def test_what_a_translator_cannot_do_is_said_with_what_it_can(run: TranslationRun) -> None:
     with pytest.raises(RegardError, match=r"a run that translates, and has no 'generate'\. It can translate, score, "):
         run.generate("The")  # type: ignore[attr-defined]
@@ -412,6 +421,23 @@ def test_what_a_translator_cannot_do_is_said_with_what_it_can(run: TranslationRu
 def test_what_is_no_text_is_refused_in_a_sentence(run: TranslationRun, call: Any, told: str) -> None:
     with pytest.raises(RegardError, match=told):
         call(run)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u00a0"])
+def test_a_source_without_text_is_refused_in_a_sentence(run: TranslationRun, text: str) -> None:
+    for call in (run.trace, run.force, run.attend_words, run.open_target, run.prediction):
+        with pytest.raises(RegardError, match="The source is empty"):
+            call(text, "das haus")
+    with pytest.raises(RegardError, match="The source is empty"):
+        run.trace(text)
+
+
+def test_held_out_text_is_opened_once(run: TranslationRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = load(run.folder)
+    text = opened.held_out_text(200)
+    monkeypatch.setattr("regard.tasks.base_run.reopen_data", lambda *_, **__: pytest.fail("opened again"))
+    assert opened.held_out_text(200) == text
+    assert opened.held_out_text(10) == text[:10] != ""
 
 
 def test_an_evaluation_warns_of_references_that_are_split_into_words(tmp_path: Path) -> None:
