@@ -1,4 +1,4 @@
-"""Attention weights of a text, small enough to draw."""
+"""Attention weights of a text, small enough to be saved with a comparison."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from regard.lens.views import AttentionView
 MAX_TOKENS = 36
 
 
-def attention_view(run: TraceableRun, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
+def take_attention(run: TraceableRun, text: str, max_tokens: int = MAX_TOKENS) -> AttentionView | None:
     """Every layer and head on the first tokens of `text`; None for a model that does not attend."""
     if isinstance(run.model, NgramModel):
         return None

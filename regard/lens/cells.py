@@ -1,175 +1,261 @@
 """Cells that mean something: units whose value follows a feature of the text that a reader can see.
 
-For every feature the unit with the highest |correlation| is picked on the first half of a text, and its correlation is
-reported on the second half, so that luck of the draw among hundreds of units does not flatter it
-(after Karpathy, Johnson & Fei-Fei 2015, who found such cells by eye).
+Every unit is held against every feature (after Karpathy, Johnson & Fei-Fei 2015, who found such cells by eye):
+
+    r = Σ (u - ū)(f - f̄) / √(Σ (u - ū)² Σ (f - f̄)²)
+
+The unit with the highest |r| on the first half of a text is picked, and its r on the second half is what is reported,
+so that luck of the draw among thousands of units does not flatter it. The sums run along while the text is read, so
+that memory does not grow with the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.count.ngram import NgramModel
-from regard.lens.trace import TraceableRun
-from regard.lens.views import CellTrace, CellView
-from regard.mixers.recurrent import Recurrent
-from regard.mixers.recurrent_attention import RecurrentAttention
+from regard.lens.features import FEATURES, choose_varied, varies
+from regard.lens.units import Reading, read_units
+from regard.lens.views import CellTrace, CellView, RankedUnit
+from regard.text.tokenizer import Tokenizer
 
 Array = NDArray[np.float64]
 
-MAX_CHARS = 6000
-MAX_TRACES = 5
+MAX_CHARS = 200_000
+MIN_TOKENS = 200
+PASSAGE_CHARS = 600
+MAX_RANKED = 40
 WEAKEST = 0.25  # a correlation below this is not worth a picture, unless it is the best there is
-
-_QUOTED = re.compile(r'"[^"\n]{1,200}"|(?<!\w)\'[^\'\n]{1,100}\'(?!\w)|``[^`\n]{1,200}``|“[^”]{1,300}”')
-
-
-def position_in_line(text: str) -> Array:
-    """How far from the start of the line, in characters, up to 100."""
-    starts = _since(text, lambda c: c == "\n")
-    return np.minimum(starts, 100.0)
+EXPLAINED = 0.3
+"""A unit counts as explained where |r| of its best feature on the held-out half is this or more."""
 
 
-def position_in_sentence(text: str) -> Array:
-    """How far from the last full stop, up to 200 characters."""
-    return np.minimum(_since(text, lambda c: c in ".!?"), 200.0)
+class Sums:
+    """What correlations of U units with K features need, added up row by row."""
+
+    def __init__(self, K: int, U: int) -> None:
+        self.n = 0
+        self.u, self.uu = np.zeros(U), np.zeros(U)
+        self.f, self.ff = np.zeros(K), np.zeros(K)
+        self.uf = np.zeros((K, U))
+
+    def add(self, units: NDArray[Any], features: Array) -> None:
+        """Take in rows of units (t, U) and the features (K, t) at the same tokens."""
+        values = units.astype(np.float64)
+        self.n += len(values)
+        self.u += values.sum(axis=0)
+        self.uu += (values**2).sum(axis=0)
+        self.f += features.sum(axis=1)
+        self.ff += (features**2).sum(axis=1)
+        self.uf += features @ values
+
+    @property
+    def spread(self) -> Array:
+        """Σ (u - ū)² of every unit."""
+        found: Array = np.maximum(self.uu - self.u**2 / max(self.n, 1), 0.0)
+        return found
+
+    def correlations(self) -> Array:
+        """Pearson's r of every feature with every unit, (K, U); 0 where either does not move."""
+        n = max(self.n, 1)
+        spread_f = np.maximum(self.ff - self.f**2 / n, 0.0)
+        norms = np.sqrt(np.outer(spread_f, self.spread))
+        covariance = self.uf - np.outer(self.f, self.u) / n
+        floor = 1e-9 * max(n, 1)
+        r: Array = np.divide(covariance, norms, out=np.zeros_like(covariance), where=norms > floor)
+        return np.clip(r, -1.0, 1.0)
 
 
-def position_in_word(text: str) -> Array:
-    """How far from the last white space, up to 12 characters."""
-    return np.minimum(_since(text, str.isspace), 12.0)
+@dataclass(frozen=True)
+class Passage:
+    """A stretch of the text that is shown, and every unit's values on it, by tap, (t, H)."""
+
+    first: int
+    last: int
+    feature: str
+    units: dict[str, NDArray[np.float32]]
 
 
-def inside_quotes(text: str) -> Array:
-    """1 between quotation marks, 0 outside."""
-    values = np.zeros(len(text))
-    for match in _QUOTED.finditer(text):
-        values[match.start() : match.end() - 1] = 1.0
-    return values
+@dataclass(frozen=True)
+class Search:
+    """Every unit held against every feature: `picked` and `checked` are r on the first and second half, (K, U)."""
+
+    features: tuple[str, ...]
+    left_out: tuple[str, ...]
+    taps: tuple[tuple[str, int], ...]
+    picked: Array
+    checked: Array
+    moves: NDArray[np.bool_]
+    n_chars: int
+
+    def place(self, unit: int) -> tuple[str, int]:
+        """The tap that a unit is in, and its number there."""
+        for tap, width in self.taps:
+            if unit < width:
+                return tap, unit
+            unit -= width
+        raise IndexError(unit)
+
+    def number(self, tap: str, unit: int) -> int:
+        """The number among all of a unit of a tap; the inverse of `place`."""
+        names = [name for name, _ in self.taps]
+        return sum(width for _, width in self.taps[: names.index(tap)]) + unit
+
+    def best(self, feature: int) -> tuple[int, float]:
+        """The unit that follows a feature best on the first half, and its correlation on the second."""
+        unit = int(np.abs(self.picked[feature]).argmax())
+        return unit, float(self.checked[feature, unit])
+
+    def best_features(self) -> tuple[NDArray[np.int64], Array]:
+        """For every unit the feature it follows best on the first half, and its correlation on the second."""
+        chosen = np.abs(self.picked).argmax(axis=0)
+        return chosen, self.checked[chosen, np.arange(self.picked.shape[1])]
+
+    @property
+    def follows_nothing(self) -> int | None:
+        """The unit that moves and is the furthest from every feature, on both halves; None: none moves."""
+        strongest = np.maximum(np.abs(self.picked).max(axis=0), np.abs(self.checked).max(axis=0))
+        return int(np.where(self.moves, strongest, np.inf).argmin()) if self.moves.any() else None
 
 
-def bracket_depth(text: str) -> Array:
-    """How many brackets are open, up to 4; a blank line closes all.
+def find_cells(model: Any, tokenizer: Tokenizer, text: str, max_traces: int = len(FEATURES)) -> CellView | None:
+    """Search the units of a model on `text` and show the best: each on a passage on which its feature varies.
 
-    >>> bracket_depth("a(b[c])").tolist()
-    [0.0, 1.0, 1.0, 2.0, 2.0, 1.0, 0.0]
+    None for a model without units, for a text of under MIN_TOKENS tokens, on which luck would decide, and for one on
+    which no feature varies.
     """
-    values, depth = np.zeros(len(text)), 0
-    for i, c in enumerate(text):
-        depth = depth + 1 if c in "([{" else depth - 1 if c in ")]}" else depth
-        depth = 0 if text[i - 1 : i + 1] == "\n\n" else min(max(depth, 0), 4)
-        values[i] = depth
-    return values
-
-
-def indentation(text: str) -> Array:
-    """How far the line is indented, up to 24 columns."""
-    values = [float(min(len(line) - len(line.lstrip(" ")), 24)) for line in text.split("\n") for _ in line + "\n"]
-    return np.array(values[: len(text)])
-
-
-def capitals(text: str) -> Array:
-    """1 where the character is a capital letter."""
-    return np.array([float(c.isupper()) for c in text])
-
-
-def digits(text: str) -> Array:
-    """1 where the character is a digit."""
-    return np.array([float(c.isdigit()) for c in text])
-
-
-FEATURES: dict[str, Callable[[str], Array]] = {
-    "position in the line": position_in_line,
-    "inside quotes": inside_quotes,
-    "bracket depth": bracket_depth,
-    "indentation": indentation,
-    "position in the sentence": position_in_sentence,
-    "position in the word": position_in_word,
-    "capital letters": capitals,
-    "digits": digits,
-}
-
-
-def cell_view(run: TraceableRun, text: str, passage: str) -> CellView | None:
-    """Search the units of a recurrent run on `text` and show the best on `passage`; None for other models."""
-    stack = recurrent_stack(run)
-    if stack is None:
+    text = text[:MAX_CHARS]
+    reading = read_units(model, tokenizer, text)
+    if reading is None or len(reading.ends) < MIN_TOKENS:
         return None
-    tap, units, ends = unit_values(run, text[:MAX_CHARS])
-    _, passage_units, passage_ends = unit_values(run, passage)
-    found = []
-    for name, feature in FEATURES.items():
-        picked = best_unit(units, feature(text[:MAX_CHARS])[ends - 1])
-        if picked is not None:
-            found.append((name, *picked))
-    found.sort(key=lambda f: -abs(f[2]))
-    kept = [f for f in found if abs(f[2]) >= WEAKEST][:MAX_TRACES] or found[:1]
-    firsts = np.cumsum([0] + [layer.d_hidden for layer in stack.layers[:-1]])  # unit 0 of each layer
-    traces = []
-    for name, unit, score in kept:
-        values = passage_units[:, unit]
-        values = values / max(float(np.abs(np.append(units[:, unit], values)).max()), 1e-9)
-        rounded = tuple(round(float(v), 3) for v in values)
-        layer = int(np.searchsorted(firsts, unit, side="right")) - 1
-        place = {"layer": layer, "unit": unit - int(firsts[layer])}
-        traces.append(CellTrace(**place, feature=name, score=score, values=rounded))
-    starts = np.concatenate([[0], passage_ends[:-1]])
-    tokens = tuple(passage[a:b] for a, b in zip(starts.tolist(), passage_ends.tolist(), strict=True))
-    return CellView(tap=tap, tokens=tokens, traces=tuple(traces))
-
-
-def recurrent_stack(run: TraceableRun) -> Recurrent | None:
-    """The recurrent layers of a model, with or without attention above them; None where there are none."""
-    mixer = None if isinstance(run.model, NgramModel) else run.model.mixer
-    if isinstance(mixer, RecurrentAttention):
-        return mixer.recurrent
-    return mixer if isinstance(mixer, Recurrent) else None
-
-
-def best_unit(units: Array, feature: Array) -> tuple[int, float] | None:
-    """The unit (a column) that follows `feature` best on the first half, and its correlation on the second.
-
-    None where the feature, or every unit, is constant on a half.
-    """
-    half = len(feature) // 2
-    first, second = slice(0, half), slice(half, None)
-    if half < 3 or feature[first].std() == 0 or feature[second].std() == 0:
+    search, passages = search_units(reading, text)
+    if not search.features or not search.taps:
         return None
-    on_first = np.abs(correlations(units[first], feature[first]))
-    unit = int(on_first.argmax())
-    return unit, float(correlations(units[second, unit : unit + 1], feature[second])[0])
+    found = sorted(((name, *search.best(k)) for k, name in enumerate(search.features)), key=lambda f: -abs(f[2]))
+    kept = [f for f in found if abs(f[2]) >= WEAKEST][:max_traces] or found[:1]
+    traces = [_trace(search, reading, text, passages[name], name, unit, r) for name, unit, r in kept]
+    idle = search.follows_nothing
+    nothing = None if idle is None else _trace(search, reading, text, passages[kept[0][0]], "", idle, 0.0)
+    chosen, r = search.best_features()
+    ranked = []
+    for u in np.argsort(-np.abs(r), kind="stable")[:MAX_RANKED].tolist():
+        tap, number = search.place(u)
+        name = search.features[int(chosen[u])]
+        ranked.append(RankedUnit(tap=tap, unit=number, feature=name, score=round(float(r[u]), 3)))
+    return CellView(
+        tap="cell" if search.taps[0][0].endswith(".cell") else "hidden",
+        tokens=traces[0].tokens,
+        traces=tuple(traces),
+        nothing=nothing,
+        n_units=len(r),
+        n_explained=int((np.abs(r) >= EXPLAINED).sum()),
+        threshold=EXPLAINED,
+        n_chars=search.n_chars,
+        left_out=search.left_out,
+        ranked=tuple(ranked),
+    )
 
 
-def correlations(units: Array, feature: Array) -> Array:
-    """Pearson's r of every column with the feature; 0 for a column that does not move."""
-    u = units - units.mean(axis=0)
-    f = feature - feature.mean()
-    norms = np.sqrt((u**2).sum(axis=0) * (f**2).sum())
-    r: Array = np.divide(f @ u, norms, out=np.zeros(units.shape[1]), where=norms > 1e-12)
-    return r
+def show_cells(found: CellView, model: Any, tokenizer: Tokenizer, text: str) -> CellView:
+    """What units that were found give on another text, beside the passages that they were found with."""
+    reading = read_units(model, tokenizer, text, n_lanes=1)
+    if reading is None or not len(reading.ends):
+        return found
+    n = len(reading.ends)
+    whole = Passage(0, n, "", {})
+    for rows, units in reading.chunks:
+        for tap, values in units.items():
+            _keep(whole, tap, rows, values)
+    tokens = _tokens(reading, text, 0, n)
+
+    def show(trace: CellTrace) -> CellTrace:
+        values = whole.units[trace.tap][:, trace.unit] / trace.largest
+        return replace(trace, own_tokens=tokens, own_values=_round(np.clip(values, -1, 1)))
+
+    nothing = None if found.nothing is None else show(found.nothing)
+    return replace(found, traces=tuple(map(show, found.traces)), nothing=nothing)
 
 
-def unit_values(run: TraceableRun, text: str) -> tuple[str, Array, NDArray[np.int64]]:
-    """(tap, values (T, L x H), the character each token ends at): tanh of LSTM cells, or the states of RNN and GRU."""
-    trace = run.trace(text)
-    taps, tap = (trace.cells, "cell") if trace.cells else (trace.named("hidden"), "hidden")
-    layers = sorted((name for name in taps if name.startswith("layers.")), key=lambda n: int(n.split(".")[1]))
-    stack = recurrent_stack(run)
-    layers = layers[: len(stack.layers) if stack is not None else None]  # what attention adds above them is no state
-    values = np.concatenate([taps[name][1:] for name in layers], axis=1).astype(np.float64)  # row 0 is the start mark
-    _, offsets = run.tokenizer.encode_with_offsets(text)
-    ends = np.maximum.accumulate(np.array([end for _, end in offsets], dtype=np.int64))
-    return tap, np.tanh(values) if tap == "cell" else values, ends
+def search_units(
+    reading: Reading, text: str, features: Sequence[str] = tuple(FEATURES)
+) -> tuple[Search, dict[str, Passage]]:
+    """Hold every unit against every feature that varies on both halves, while the text is read once."""
+    n = len(reading.ends)
+    at = np.maximum(reading.ends - 1, 0)
+    half = n // 2
+    values = {name: FEATURES[name](text)[at] for name in features}
+    names = tuple(name for name, v in values.items() if varies(v[:half]) and varies(v[half:]))
+    F = np.stack([values[name] for name in names]) if names else np.zeros((0, n))  # (K, n)
+    middle = int(reading.ends[half - 1]) if half else 0
+    passages = {name: _place_passage(reading, text, FEATURES[name](text), name, middle) for name in names}
+    first: dict[str, Sums] = {}
+    second: dict[str, Sums] = {}
+    for rows, units in reading.chunks:
+        is_late = rows >= half
+        for tap, found in units.items():
+            for sums, which in ((first, ~is_late), (second, is_late)):
+                sums.setdefault(tap, Sums(len(names), found.shape[1])).add(found[which], F[:, rows[which]])
+            for passage in passages.values():
+                _keep(passage, tap, rows, found)
+    taps = tuple((tap, len(sums.u)) for tap, sums in first.items())
+    empty = np.zeros((len(names), 0))
+    picked, checked = (np.concatenate([empty, *(s.correlations() for s in part.values())], axis=1)
+                       for part in (first, second))  # fmt: skip
+    spread = np.concatenate([np.zeros(0), *(sums.spread / max(sums.n, 1) for sums in second.values())])
+    moves = spread > 1e-2 * np.median(spread) if len(spread) else spread > 0
+    left_out = tuple(name for name in features if name not in names)
+    return Search(names, left_out, taps, picked, checked, moves, len(text)), passages
 
 
-def _since(text: str, is_mark: Callable[[str], bool]) -> Array:
-    """Characters since the last mark, the mark itself counting 0."""
-    values, n = np.zeros(len(text)), 0
-    for i, c in enumerate(text):
-        n = 0 if is_mark(c) else n + 1
-        values[i] = n
-    return values
+def _place_passage(reading: Reading, text: str, feature: Array, name: str, middle: int) -> Passage:
+    """Where in the second half the feature varies the most, in tokens."""
+    begin, end = choose_varied(feature, text, PASSAGE_CHARS, middle)
+    first = min(int(np.searchsorted(reading.starts, begin)), len(reading.starts) - 1)
+    last = int(np.searchsorted(reading.ends, end, side="right"))
+    return Passage(first, max(last, first + 1), name, {})
+
+
+def _keep(passage: Passage, tap: str, rows: NDArray[np.int64], found: NDArray[np.float32]) -> None:
+    inside = (rows >= passage.first) & (rows < passage.last)
+    if inside.any():
+        width = (passage.last - passage.first, found.shape[1])
+        passage.units.setdefault(tap, np.zeros(width, dtype=np.float32))[rows[inside] - passage.first] = found[inside]
+
+
+def _tokens(reading: Reading, text: str, first: int, last: int) -> tuple[str, ...]:
+    spans = zip(reading.starts[first:last].tolist(), reading.ends[first:last].tolist(), strict=True)
+    return tuple(text[a:b] for a, b in spans)
+
+
+def _trace(
+    search: Search, reading: Reading, text: str, passage: Passage, feature: str, unit: int, r: float
+) -> CellTrace:
+    """One unit's values on the passage of its feature, divided by the largest of them."""
+    tap, number = search.place(unit)
+    values = passage.units[tap][:, number]
+    largest = max(float(np.abs(values).max()), 1e-9)
+    at = np.maximum(reading.ends[passage.first : passage.last] - 1, 0)
+    follows = FEATURES[feature](text)[at] if feature else np.zeros(0)
+    top = max(float(np.abs(follows).max()), 1e-9) if len(follows) else 1.0
+    layer = re.search(r"layers\.(\d+)", tap)
+    return CellTrace(
+        layer=int(layer[1]) if layer else 0,
+        unit=number,
+        tap=tap,
+        feature=feature,
+        score=r,
+        score_found=float(search.picked[search.features.index(feature), unit]) if feature else 0.0,
+        values=_round(values / largest),
+        largest=largest,
+        tokens=_tokens(reading, text, passage.first, passage.last),
+        feature_values=_round(follows / top),
+    )
+
+
+def _round(values: NDArray[Any]) -> tuple[float, ...]:
+    return tuple(round(float(v), 3) for v in values)

@@ -10,10 +10,15 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from regard.lens.attention import attention_view
-from regard.lens.cells import cell_view
+from regard.count.ngram import NgramModel
+from regard.lens.attention import take_attention
+from regard.lens.cells import find_cells
+from regard.lens.next_word import rank_next
 from regard.lens.trace import TraceableRun
-from regard.lens.views import Span, Views, WindowLosses
+from regard.lens.views import Continuation, Span, Views, WindowLosses
+from regard.lens.whole_words import Opened
+from regard.mixers.recurrent import Recurrent
+from regard.mixers.recurrent_attention import RecurrentAttention
 from regard.models.next_token import NextToken
 from regard.score.blocks import TestText, between, score_text
 
@@ -21,6 +26,8 @@ T = TypeVar("T")
 
 PASSAGE_CHARS = 460
 N_WINDOWS = 48
+MAX_CELLS = 5
+N_NEXT = 5
 EDGES = (0, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MAX_SAMPLE_CHARS = 320
 SAMPLING: dict[str, Any] = {"temperature": 0.8, "top_p": 0.95, "seed": 0}
@@ -35,13 +42,15 @@ class LanguageModelLike(TraceableRun, Protocol):
     @property
     def next_token(self) -> NextToken: ...
 
+    def open_text(self, prefix: str) -> Opened: ...
+
     def generate(self, prompt: str = "", n: int = 1, **sampling: Any) -> str | list[str]: ...
 
 
 def look_inside(
     run: LanguageModelLike, test: TestText, passage: str, prompt: str, note: Callable[[str], None]
 ) -> Views:
-    """Sample, surprise, attention and cells. One that cannot be made is told and left out."""
+    """Sample, next words, surprise, attention and cells. One that cannot be made is told and left out."""
 
     def attempt(what: str, make: Callable[[], T], otherwise: T) -> T:
         try:
@@ -50,12 +59,22 @@ def look_inside(
             note(f"{run.folder.name}: no {what} ({type(error).__name__}: {error})")
             return otherwise
 
+    is_recurrent = not isinstance(run.model, NgramModel) and isinstance(run.model.mixer, Recurrent | RecurrentAttention)
     return Views(
         sample=attempt("sample", lambda: sample(run, prompt), ""),
+        next_words=attempt("next words", lambda: list_next_words(run, prompt), ()),
         surprise=attempt("surprise", lambda: surprise(run, passage), ()),
-        attention=attempt("attention map", lambda: attention_view(run, passage), None),
-        cells=attempt("cells", lambda: cell_view(run, test.text, passage), None),
+        attention=attempt("attention map", lambda: take_attention(run, passage), None),
+        cells=attempt("cells", lambda: find_cells(run.model, run.tokenizer, test.text, MAX_CELLS), None)
+        if is_recurrent
+        else None,
     )
+
+
+def list_next_words(run: LanguageModelLike, prompt: str) -> tuple[Continuation, ...]:
+    """The words that are most probable after the prompt, and their probabilities."""
+    ranked = rank_next(run.open_text(prompt), N_NEXT)["words"]
+    return tuple(Continuation(word=word, probability=p) for word, p in ranked)
 
 
 def measure_positions(run: LanguageModelLike, test: TestText) -> WindowLosses:

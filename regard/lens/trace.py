@@ -1,35 +1,26 @@
-"""What a model computed on a text, token by token.
-
-    run.trace(text)                    everything, as arrays beside the tokens
-    with regard.trace(run) as record:  what the model computed inside the block, under its tap names
-        run.score(text)
+"""What a model computed on a text, token by token: run.trace(text).
 
 A fused kernel hides its weights, so a traced pass takes the plain path; the numbers are the same (tests hold both
-equal). Outside the block nothing is recorded and nothing is slower.
+equal).
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import wraps
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
+from regard.kernels.device import at_least_float32
 from regard.layers.taps import Taps
-from regard.models.captioner import Captioner
 from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import as_next_token
-from regard.models.seq2seq import Seq2Seq
 from regard.score.frames import import_pandas
 from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
@@ -48,11 +39,21 @@ class Trace:
     `taps` holds arrays by tap name, without the batch dimension: `layers.0.attention` (N, T, T), `layers.0.cell`
     (T, H), `layers.0.hidden` (T, D), ... Row 0 is the unseen start of the text. An n-gram model has one tap,
     `matched_order`: how many tokens the longest n-gram it knew was long.
+
+    A decoder is traced by the tokens that it writes: its row t writes token t and has read `inputs[t]`, the one before.
+    What it looks at are the `sources`.
     """
 
     tokens: tuple[str, ...]
     nats: NDArray[np.float64]
     taps: Mapping[str, Array]
+    spans: tuple[tuple[int, int] | None, ...] = ()
+    """The characters of the traced text that each token is; None: it is a mark. Empty: they are not known."""
+    inputs: tuple[str, ...] = ()
+    """What each row read; empty: the tokens themselves."""
+    sources: tuple[str, ...] = ()
+    """The tokens that a decoder looks at, or the places of a picture."""
+    source_spans: tuple[tuple[int, int] | None, ...] = ()
 
     def __repr__(self) -> str:
         taps = ", ".join(f"{name} {tap.shape}" for name, tap in self.taps.items())
@@ -88,25 +89,82 @@ class Trace:
         if tap is None:
             single = {name: values for name, values in self.taps.items() if values.ndim == 1}
             return pandas.DataFrame({"token": tokens, "nats": self.nats, **single})
-        values = self[tap]
-        if values.ndim < 3:
-            return pandas.DataFrame(values, index=tokens)
-        rows = pandas.MultiIndex.from_product([range(len(values)), tokens], names=["head", "token"])
-        return pandas.DataFrame(values.reshape(-1, values.shape[-1]), index=rows, columns=tokens)
+        values, rows = self[tap], self.rows_of(tap)
+        if values.ndim == 1:
+            return pandas.DataFrame(values, index=rows if len(rows) == len(values) else None)
+        names = rows if len(rows) == values.shape[-2] else list(range(values.shape[-2]))
+        if values.ndim == 2:
+            return pandas.DataFrame(values, index=names)
+        index = pandas.MultiIndex.from_product([range(len(values)), names], names=["head", "token"])
+        columns = self.columns_of(tap) if tap.endswith(("attention", "scores")) else None
+        fits = columns is not None and len(columns) == values.shape[-1]
+        return pandas.DataFrame(values.reshape(-1, values.shape[-1]), index=index, columns=columns if fits else None)
+
+    def rows_of(self, tap: str) -> list[str]:
+        """What the rows of a tap stand for: tokens that were read or written, or those of the source."""
+        is_source = tap.startswith("encoder.") or tap.endswith(("cross_key", "cross_value"))
+        return list(self.sources if is_source and self.sources else self.tokens)
+
+    def columns_of(self, tap: str) -> list[str]:
+        """What the columns of attention weights or scores stand for: the tokens that are looked at."""
+        is_source = self.sources and (tap.startswith("encoder.") or tap.rpartition(".")[2].startswith("cross_"))
+        return list(self.sources if is_source else self.inputs or self.tokens)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first tokens with their nats, and the names and shapes of the taps."""
+        """What a notebook shows: the first tokens with their nats, a layer's attention, and the names of the taps."""
         tokens = [(token, f"{nats:.3f}") for token, nats in zip(self.tokens, self.nats, strict=True)][:N_SHOWN]
         n_more = len(self.tokens) - len(tokens)
         taps = [(name, " × ".join(map(str, tap.shape))) for name, tap in self.taps.items()]
         more = f"<p>… and {n_more} more</p>" if n_more else ""
-        return _html_table(("token", "nats"), tokens) + more + _html_table(("tap", "shape"), taps)
+        return (
+            _html_table(("token", "nats"), tokens) + more + self._draw_attention() + _html_table(("tap", "shape"), taps)
+        )
+
+    def _draw_attention(self) -> str:
+        """The last layer's attention, mean over its heads, as an SVG; empty where the model does not attend."""
+        drawn = [name for name in self.taps if name.endswith("attention") and not name.startswith("encoder.")]
+        if not drawn:
+            return ""
+        weights = self.taps[drawn[-1]].mean(axis=0)[:N_SHOWN, :N_SHOWN]
+        names = self.rows_of(drawn[-1])[:N_SHOWN], self.columns_of(drawn[-1])[:N_SHOWN]
+        return f"<p>{escape(drawn[-1])}, mean over its heads</p>{_svg_matrix(weights, *names)}"
+
+
+def _svg_matrix(weights: Array, rows: list[str], columns: list[str]) -> str:
+    """Squares, the darker the larger a weight; each says what it is when it is pointed at."""
+    side, margin = 16, 90
+    squares = [
+        f'<rect x="{margin + side * s}" y="{margin + side * t}" width="{side}" height="{side}" fill="#0072b2" '
+        f'fill-opacity="{min(1.0, max(0.0, float(weight))) ** 0.5:.3f}"><title>{escape(rows[t])} → '
+        f"{escape(columns[s])}: {float(weight):.3f}</title></rect>"
+        for t, row in enumerate(weights)
+        for s, weight in enumerate(row)
+        if t < len(rows) and s < len(columns)
+    ]
+    beside = [
+        f'<text x="{margin - 4}" y="{margin + side * t + 12}" text-anchor="end">{escape(name[:12])}</text>'
+        for t, name in enumerate(rows[: len(weights)])
+    ]
+    above = [
+        f'<text transform="translate({margin + side * s + 12} {margin - 4}) rotate(-60)">{escape(name[:12])}</text>'
+        for s, name in enumerate(columns[: weights.shape[1]])
+    ]
+    width, height = margin + side * weights.shape[1] + 60, margin + side * len(weights) + 4
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="attention" width="{width}" height="{height}" '
+        f'font-size="11" fill="currentColor">{"".join(squares + beside + above)}</svg>'
+    )
 
 
 def _html_table(columns: tuple[str, str], rows: list[tuple[str, str]]) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def take_arrays(record: Taps) -> dict[str, Array]:
+    """The taps of a batch of one, as arrays without the batch dimension; float32 at least."""
+    return {name: at_least_float32(record[name].detach()[0]).cpu().numpy() for name in record}
 
 
 class TraceableRun(Protocol):
@@ -123,18 +181,19 @@ class TraceableRun(Protocol):
 
 def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer | ExtendedVocabulary, text: str) -> Trace:
     """Run `model` over one text, by the plain path, and keep everything."""
-    ids = tokenizer.encode(text)
+    ids, offsets = tokenizer.encode_with_offsets(text)
     if not len(ids):
         raise RegardError("The text to trace is empty; give at least one token.")
-    nats = as_next_token(model, tokenizer.eos).nats(ids)
+    spans, next_token = tuple(offsets), as_next_token(model, tokenizer.eos)
     if isinstance(model, NgramModel):
         tokens = tuple(tokenizer.token_text(int(i)) for i in ids)
-        return Trace(tokens, nats, {"matched_order": model.matched_orders(ids)})
+        return Trace(tokens, next_token.nats(ids), {"matched_order": model.matched_orders(ids)}, spans)
     limit = model.mixer.max_context
     if limit is not None and len(ids) + 1 > limit:
         raise RegardError(
             f"The text to trace is {len(ids)} tokens long and the model sees at most {limit - 1} at once. Shorten it."
         )
+    nats = next_token.nats(ids)
     seen = [tokenizer.eos, *ids.tolist()]
     was_training = model.training
     model.eval()
@@ -142,77 +201,5 @@ def trace_text(model: GradientModel | NgramModel, tokenizer: Tokenizer | Extende
     with torch.no_grad():
         model(torch.tensor([seen], device=model.embedding.device), None, record)
     model.train(was_training)
-    taps = {name: record[name][0].float().cpu().numpy() for name in record}
-    return Trace(tuple(tokenizer.token_text(i) for i in seen), np.append(0.0, nats), taps)
-
-
-class HasModel(Protocol):
-    """A run, or anything else that holds a model."""
-
-    @property
-    def model(self) -> Any: ...
-
-
-@contextmanager
-def trace(model: nn.Module | HasModel) -> Iterator[Taps]:
-    """Record what a model with gradients, or that of a run, computes inside the block: `run.score`, `model(ids)`, ...
-
-    A later pass overwrites the taps of an earlier one: of a text that is scored in several windows, or generated token
-    by token, the record holds the last. Steps that a GPU replays as a CUDA graph are not recorded. Tensors keep their
-    graph: call `backward` on something computed from them inside the block, and `record["layers.0.hidden"].grad` is
-    there.
-    """
-    network = model if isinstance(model, nn.Module) else model.model
-    if not isinstance(network, nn.Module):
-        raise RegardError("An n-gram model has no activations to record; use run.trace(text) for its matched orders.")
-    record = Taps()
-    with ExitStack() as stack:
-        for module, names in _recording_methods(network):
-            for name in names:
-                stack.enter_context(_hand_record_to(module, name, record))
-        yield record
-    if not list(record):
-        raise RegardError(
-            "Nothing was recorded: the model did not run inside the block. Call it there, such as run.score(text) or "
-            "model(ids), on the run or model that was given to trace."
-        )
-
-
-def _recording_methods(network: nn.Module) -> list[tuple[nn.Module, tuple[str, ...]]]:
-    """The methods that are called from outside and take taps."""
-    if isinstance(network, Seq2Seq | Captioner):
-        return [(network, ("encode", "forward")), (network.target, ("hidden", "forward"))]
-    return [(network, ("hidden", "forward") if isinstance(network, GradientModel) else ("forward",))]
-
-
-@contextmanager
-def _hand_record_to(module: nn.Module, name: str, record: Taps) -> Iterator[None]:
-    """Let the method called `name` keep what it computes in `record`, also where its caller brings a record of its own.
-
-    A graph that is being captured is left alone: it would compute by the plain path for ever after.
-    """
-    method = getattr(module, name)
-    signature = inspect.signature(method)
-
-    @wraps(method)  # it keeps its signature, for a block inside this one
-    def record_call(*args: Any, **kwargs: Any) -> Any:
-        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
-            return method(*args, **kwargs)
-        given = signature.bind(*args, **kwargs)
-        kept = given.arguments.get("taps")
-        if kept is None:
-            given.arguments["taps"] = kept = record
-        result = method(*given.args, **given.kwargs)
-        if kept is not record:
-            for tap in kept:
-                record.keep(tap, kept[tap])
-        return result
-
-    before = vars(module).get(name)  # that of a block around this one
-    setattr(module, name, record_call)  # on the instance, in front of its class's method
-    try:
-        yield
-    finally:
-        delattr(module, name)
-        if before is not None:
-            setattr(module, name, before)
+    taps = take_arrays(record)
+    return Trace(tuple(tokenizer.token_text(i) for i in seen), np.append(0.0, nats), taps, (None, *spans))

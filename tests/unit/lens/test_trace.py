@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import torch
 from tiny_captions import SIZE, tiny_captioner, tiny_captions
+from tiny_exported import tiny_pair_run
 from tiny_seq2seq import VARIANTS, V, pairs, tiny_seq2seq
 
 from regard.errors import RegardError
-from regard.layers.taps import Taps
-from regard.lens.trace import Trace, trace
+from regard.layers.taps import RECORDED, Taps
+from regard.lens.recording import trace
+from regard.lens.trace import Trace
 from regard.mixers.config import LSTMConfig, TransformerConfig
 from regard.models.gradient_next_token import GradientNextToken
 from regard.models.table import build_model
@@ -156,7 +158,73 @@ def test_a_frame_has_a_row_for_every_token(monkeypatch: pytest.MonkeyPatch) -> N
         FOUND.to_frame("layers.0.cel")
 
 
+def test_a_notebook_draws_the_last_layers_attention() -> None:
+    html = FOUND._repr_html_()
+    assert html.count("<rect") == 9
+    assert "&lt;b&gt; → &lt;eos&gt;: 0.333" in html
+    assert "<svg" not in Trace(("w",), np.zeros(1), {})._repr_html_()
+
+
+def test_the_columns_of_a_decoders_attention_are_its_source_and_its_inputs() -> None:
+    found = Trace(
+        ("das", "haus", ""),
+        np.zeros(3),
+        {"layers.0.cross_attention": np.ones((1, 3, 2)), "layers.0.attention": np.ones((1, 3, 3))},
+        inputs=("<eos>", "das", "haus"),
+        sources=("the", "house"),
+    )
+    assert found.columns_of("layers.0.cross_attention") == ["the", "house"]
+    assert found.columns_of("layers.0.attention") == ["<eos>", "das", "haus"]
+    assert found.rows_of("encoder.layers.0.hidden") == ["the", "house"]
+    assert found.rows_of("layers.0.cross_key") == ["the", "house"]
+
+
 def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(RegardError, match="to_frame needs pandas, which is not installed: pip install pandas"):
         FOUND.to_frame()
+
+
+def test_a_value_that_is_replaced_changes_what_a_score_computes(model: Any) -> None:
+    scorer = GradientNextToken(model)
+    plain = scorer.nats(IDS)
+    with trace(model, replace={"hidden": lambda h: 0 * h}):
+        flat = scorer.nats(IDS)
+    np.testing.assert_allclose(flat, np.full(len(IDS), np.log(V)), rtol=0, atol=1e-12)  # b is 0: all tokens alike
+    np.testing.assert_allclose(scorer.nats(IDS), plain, rtol=0, atol=0)
+    own = Taps()
+    with trace(model, replace={"hidden": 0.0}):
+        model(torch.tensor([[0, 3, 1]]), None, own)
+    assert own["hidden"].abs().max() == 0  # also where a caller keeps a record of its own
+
+
+def test_replacing_what_the_model_never_computes_is_an_error(model: Any) -> None:
+    with (
+        pytest.raises(RegardError, match=r"no value 'layers\.7\.hidden' to replace"),
+        trace(model, replace={"layers.7.hidden": 0.0}),
+    ):
+        model(torch.tensor([[0, 3, 1]]))
+
+
+def test_while_it_is_recorded_no_other_engine_and_no_replay_computes(model: Any) -> None:
+    with trace(model) as outer, trace(model):
+        model(torch.tensor([[0, 3]]))
+        assert model in RECORDED
+    assert list(outer)
+    assert model not in RECORDED
+    with pytest.raises(RegardError, match="A Linear cannot be recorded"), trace(torch.nn.Linear(2, 2)):
+        pass
+
+
+def test_an_engine_that_hides_its_values_is_left_aside_while_recording() -> None:
+    run: Any = tiny_pair_run()
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("the engine was asked")
+
+    run.engine = SimpleNamespace(search=refuse)
+    with trace(run) as record:
+        run.translate("the dog sleeps", beam=1)
+    assert "encoder.hidden" in record
+    with pytest.raises(AssertionError, match="the engine was asked"):
+        run.translate("the dog sleeps", beam=1)

@@ -1,0 +1,107 @@
+"""What a head of attention does, named by measurement.
+
+For every pattern p the share of a head's weight that goes where p says, averaged over the tokens q of the text that
+may look at two keys at least:
+
+    share_p = mean_q Σ_k a[q, k] [k fits p at q]        even_p = the same for weights that are even over the keys of q
+
+    itself          k = q                 own word    another piece of the word that q is a piece of
+    previous token  k = q - 1             same word   the same word at another place
+    next token      k = q + 1             marks       a separator or punctuation
+    first token     k = 0, for q > 0
+
+A head is named after the pattern with the largest share_p - even_p, where share_p ≥ MIN_SHARE and the difference is at
+least MIN_GAIN. Patterns of places, on the left, come first: a head that looks at the token before looks at its own
+word, too, where that has several pieces. "own word" and "same word" are measured over the tokens that have such a key.
+A head that fits none is broad where its perplexity e^H is at least MIN_BREADTH of the number of keys, on average, and
+mixed elsewhere (after Clark et al. 2019, who name such heads of BERT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MIN_SHARE = 0.4
+MIN_GAIN = 0.2
+MIN_BREADTH = 0.6
+MIN_PLACES = 2  # tokens that have a key of the pattern: fewer are too few to name a head by
+
+Weights = NDArray[np.floating]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The name of what a head does and the share of its weight that says so; for broad and mixed heads e^H / keys.
+
+    >>> str(Pattern("previous token", 0.72)), str(Pattern("broad", 0.9))
+    ('previous token 72%', 'broad: spread over 90% of the words')
+    """
+
+    name: str
+    share: float
+
+    def __str__(self) -> str:
+        is_spread = self.name in ("broad", "mixed")
+        return (
+            f"{self.name}: spread over {self.share:.0%} of the words" if is_spread else f"{self.name} {self.share:.0%}"
+        )
+
+
+def list_patterns(
+    tokens: Sequence[str], words: Sequence[int], word_texts: Sequence[str], is_own: Sequence[bool]
+) -> dict[str, Bools]:
+    """For each pattern where it says to look: (T, T), True where key k fits at query q.
+
+    `is_own` tells the tokens of the text from marks that were put around it.
+    """
+    T = len(tokens)
+    q, k = np.indices((T, T))
+    number = np.array(words)
+    spelled = np.array([word_texts[w].lower() for w in words])
+    is_word = np.array([any(c.isalnum() for c in word_texts[w]) for w in words])
+    is_mark = ~is_word | ~np.array(is_own)
+    is_mark[:1] &= np.array(is_own[:1])  # the first token has a pattern of its own
+    same_word = (spelled[:, None] == spelled[None]) & (number[:, None] != number[None]) & is_word[:, None]
+    return {
+        "itself": q == k,
+        "previous token": k == q - 1,
+        "next token": k == q + 1,
+        "first token": (k == 0) & (q > 0),
+        "own word": (number[:, None] == number[None]) & (q != k),
+        "same word": same_word,
+        "marks": np.broadcast_to(is_mark[None], (T, T)) & (q != k),
+    }
+
+
+def name_head(weights: Weights, patterns: Mapping[str, Bools], can_see: Bools, is_own: Sequence[bool]) -> Pattern:
+    """The pattern of one head's weights (T, T); `can_see` is True where query q may look at key k."""
+    rows = np.array(is_own) & (can_see.sum(axis=1) >= 2) & (weights.sum(axis=1) > 0)
+    if not rows.any():
+        return Pattern("mixed", 0.0)
+    a = weights[rows].astype(np.float64)
+    a /= a.sum(axis=1, keepdims=True)
+    seen = can_see[rows]
+    even = seen / seen.sum(axis=1, keepdims=True)
+    best, gain = Pattern("mixed", 0.0), MIN_GAIN
+    for name, fits in patterns.items():
+        if name == "own word" and best.name != "mixed":  # a pattern of places fits
+            break
+        there = fits[rows] & seen
+        is_of_words = name in ("own word", "same word")
+        some = there.any(axis=1) if is_of_words else np.ones(len(a), bool)
+        if is_of_words and some.sum() < MIN_PLACES:
+            continue
+        share = float((a * there)[some].sum(axis=1).mean())
+        more = share - float((even * there)[some].sum(axis=1).mean())
+        if share >= MIN_SHARE and more > gain:
+            best, gain = Pattern(name, share), more
+    if best.name != "mixed":
+        return best
+    entropy = -(a * np.log(np.where(a > 0, a, 1.0))).sum(axis=1)
+    breadth = float((np.exp(entropy) / seen.sum(axis=1)).mean())
+    return Pattern("broad" if breadth >= MIN_BREADTH else "mixed", breadth)
