@@ -20,7 +20,7 @@ from regard.compare.result import (
     Setup,
     Training,
 )
-from regard.lens.views import AttentionView, CellTrace, CellView, PositionPoint, Span, Views
+from regard.lens.views import AttentionView, CellTrace, CellView, Continuation, PositionPoint, Span, Views
 from regard.score.judges import BitsPerByte
 from regard.score.significance import Sample, explain, take_sample
 
@@ -198,6 +198,7 @@ def _views(name: str, final: float, memory: float, passage: str, rng: np.random.
     )
     return Views(
         sample=SAMPLES.get(name, SAMPLES["lstm"]),
+        next_words=(Continuation(word="string", probability=0.25), Continuation(word="<list>", probability=0.125)),
         positions=tuple(
             PositionPoint(n_bytes_before=b, bits_per_byte=bits, low=bits - 0.02, high=bits + 0.02)
             for b in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)

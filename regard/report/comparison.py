@@ -14,9 +14,12 @@ from pathlib import Path
 from regard.compare.headline import find_disagreement, write_difference
 from regard.compare.result import Comparison, Contender, Example
 from regard.files import write_atomically
+from regard.lens.views import Continuation
+from regard.report.attention_figure import attention_figure
+from regard.report.cells_figure import cells_figure
 from regard.report.comparison_picture import write_overview
-from regard.report.curves import context_chart, learning_curves
-from regard.report.inside import attention_figure, cells_figure
+from regard.report.curves import context_chart, learning_curves, length_chart
+from regard.report.look import modules_of, styles_of
 from regard.report.palette import Look, looks_of
 from regard.report.ranking import ranking_figure
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
@@ -43,8 +46,9 @@ def render_comparison(comparison: Comparison) -> str:
     """The whole page as text."""
     looks, setup = looks_of(c.name for c in comparison.contenders), comparison.setup
     surprise, surprise_data = surprise_figure(comparison, looks)
-    attention, attention_data = attention_figure(comparison, looks)
-    cells, cells_data = cells_figure(comparison, looks)
+    attention, panels = attention_figure(comparison, looks)
+    cells, cell_panels = cells_figure(comparison, looks, len(panels))
+    views = [name for name, found in (("attention", panels), ("cells", cell_panels)) if found]
     first, *rest = comparison.headline
     measure, watched = setup.measure, setup.watched_measure
     learning = f"{watched.name[:1].upper() + watched.name[1:]} on the validation data, {watched.direction}. {LEARNING}"
@@ -60,6 +64,7 @@ def render_comparison(comparison: Comparison) -> str:
             section("Better, or lucky with the test data?", f"{PAIRS} {comparison.power}", _pairs(comparison), "pairs"),
             section("Learning", learning, learning_curves(comparison, looks), "curves"),
             section("What a score costs", COSTS, _costs(comparison), "costs"),
+            section("Who holds up on long sentences?", LENGTHS, length_chart(comparison, looks), "lengths"),
             section("Who uses long context?", CONTEXT, context_chart(comparison, looks), "context"),
             section("Surprise, token by token", SURPRISE, surprise, "surprise-section"),
             section("In their own words", SAMPLES, _samples(comparison, looks), "samples"),
@@ -69,9 +74,10 @@ def render_comparison(comparison: Comparison) -> str:
             section("How it was measured", "", _method(comparison, looks), "method"),
         ],
         made="Made by Regard from compare.json; all answers are in the folder outputs beside it.",
-        own_css=text_of("comparison.css"),
+        own_css=text_of("comparison.css") + (styles_of(views) if views else ""),
         own_js=text_of("inside.js"),
-        data={"surprise": surprise_data, "attention": attention_data, "cells": cells_data},
+        modules=modules_of(views) if views else "",
+        data={"surprise": surprise_data, "panels": [*panels, *cell_panels]},
     )  # fmt: skip
 
 
@@ -143,9 +149,19 @@ def _samples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
             sample = escape(re.sub(r"\n\s*\n", "\n", c.views.sample))
             cards.append(
                 f'<article class="card" style="--c:{looks[c.name].colour}"><h3>{escape(c.name)}</h3>'
-                f'<p class="sample">{prompt}{sample}</p></article>'
+                f'<p class="sample">{prompt}{sample}</p>{_next_words(c.views.next_words)}</article>'
             )
     return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
+
+
+def _next_words(found: Sequence[Continuation]) -> str:
+    """The words that are most probable after the prompt as bars, each as long as its probability."""
+    bars = [
+        f'<li><span>{escape(c.word.replace(chr(10), "⏎"))}</span><i style="width:{100 * c.probability:.1f}%"></i>'
+        f"<b>{c.probability:.1%}</b></li>"
+        for c in found
+    ]
+    return f'<ol class="nextwords" aria-label="Next after the prompt">{"".join(bars)}</ol>' if bars else ""
 
 
 def _examples(comparison: Comparison, looks: Mapping[str, Look]) -> str:
@@ -253,6 +269,11 @@ PAIRS = (
 )
 LEARNING = "Point at a name or a line to see it alone."
 COSTS = "Training FLOPs and training time at the first evaluation whose validation score was as good; – means never."
+LENGTHS = (
+    "The score of the test items whose sources have so many words, punctuation included where it stands apart; bands "
+    "and brackets are 95% intervals over test items and seeds. A model that squeezes the source through one vector "
+    "loses most where there is most to keep."
+)
 CONTEXT = (
     "Fresh stretches of the test text, from their first byte on; bands are 95% intervals over documents and seeds. A "
     "model that remembers keeps getting better as it has seen more; a line that goes flat has reached the end of its "
@@ -263,18 +284,21 @@ SURPRISE = (
     "stronger its colour, the less it expected that token. Choose whose surprise colours the text; point at a word for "
     "all numbers."
 )
-SAMPLES = "The same prompt, continued by every model, best first."
+SAMPLES = (
+    "The same prompt, continued by every model, best first; below, the words that each holds most probable after it."
+)
 EXAMPLES = (
     "Some test {items}, evenly over the test data: those that not all answer alike, where there are any. Words that no "
     "reference has are marked, but in trees."
 )
 ATTENTION = (
     "Each row is a token that looks back, each column a token it looks at; a stronger colour is more weight. From what "
-    "it gathers there it predicts the next token. Choose a head; point at a row."
+    "it gathers there it predicts the next token. Heads are named by what their weights do on this passage: choose "
+    "one, then point at a word."
 )
 CELLS = (
-    "The value of one unit, out of all, at every token: blue is negative, orange positive. These were picked because "
-    "they track a feature of the text; r is the correlation on text beyond this passage."
+    "The value of one unit, out of all, at every token: blue is negative, orange positive; the line under the passage "
+    "is the feature that it follows. A unit was chosen on one half of the test text; r is its correlation on the other."
 )
 FLOPS = (
     "of training alone: 2 × multiply-adds of the matrix products, three times the forward pass; counting has none. "

@@ -63,7 +63,8 @@ def _write_note(comparison: Comparison) -> str:
 
 def _draw_curves(axes: Any, comparison: Comparison, axis: str, looks: Mapping[str, Look], has_names: bool) -> list[Any]:
     """Draw the lines, and return their names as labels that are still to be pushed apart."""
-    watched, (label, text) = comparison.setup.watched_measure, AXES[axis]
+    watched, (form, text) = comparison.setup.watched_measure, AXES[axis]
+    label = form.format(unit=comparison.setup.unit)
     clean_axes(axes, f"{watched.name[:1].upper() + watched.name[1:]} on the validation data, by {label}")
     series = [
         Series(s.name, s.look, points, [row for row in s.band if row[0] > 0])

@@ -88,7 +88,10 @@ def _ranking(comparison: Comparison, columns: list[str], bar_width: int) -> Tabl
     others = list(scores[0].others) if "others" in columns else []
     shown = [column for column in COLUMNS if column in columns]
     table = _new_table("", "model", measure.short_name, "95% interval")
-    heads = {"valid": f"valid {comparison.setup.watched_measure.short_name}"}
+    unit = f"{comparison.setup.unit}s"
+    heads = {
+        "valid": f"valid {comparison.setup.watched_measure.short_name}", "tokens": unit, "tokens/s": f"{unit}/s"
+    }  # fmt: skip
     for name in (*shown[:1], *others, *shown[1:]):
         table.add_column(heads.get(name, name), justify="right", no_wrap=True)
     low, high = min(s.low for s in scores), max(s.high for s in scores)

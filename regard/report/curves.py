@@ -7,20 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from regard.compare.result import Comparison
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone, curve_range, x_range
 from regard.report.palette import Look
-from regard.report.shell import Tab, tabs
+from regard.report.shell import Tab, table, tabs
 from regard.score.figures import Measure, count_text, duration_text
 
 AXES: dict[str, tuple[str, Callable[[float], str]]] = {
-    "tokens": ("training tokens", count_text),
+    "tokens": ("training {unit}s", count_text),
     "flops": ("training FLOPs", lambda x: f"{x:.0e}".replace("e+0", "e").replace("e+", "e")),
     "seconds": ("training time", duration_text),
 }
 
 
 def learning_curves(comparison: Comparison, looks: Mapping[str, Look]) -> str:
-    """Three charts behind a switch, against tokens, FLOPs and seconds, with one y-axis."""
+    """Three charts behind a switch, against what training counts, FLOPs and seconds, with one y-axis."""
     watched, found = comparison.setup.watched_measure, []
-    for axis, (label, x_text) in AXES.items():
+    for axis, (form, x_text) in AXES.items():
+        label = form.format(unit=comparison.setup.unit)
         series = learning_series(comparison, axis, looks)
         if not series:
             return ""
@@ -49,6 +50,31 @@ def score_range(watched: Measure, series: Sequence[Series]) -> tuple[float, floa
         return curve_range(series)
     low, high = curve_range([Series(s.name, s.look, [(x, -y) for x, y in s.points]) for s in series])
     return max(0.0, -high), -low
+
+
+def length_chart(comparison: Comparison, looks: Mapping[str, Look]) -> str:
+    """The score by the number of words of the source, with intervals, and a table of the same."""
+    found = [c for c in comparison.ranked if c.by_length]
+    if not found:
+        return ""
+    measure, series = comparison.setup.measure, []
+    for c in found:
+        band = [(p.n_words, p.low, p.high) for p in c.by_length]
+        series.append(Series(c.name, looks[c.name], [(p.n_words, p.score) for p in c.by_length], band))
+    xs = [x for line in series for x, _ in line.points]
+    highest = max(p.high for c in found for p in c.by_length)
+    plot = Plot(
+        title=f"{measure.name} by length", x_label="words of the source", y_label=f"{measure.name}, test data",
+        x_text="{:,.0f}".format, y_text=measure.value, is_x_log=False, measured_at=[x for x, _ in series[0].points],
+        x_limits=(min(xs) - 1, max(xs) + 1), y_limits=(0.0, min(100.0, 1.05 * highest) if highest else 1.0),
+    )  # fmt: skip
+    bins = found[0].by_length
+    heads = [f"{p.shortest}–{p.longest} words" if p.longest > p.shortest else f"{p.shortest} words" for p in bins]
+    rows = [
+        (c.name, *(f"{measure.value(p.score)} ({measure.interval(p.low, p.high)})" for p in c.by_length)) for c in found
+    ]
+    rows.append((comparison.setup.items, *(f"{p.n_items:,}" for p in bins)))
+    return charts_for_screen_and_phone(series, plot) + table((measure.name, *heads), rows)
 
 
 def context_chart(comparison: Comparison, looks: Mapping[str, Look]) -> str:

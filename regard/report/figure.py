@@ -30,7 +30,10 @@ def new_figure(width: float, height: float, title: str, note: str, max_title: in
 def fill_evenly(sentence: str, most: int) -> list[str]:
     """The sentence in as few lines as fit, of about one length, so that no word stands alone on the last."""
     n_lines = len(textwrap.wrap(sentence, most))
-    widths = range(-(-len(sentence) // n_lines), most + 1)
+    if n_lines < 2:
+        return textwrap.wrap(sentence, most)
+    even = -(-len(sentence) // n_lines)  # the spaces at line ends are counted too: it may be more than fits
+    widths = range(min(even, most), most + 1)
     return next(lines for width in widths if len(lines := textwrap.wrap(sentence, width)) == n_lines)
 
 

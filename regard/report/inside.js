@@ -1,4 +1,4 @@
-// The comparison's own figures: surprise, cells and attention.
+// The comparison's own figure: surprise, token by token.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const passage = Array.from(data.surprise.passage || "");  // code points, as Python counts them
@@ -59,84 +59,5 @@
           make("span", { style: `background:${mix(colour, (0.6 * p.value) / top)}` }, visible(p.text).replace(/\t/g, "    "))));
       }
     });
-  }
-
-  // Cells: the same words, another unit's values.
-  const diverging = (v) => mix(v >= 0 ? "#d9730d" : "#2166ac", Math.abs(v));
-  for (const bar of document.querySelectorAll("[data-cells]")) {
-    const words = bar.parentElement.querySelectorAll(".celltext span");
-    for (const button of bar.querySelectorAll("[data-trace]")) {
-      button.addEventListener("click", () => {
-        page.choose(button);
-        data.cells[Number(bar.dataset.cells)].values[Number(button.dataset.trace)].forEach((v, i) => {
-          words[i].style.background = diverging(v);
-          words[i].style.color = Math.abs(v) > 0.72 ? "#fff" : "inherit";
-          words[i].dataset.tip = (v >= 0 ? "+" : "") + v.toFixed(2);
-        });
-      });
-    }
-  }
-
-  // Attention: one large map, a thumbnail a head, and the text as one token sees it.
-  const drawAttention = (root, view) => {
-    const n = view.tokens.length;
-    const cell = 16, margin = 92;
-    let row = n - 1;
-    const label = (t) => { const s = visible(t); return s.length > 12 ? s.slice(0, 11) + "…" : s; };
-    const show = (layer, head) => {
-      const weights = view.weights[layer][head];
-      const size = margin + n * cell;
-      const svg = make("svg", { viewBox: `0 0 ${size} ${size}`, role: "img" });
-      svg.setAttribute("aria-label", `Attention of layer ${layer + 1}, head ${head + 1}`);
-      const marks = [];
-      view.tokens.forEach((token, i) => {
-        const at = margin + i * cell + cell / 2;
-        const left = make("text", { x: margin - 6, y: at + 4, "text-anchor": "end" }, label(token));
-        const top = make("text", { transform: `translate(${at + 4} ${margin - 6}) rotate(-90)` }, label(token));
-        marks.push([left, top]);
-        svg.append(left, top);
-      });
-      weights.forEach((values, q) => values.forEach((w, k) => {
-        const rect = make("rect", { x: margin + k * cell, y: margin + q * cell, width: cell - 1, height: cell - 1,
-          fill: mix(view.colour, 0.04 + 0.96 * Math.sqrt(w)) });
-        rect.dataset.tip = `“${visible(view.tokens[q])}” looks at “${visible(view.tokens[k])}”: ${(100 * w).toFixed(0)}%`;
-        rect.addEventListener("pointerenter", () => read(q));
-        svg.append(rect);
-      }));
-      const read = (q) => {
-        row = q;
-        marks.forEach(([left], i) => left.classList.toggle("on", i === q));
-        const parts = view.tokens.slice(0, q + 1).map((token, k) => make("span",
-          { style: `background:${mix(view.colour, 0.85 * Math.sqrt(weights[q][k]))};padding:2px 0` }, token));
-        const asked = make("b", {}, " ← looks back from here");
-        root.querySelector(".reads").replaceChildren(...parts, asked);
-      };
-      read(Math.min(row, n - 1));
-      root.querySelector(".map").replaceChildren(svg);
-      root.querySelector(".which").textContent = `Layer ${layer + 1}, head ${head + 1}`;
-      for (const c of root.querySelectorAll("canvas")) c.classList.toggle("on", c.dataset.head === `${layer},${head}`);
-    };
-    const heads = root.querySelector(".heads");
-    view.weights.forEach((layers, layer) => {
-      const line = make("div", { class: "row" });
-      line.append(make("span", {}, `layer ${layer + 1}`));
-      layers.forEach((weights, head) => {
-        const canvas = make("canvas", { width: n, height: n, "data-head": `${layer},${head}`, tabindex: 0 });
-        const pen = canvas.getContext("2d");
-        weights.forEach((values, q) => values.forEach((w, k) => {
-          pen.fillStyle = mix(view.colour, Math.sqrt(w));
-          pen.fillRect(k, q, 1, 1);
-        }));
-        canvas.dataset.tip = `layer ${layer + 1}, head ${head + 1}`;
-        canvas.addEventListener("click", () => show(layer, head));
-        canvas.addEventListener("keydown", (e) => { if (e.key === "Enter") show(layer, head); });
-        line.append(canvas);
-      });
-      heads.append(line);
-    });
-    show(...view.start);
-  };
-  for (const root of document.querySelectorAll("[data-attention]")) {
-    drawAttention(root, data.attention[Number(root.dataset.attention)]);
   }
 })();

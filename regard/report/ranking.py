@@ -16,7 +16,6 @@ HEADS = {
     SAME_CONTEXT: "same\ncontext",
     "valid": "validation\nscore",
     "without embeddings": "without\nembeddings",
-    "tokens": "training\ntokens",
 }
 
 
@@ -30,7 +29,8 @@ def ranking_figure(comparison: Comparison, looks: Mapping[str, Look]) -> str:
     margin = 0.06 * max(high - low, 0.5 if measure.is_higher_better else 0.05)
     scale = (low - margin, high + margin)
     pairs = {pair.better: pair for pair in comparison.neighbours}
-    heads = [HEADS.get(name, name) for name, _ in _columns(comparison, comparison.ranked[0])]
+    counted = {f"{comparison.setup.unit}s": f"training\n{comparison.setup.unit}s"}
+    heads = [(HEADS | counted).get(name, name) for name, _ in _columns(comparison, comparison.ranked[0])]
     drawn = [_head(scale, measure.name, heads)]
     for group in comparison.groups:
         if lossy := group[0].lossy:
@@ -57,7 +57,7 @@ def _columns(comparison: Comparison, contender: Contender) -> list[tuple[str, st
         ),
         ("parameters", size + ("*" if contender.size_note else "")),
         *([("without embeddings", or_dash(count_text, contender.n_non_embedding))] if has_inner else []),
-        ("tokens", or_dash(count_text, contender.tokens)),
+        (f"{comparison.setup.unit}s", or_dash(count_text, contender.tokens)),
         ("FLOPs", or_dash(flops_text, contender.flops)),
         ("time", or_dash(duration_text, contender.seconds)),
     ]

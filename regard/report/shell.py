@@ -21,11 +21,12 @@ def report_page(
     notes: Iterable[str] = (),
     own_css: str = "",
     own_js: str = "",
+    modules: str = "",
     data: object = None,
 ) -> str:
     """A whole page. `sections` are HTML, `notes` stand below the lede; all else is text and is escaped.
 
-    A page with a script of its own reads `data` as JSON from the element called data.
+    A page with a script of its own reads `data` as JSON from the element called data. `modules` are script elements.
     """
     return PAGE.format(
         title=escape(title),
@@ -36,9 +37,18 @@ def report_page(
         notes="".join(f'<p class="note">{with_code(note)}</p>' for note in notes),
         sections="\n".join(section for section in sections if section),
         made=escape(made),
-        data=_script_json(data),
+        data=script_json(data),
         js=text_of("page.js") + own_js,
+        modules=modules,
     )
+
+
+def frame_page(page: str, max_height: int = 720) -> str:
+    """A whole page inside a notebook: as high as it is, and scrolled where that is more than `max_height` pixels."""
+    page = page.replace("</head>", f"<style>{FRAMED}</style>\n</head>", 1)
+    fit = f"this.style.height=Math.min({max_height},this.contentDocument.documentElement.offsetHeight+4)+'px'"
+    style = f"width:100%;height:{max_height}px;border:0"
+    return f'<iframe srcdoc="{escape(page, quote=True)}" style="{style}" onload="{fit}" title="Regard"></iframe>'
 
 
 def section(title: str, note: str, body: str, name: str | None = None) -> str:
@@ -129,6 +139,13 @@ def setting_text(value: object) -> str:
     return "default" if value is None else str(value)
 
 
+FRAMED = """
+main { padding: 8px 12px 12px; } header { margin-bottom: 8px; } section { margin-top: 20px; }
+.kicker, footer { display: none; }
+h1 { font-size: 20px; margin-bottom: 6px; } .lede { font-size: 15px; } h2 { font-size: 17px; padding-top: 10px; }
+"""
+"""Styles of a page that stands in a notebook, beside a text that says what it is."""
+
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -155,12 +172,13 @@ PAGE = """<!doctype html>
 <script>
 {js}
 </script>
+{modules}
 </body>
 </html>
 """
 
 
-def _script_json(value: object) -> str:
+def script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in, whatever text it holds."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")

@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
 from regard.report.figure import clean_axes, draw_series, new_figure
+from regard.report.look import add_views, place_view
 from regard.report.palette import INK, SOFT, looks_of
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table
 from regard.score.figures import count_text, duration_text
@@ -18,7 +19,7 @@ from regard.studies.finding import Cell, Chart, Numbers, Study
 from regard.studies.fits import format_tick, to_text
 
 MOST = 3  # charts in one picture: more would be too small to read
-PER_CHART = 44  # characters of the title that a chart's width holds
+PER_CHART = 40  # characters of the title that a chart's width holds
 ALONE = 58  # where there is one chart, which is wider
 
 
@@ -33,11 +34,13 @@ def render_study(study: Study) -> str:
         lede=finding.sentence,
         notes=finding.notes,
         sections=[
+            *(section(v.title, v.note, place_view(v, 0), v.name) for v in finding.views),
             *(section(c.title, c.note, charts_for_screen_and_phone(series, plot)) for c, series, plot in figures),
             *(section(t.title, t.note, _table(t)) for t in (finding.summary, *finding.tables)),
             section("How it was measured", "", _method(study)),
         ],
         made="Made by Regard; its numbers are in numbers.json.",
+        **add_views([finding.views]),
     )
 
 

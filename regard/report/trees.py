@@ -44,7 +44,7 @@ def tree_text(tree: Tree, width: int | None = None) -> str:
 def tree_svg(tree: Tree) -> str:
     """The tree as one `<svg>` that needs no other file and runs nothing."""
     drawn = _place(tree, MARGIN, 0, tree.depth)
-    width, height = _width(tree) + 2 * MARGIN, tree.depth * ROW + SIZE + 2 * MARGIN
+    width, height = svg_width(tree), tree.depth * ROW + SIZE + 2 * MARGIN
     title = escape(" ".join(map(_mark_unprintable, tree.words)))
     return "\n".join(
         [
@@ -56,6 +56,11 @@ def tree_svg(tree: Tree) -> str:
             "</svg>",
         ]
     )
+
+
+def svg_width(tree: Tree) -> float:
+    """The width of the picture of a tree, in pixels."""
+    return _width(tree) + 2 * MARGIN
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from rich.console import Console
 from regard.compare.result import Comparison, to_json
 from regard.lens.views import Span
 from regard.models.table import MODELS
+from regard.report.attention_figure import describe_saved
 from regard.report.chart import Plot, Series, curve_range, line_chart, x_range
 from regard.report.comparison import draw_comparison, render_comparison
 from regard.report.comparison_picture import draw_overview, write_overview
 from regard.report.comparison_table import ComparisonTable
-from regard.report.inside import choose_head
+from regard.report.figure import fill_evenly
 from regard.report.palette import COLOURS, PER_SIGN, PLACES, Look, colour_of, dash_of, looks_of, shape_of
 from regard.report.surprise import pieces, strongest
 
@@ -88,13 +89,18 @@ def test_text_of_data_and_models_cannot_become_markup() -> None:
     comparison = made_up_comparison(("lstm", "transformer"), passage=HOSTILE * 3, prompt=HOSTILE)
     page = Page(render_comparison(comparison))
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("script") == 2
+    assert tags.count("script") == 4  # data, the page's own, the map of modules, and what starts them
     assert "img" not in tags
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
     shown = "".join(page.text)
     assert "</script><script>alert(1)</script>" in shown  # as words to read
     assert json.loads(page.data)["surprise"]["passage"] == HOSTILE * 3
     assert "<" not in page.data  # nothing in it can open or close an element or a comment
+
+
+def test_the_next_words_after_the_prompt_are_bars_as_long_as_their_probability(html: str) -> None:
+    assert '<li><span>string</span><i style="width:25.0%"></i><b>25.0%</b></li>' in html
+    assert '<li><span>&lt;list&gt;</span><i style="width:12.5%"></i><b>12.5%</b></li>' in html
 
 
 def test_a_failed_contender_is_shown_with_its_reason(html: str) -> None:
@@ -113,7 +119,7 @@ def test_a_contender_has_one_colour_in_every_figure(html: str) -> None:
     colours = {c["name"]: c["colour"] for c in data["surprise"]["contenders"]}
     assert colours == {"ngram": COLOURS[0], "rnn": COLOURS[2], "lstm": COLOURS[3], "transformer": COLOURS[4]}
     assert colours == {name: colour_of(PLACES[name]) for name in colours}
-    assert data["attention"][0]["colour"] == COLOURS[4]
+    assert data["panels"][0]["colour"] == COLOURS[4]
     assert f'<b style="color:{COLOURS[3]}">lstm</b>' in html
     assert re.search(rf'class="end" fill="{COLOURS[3]}">lstm<', html)
     assert f'style="--c:{COLOURS[3]}"><h3>lstm</h3>' in html
@@ -264,9 +270,11 @@ def test_one_odd_token_does_not_fade_the_others() -> None:
 
 
 def test_the_first_head_shown_looks_at_something() -> None:
-    view = made_up_comparison(("transformer",)).contenders[0].views.attention
-    assert view is not None
-    layer, head = choose_head(view)
+    comparison = made_up_comparison(("transformer",))
+    saved = comparison.contenders[0].views.attention
+    assert saved is not None
+    view, _ = describe_saved(saved, comparison.setup.passage)
+    layer, head = view.data["stacks"][0]["first"]
     assert (2 * layer + head) % 3 == 1  # of the made-up heads, those that look at the token before
 
 
@@ -350,3 +358,15 @@ def test_the_table_shows_rank_score_cost_and_what_failed() -> None:
     for words in ("p < 0.0001", "2.41M*", "3.1 s", "none", "† window: ranked apart, since the tokenizer loses text"):
         assert words in text
     assert "rnn, seed 0, did not finish: the loss became NaN at step 320" in text
+
+
+@pytest.mark.parametrize("sentence", ["aaaa bbbb", "aaa bbb ccc", "a", "aaaaaaaaaaaa", "aaaa  bbbb \n cccc"])
+def test_a_title_of_any_length_is_filled_evenly(sentence: str) -> None:
+    for most in range(3, 20):
+        lines = fill_evenly(sentence, most)
+        assert "".join(lines).replace(" ", "") == "".join(sentence.split())
+        assert max(map(len, lines)) <= most
+
+
+def test_a_title_whose_lines_are_all_full_stays_as_it_is() -> None:
+    assert fill_evenly("aaaa bbbb", 4) == ["aaaa", "bbbb"]  # half of nine is more than four

@@ -1,0 +1,221 @@
+"""What models show of a text as one self-contained page, pictures and JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.files import make_folder, write_atomically
+from regard.lens.look import VIEWS, Panel
+from regard.lens.next_word import NextWord, describe_next
+from regard.lens.view import Packed, View
+from regard.report.look_pictures import PICTURES, draw_picture
+from regard.report.palette import looks_of
+from regard.report.shell import frame_page, how_to_repeat, report_page, script_json, section, text_of
+
+BLUE = "#0072b2"  # of what belongs to no model
+SHARED = ("base", "matrix", "chart")
+"""What the scripts of views import, as `regard/base` and so on; `regard/NAME` is the script of the view NAME."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one model or several show of one text; a notebook shows it as the page."""
+
+    panels: tuple[Panel, ...]
+    command: str = ""
+    """What is typed to get it again."""
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The views by name, each of the first model that has it; `panels` holds those of every model."""
+        return {view.name: view for panel in reversed(self.panels) for view in panel.views}
+
+    def to_json(self, pack: Callable[[Packed], Any] = Packed.to_json) -> dict[str, Any]:
+        """Everything that is shown, as JSON values; arrays are what `pack` makes of them."""
+        pairs = zip(self.panels, self.colours, strict=True)
+        panels = [panel.to_json(pack) | {"colour": colour} for panel, colour in pairs]
+        return {"format": 1, "panels": panels}
+
+    @property
+    def colours(self) -> list[str]:
+        """The colour of each panel: that of its model, as on every page."""
+        looks = looks_of(panel.model or panel.name for panel in self.panels)
+        return [looks[panel.model or panel.name].colour for panel in self.panels]
+
+    def to_html(self) -> str:
+        """The page as text: one file that loads nothing."""
+        return render_look(self)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write index.html, look.json, and a PNG and an SVG of every view into `folder`; returns the page."""
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise RegardError(f"'{folder}' is a file; --out (in Python: save) takes a folder to write into.")
+        make_folder(folder)
+        for number, (panel, colour) in enumerate(zip(self.panels, self.colours, strict=True), start=1):
+            for view in panel.views:
+                if view.name in PICTURES:
+                    name = view.name if len(self.panels) == 1 else f"{view.name}-{number}"
+                    draw_picture(view, panel, folder / name, colour)
+        write_atomically(folder / "look.json", json.dumps(self.to_json(), ensure_ascii=False).encode())
+        write_atomically(folder / "index.html", self.to_html().encode())
+        return folder / "index.html"
+
+    def _repr_html_(self) -> str:
+        return frame_page(self.to_html())
+
+    def __repr__(self) -> str:
+        models = ", ".join(panel.name for panel in self.panels)
+        names = list(dict.fromkeys(view.name for panel in self.panels for view in panel.views))
+        return f"<Look into {models}: {', '.join(names)}>"
+
+
+def look_next(found: Sequence[NextWord], command: str = "") -> Look:
+    """What several models say comes next, as a page."""
+    return Look(
+        tuple(
+            Panel(
+                name=each.name,
+                text=each.text,
+                tokens=(),
+                spans=(),
+                words=(),
+                word_texts=(),
+                views=(describe_next(each),),
+            )
+            for each in found
+        ),
+        command,
+    )
+
+
+def render_look(look: Look) -> str:
+    """The page: a section for each view, in it a panel for each model."""
+    names = [name for name in VIEWS if any(view.name == name for panel in look.panels for view in panel.views)]
+    text = look.panels[0].source or look.panels[0].text
+    models = ", ".join(dict.fromkeys(panel.model or panel.name for panel in look.panels))
+    is_one_text = len({panel.source or panel.text for panel in look.panels}) == 1
+    return report_page(
+        title=f"Regard: {models}",
+        kicker=f"Regard · {'look' if look.panels[0].tokens else 'next'} · {models}",
+        headline=f"“{_cut(text, 90)}”" if is_one_text else f"{models}: {len(look.panels)} lines",
+        lede=" ".join(_lede(look)) if is_one_text else "What the model computed on each of them.",
+        sections=[
+            *(_section(look, name) for name in names),
+            _say_missing(look),
+            section("How to see this again", "", how_to_repeat(look.command)) if look.command else "",
+        ],
+        made="Made by Regard; its numbers are in look.json.",
+        own_css=styles_of(names),
+        modules=modules_of(names),
+        data=look.to_json(),
+    )
+
+
+def add_views(panels: Sequence[Sequence[View]], colour: str = BLUE) -> dict[str, Any]:
+    """What a page that shows views beside other things needs of `report_page`: styles, scripts and data.
+
+    Each of `panels` is a list of views; `place_view` puts them on the page. No view has a text of its own there.
+    """
+    names = list(dict.fromkeys(view.name for views in panels for view in views))
+    data = [hold_views(views, "", colour) for views in panels]
+    return {"own_css": styles_of(names), "modules": modules_of(names), "data": {"panels": data}} if names else {}
+
+
+def _lede(look: Look) -> Iterable[str]:
+    n = len(look.panels[0].tokens)
+    if not n:
+        verb = "expect" if len(look.panels) > 1 else "expects"
+        yield f"What {' and '.join(panel.name for panel in look.panels)} {verb} after this text."
+        return
+    yield f"What {' and '.join(panel.name for panel in look.panels)} computed on this text, {n:,} tokens."
+    for panel in look.panels:
+        if panel.text and panel.source and panel.text != panel.source:
+            did = "was made to write" if panel.is_forced else "wrote"
+            yield f"{panel.name} {did} “{_cut(panel.text, 200)}”."
+
+
+def _say_missing(look: Look) -> str:
+    """What the models have nothing to show for, in one line."""
+    has_several = len(look.panels) > 1
+    said = [
+        (f"{panel.name}: " if has_several else "") + ", ".join(f"{name} ({why})" for name, why in panel.missing)
+        for panel in look.panels
+        if panel.missing
+    ]
+    return f'<p class="absent missing">Not shown: {escape("; ".join(said))}.</p>' if said else ""
+
+
+def _section(look: Look, name: str) -> str:
+    """One view of every model that has it."""
+    shown = [(number, panel, _view_of(panel, name)) for number, panel in enumerate(look.panels)]
+    first = next(view for _, _, view in shown if view is not None)
+    bodies = "".join(
+        f'<article style="--c:{look.colours[number]}">'
+        + (f"<h3>{escape(panel.name)}</h3>" if len(shown) > 1 else "")
+        + (_say_absent(dict(panel.missing).get(name, "")) if view is None else place_view(view, number))
+        + "</article>"
+        for number, panel, view in shown
+    )
+    return section(
+        first.title, first.note, f'<div class="panels{" several" if len(shown) > 1 else ""}">{bodies}</div>', name
+    )
+
+
+def place_view(view: View, number: int) -> str:
+    """Where the script of a view draws it: that of panel `number` of the page's data."""
+    said = f'<p class="summary">{escape(view.summary)}</p>' if view.summary else ""
+    return f'{said}<div class="view view-{view.name}" data-panel="{number}" data-view="{view.name}"></div>'
+
+
+def hold_views(views: Sequence[View], name: str, colour: str) -> dict[str, Any]:
+    """A panel for a page that shows views and no text of its own, such as a comparison's report."""
+    panel = Panel(name=name, text="", tokens=(), spans=(), words=(), word_texts=(), views=tuple(views))
+    return panel.to_json() | {"colour": colour}
+
+
+def _say_absent(why: str) -> str:
+    return f'<p class="absent">Nothing to show: {escape(why)}.</p>'
+
+
+def _view_of(panel: Panel, name: str) -> View | None:
+    return next((view for view in panel.views if view.name == name), None)
+
+
+def styles_of(names: Sequence[str]) -> str:
+    """The style sheets that views bring along."""
+    folder = resources.files("regard.report").joinpath("views")
+    files = [folder.joinpath(f"{name}.css") for name in (*SHARED, *names)]
+    return "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
+
+
+def modules_of(names: Sequence[str]) -> str:
+    """Script elements that carry the modules of views as data: URLs, and start them on the page's data."""
+    imports = {f"regard/{name}": _data_url(text_of(f"views/{name}.js")) for name in (*SHARED, *names)}
+    lines = [f'import * as view{i} from "regard/{name}";' for i, name in enumerate(names)]
+    table = ", ".join(f"{json.dumps(name)}: view{i}" for i, name in enumerate(names))
+    begin = f'start({{ {table} }}, JSON.parse(document.getElementById("data").textContent));'
+    own = "\n".join(['import { start } from "regard/base";', *lines, begin])
+    return f'{import_map(imports)}\n<script type="module">\n{own}\n</script>'
+
+
+def import_map(imports: Mapping[str, str]) -> str:
+    """Where the page's modules are found under their bare names."""
+    return f'<script type="importmap">{script_json({"imports": dict(imports)})}</script>'
+
+
+def _data_url(script: str) -> str:
+    return "data:text/javascript;base64," + base64.b64encode(script.encode()).decode("ascii")
+
+
+def _cut(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
