@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,12 @@ from regard.data.prepared_text import PreparedText, prepare_text
 from regard.data.stream import Stream
 from regard.errors import RegardError
 from regard.models.table import model_config, model_entry
-from regard.studies.config import (
-    ABConfig,
-    DirectionsConfig,
-    ExposureConfig,
-    GradientsConfig,
-    LayersConfig,
-    RecencyConfig,
-    TransferConfig,
-    ZeroShotConfig,
-)
+from regard.studies.config import GradientsConfig, RecencyConfig
 from regard.studies.trainer import Trainer, Training
+from regard.tasks import gradient
 from regard.tasks.language_model import LANGUAGE_MODEL
 from regard.tasks.language_model_run import LanguageModelRun
-from regard.tasks.table import AnyRun
+from regard.tasks.table import AnyRun, build_config, task_of
 from regard.tasks.task import reopen_data
 from regard.tasks.translation import TranslationRun
 from regard.text.config import TokenizerConfig
@@ -47,10 +39,16 @@ N_BATCH, RATE = 8, 5e-3
 MAX_TOKENS = 1024  # an update of models that read pairs
 
 T = TypeVar("T")
-SeededConfig = (
-    GradientsConfig | ABConfig | RecencyConfig | ExposureConfig | ZeroShotConfig
-    | LayersConfig | TransferConfig | DirectionsConfig
-)  # fmt: skip
+
+
+class SeededConfig(Protocol):
+    """The settings of a study that trains over seeds."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def n_seeds(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def each_seed_of(
     seeds = seeds_of(config, runs, trainer.tell)
     if runs:
         named = name_runs(runs, [run.config.model_name for run in runs])
-        subjects = [Subject(name, run, _text(run, config.data)) for name, run in zip(named, runs, strict=True)]
+        subjects = [Subject(name, run, text_of(run, config.data)) for name, run in zip(named, runs, strict=True)]
         yield from ((seed, subjects) for seed in seeds)
         return
     models = {name: choose_settings(name, wanted) for name in config.models}
@@ -111,7 +109,7 @@ def each_seed_of(
             for name in models:
                 run = trainer.train(plan[seed, name])
                 assert isinstance(run, LanguageModelRun)
-                found.append(Subject(name, run, _text(run, None)))
+                found.append(Subject(name, run, text_of(run, None)))
             yield seed, found
 
 
@@ -140,7 +138,8 @@ def score_reader(run: AnyRun) -> tuple[str, float]:
     return best.name, best.value
 
 
-def _text(run: LanguageModelRun, data: str | None) -> Stream:
+def text_of(run: LanguageModelRun, data: str | None) -> Stream:
+    """The text a run is measured on: `data`, or what the run itself held out."""
     if data is not None:
         return run.text_of(data)
     prepared: PreparedText = reopen_data(LANGUAGE_MODEL, run.opened, option="--set data=FILE")
@@ -163,6 +162,37 @@ def choose_settings(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {key: value for key, value in wanted.items() if default.get(key) is not None}
     model_config(name, chosen)
     return chosen
+
+
+def find_width(given: Callable[[int], Mapping[str, Any]], n_parameters: int) -> tuple[int, int]:
+    """The even width whose run has the number of parameters nearest to what is wanted, and that number.
+
+    `given` makes the plain config of a run of a width.
+    """
+    first = build_config(given(2))
+    task: Any = task_of(first)
+    data = task.prepare(first)
+
+    def count(width: int) -> int:
+        outline = gradient.outline(task, task.fill_in(build_config(given(width)), data), data)
+        return sum(p.numel() for p in outline.parameters())
+
+    low, high = 2, 4
+    while count(high) < n_parameters:
+        low, high = high, 2 * high
+    while high - low > 2:
+        middle = (low + high) // 4 * 2
+        low, high = (middle, high) if count(middle) < n_parameters else (low, middle)
+    width = min((low, high), key=lambda each: abs(count(each) - n_parameters))
+    return width, count(width)
+
+
+def count_parameters(given: Mapping[str, Any]) -> int:
+    """How many parameters the run of a plain config has."""
+    config = build_config(given)
+    task: Any = task_of(config)
+    data = task.prepare(config)
+    return sum(p.numel() for p in gradient.outline(task, task.fill_in(config, data), data).parameters())
 
 
 def refuse_counted(models: Sequence[str]) -> None:

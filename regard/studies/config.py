@@ -14,6 +14,7 @@ _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or 
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
 _SEEDS = "trainings of each model, with seeds `seed`, `seed` + 1 and so on; two or more give intervals"
 SPLITS = ("train", "valid", "test")
+MOST_WORDS = 60  # of long sentences of the built-in grammar that are drawn often enough
 N_HEADS = 4  # of attention, in the models that a study makes
 _DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
 
@@ -22,7 +23,9 @@ _DEVICE = "auto, cpu, cuda or cuda:N; auto takes a GPU where there is one"
 class GradientsConfig(Settings):
     """How the gradient of a prediction fades with distance."""
 
-    models: tuple[str, ...] = setting(("bag", "rnn", "lstm", "attention"), "models to make where no --run is given")
+    models: tuple[str, ...] = setting(
+        ("bag", "rnn", "lstm", "rnn-attention", "attention"), "models to make where no --run is given"
+    )
     data: str | None = setting(None, _DATA)
     n_steps: int = setting(500, "updates of the brief training; 0: fresh models only", low=0)
     d_model: int = setting(64, "width of the models", low=4)
@@ -33,7 +36,15 @@ class GradientsConfig(Settings):
     n_seeds: int = setting(5, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("models", self.models, "[rnn, lstm]")
+        check_listed("models", self.models, "[rnn, lstm]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByHandConfig(Settings):
+    """Attention worked by hand."""
+
+    base: float = setting(3.0, "what e is taken as in the example A A B A, to count in the head", low=1.01)
+    bandwidth: float = setting(0.6, "width h of the kernel in the regression", low=0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +62,9 @@ class ABConfig(Settings):
     n_seeds: int = setting(5, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("models", self.models, "[rnn, lstm]")
-        _check_listed("lengths", self.lengths, "[10, 100]")
-        _check_listed("rates", self.rates, "[0.01]")
+        check_listed("models", self.models, "[rnn, lstm]")
+        check_listed("lengths", self.lengths, "[10, 100]")
+        check_listed("rates", self.rates, "[0.01]")
         _check_heads(self.d_model)
 
 
@@ -76,7 +87,7 @@ class RecencyConfig(Settings):
     n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("models", self.models, "[rnn, lstm]")
+        check_listed("models", self.models, "[rnn, lstm]")
         _check_heads(self.d_model)
 
 
@@ -126,7 +137,7 @@ class ExposureConfig(Settings):
     n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("modes", self.modes, "[teacher, free]")
+        check_listed("modes", self.modes, "[teacher, free]")
         for mode in self.modes:
             if mode not in MODES:
                 raise RegardError(f"modes must be out of {', '.join(MODES)}, not '{mode}'.{nearest(mode, MODES)}")
@@ -162,8 +173,8 @@ class ZeroShotConfig(Settings):
     n_seeds: int = setting(1, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("languages", self.languages, "[en, de, fr]")
-        _check_listed("splits", self.splits, "[train, val, test]")
+        check_listed("languages", self.languages, "[en, de, fr]")
+        check_listed("splits", self.splits, "[train, val, test]")
         wrong = next((name for name in self.languages if not name.isalnum()), None)
         if wrong is not None:
             raise RegardError(f"languages must be short names of letters, such as en, not {wrong!r}.")
@@ -177,6 +188,68 @@ class ZeroShotConfig(Settings):
         if self.data is None and self.n_pairs is None:
             raise RegardError("n_pairs is null, and the built-in grammar has no end: say how many sentences to take.")
         _check_even(self.d_model)
+
+
+TRANSLATORS = ("no attention", "attention", "Transformer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BottleneckConfig(Settings):
+    """Translation by the length of the source, with attention and without."""
+
+    models: tuple[str, ...] = setting(TRANSLATORS, "translators to make where no --run is given")
+    data: str | tuple[str, ...] | None = setting(
+        None,
+        "pairs to train and measure on, as data.train of `regard train`: one TSV or two aligned files; null: long "
+        "sentences of the built-in grammar, English to German, or each run's own test pairs",
+    )
+    max_words: int = setting(15, "words of the longest source to learn from", low=3)
+    lengths: tuple[int, ...] = setting(
+        (8, 15, 22, 30, 40, 50),
+        "words of the longest source of each bin that is measured, of the built-in grammar",
+        low=3,
+    )
+    n_pairs: int = setting(5000, "sentences of the grammar to learn from", low=10)
+    n_steps: int = setting(1500, "updates of each training", low=1)
+    lr: float = setting(0.003, "learning rate", low=1e-6)
+    d_model: int = setting(128, "width of the models; a multiple of 4", low=4)
+    n_test: int = setting(80, "test sentences of each bin, at most", low=2)
+    seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
+
+    def check(self) -> None:
+        check_listed("models", self.models, "[no attention, attention]")
+        for name in self.models:
+            if name not in TRANSLATORS:
+                raise RegardError(
+                    f"models must be out of {', '.join(TRANSLATORS)}, not '{name}'.{nearest(name, TRANSLATORS)}"
+                )
+        if list(self.lengths) != sorted(set(self.lengths)) or len(self.lengths) < 2:
+            raise RegardError(
+                "lengths must be two or more numbers of words, each larger than the one before, not "
+                f"{list(self.lengths)}."
+            )
+        if self.data is None and self.lengths[-1] > MOST_WORDS:
+            raise RegardError(
+                f"lengths ends with {self.lengths[-1]}, and the built-in grammar writes too few sentences of more than "
+                f"{MOST_WORDS} words. End it there, or give longer ones: --set data=PAIRS."
+            )
+        _check_heads(self.d_model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyingConfig(Settings):
+    """The loss of words seen before and of new ones, with a pointer and without."""
+
+    data: str | None = setting(None, _DATA)
+    vocab_size: int = setting(4096, "words that the models know, the most frequent ones", low=100)
+    d_model: int = setting(128, "width of the models", low=4)
+    max_memory: int = setting(128, "places back that the pointer can copy from", low=1)
+    n_steps: int = setting(1500, "updates of each training", low=1)
+    n_tokens: int = setting(512, "tokens of a passage", low=8)
+    n_texts: int = setting(200, "passages to measure on, at most", low=2)
+    seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
 
 
 LAYERS = ("first", "second-to-last", "last", "sum", "sum-last-four", "concat-last-four", "mix")
@@ -203,8 +276,8 @@ class LayersConfig(Settings):
     n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("layers", self.layers, "[last, mix]")
-        _check_listed("models", self.models, "[lstm]")
+        check_listed("layers", self.layers, "[last, mix]")
+        check_listed("models", self.models, "[lstm]")
         wrong = next((name for name in self.layers if name not in LAYERS), None)
         if wrong is not None:
             raise RegardError(f"layers must be some of {', '.join(LAYERS)}, not {wrong!r}.{nearest(wrong, LAYERS)}")
@@ -225,7 +298,7 @@ class TransferConfig(Settings):
     n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("sizes", self.sizes, "[100, 1000]")
+        check_listed("sizes", self.sizes, "[100, 1000]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +316,34 @@ class DirectionsConfig(Settings):
     n_seeds: int = setting(3, _SEEDS, low=1)
 
     def check(self) -> None:
-        _check_listed("layers", self.layers, "[1, 2]")
+        check_listed("layers", self.layers, "[1, 2]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaithfulnessConfig(Settings):
+    """Whether attention explains what a model says."""
+
+    models: tuple[str, ...] = setting(
+        ("bag", "lstm", "transformer", "language-model"),
+        "models to make where no --run is given: classifiers that pool by attention, and language-model, a Transformer",
+    )
+    data: str = setting("grammar:en-sentiment:3000", "labelled sentences that the classifiers learn from")
+    n_texts: int = setting(20, "predictions of each model that are asked about", low=1)
+    n_permutations: int = setting(50, "permutations of the attention of each prediction", low=1)
+    n_steps: int = setting(300, "updates of each training", low=1)
+    d_model: int = setting(32, "width of the models; a multiple of 4", low=4)
+    seed: int = setting(0, _SEED, low=0)
+    n_seeds: int = setting(3, _SEEDS, low=1)
+
+    def check(self) -> None:
+        check_listed("models", self.models, "[lstm, transformer]")
+        known = ("bag", "rnn", "gru", "lstm", "convolution", "transformer", "language-model")
+        for name in self.models:
+            if name not in known:
+                raise RegardError(
+                    f"models are some of {', '.join(known)}, not '{name}'.{nearest(name, known)} Other models can be "
+                    "given as runs: --run."
+                )
 
 
 def _check_even(d_model: int) -> None:
@@ -251,7 +351,7 @@ def _check_even(d_model: int) -> None:
         raise RegardError(f"d_model must be even, half for each direction of the encoder, not {d_model}.")
 
 
-def _check_listed(name: str, values: Sequence[object], example: str) -> None:
+def check_listed(name: str, values: Sequence[object], example: str) -> None:
     """Refuse a list that names nothing, or one thing twice."""
     if not values:
         raise RegardError(f"{name} must name at least one, such as {name}={example}, not [].")

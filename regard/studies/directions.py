@@ -10,8 +10,6 @@ from regard.studies.config import DirectionsConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, say_seeds, spread_of_scores
 from regard.studies.trainer import Trainer, Training
-from regard.tasks import gradient
-from regard.tasks.table import build_config, task_of
 from regard.text.learning import Progress
 
 WAYS = {"one direction": False, "two directions": True}
@@ -42,23 +40,7 @@ def measure(config: DirectionsConfig, runs: Sequence[Any], tell: Progress, n_job
 
 def choose_width(config: DirectionsConfig, n_layers: int, is_bidirectional: bool) -> tuple[int, int]:
     """The even width whose model has the number of parameters nearest to what is wanted, and that number."""
-    first = build_config(_given(config, n_layers, is_bidirectional, 2))
-    task: Any = task_of(first)
-    data = task.prepare(first)
-
-    def count(width: int) -> int:
-        plain = build_config(_given(config, n_layers, is_bidirectional, width))
-        outline = gradient.outline(task, task.fill_in(plain, data), data)
-        return sum(p.numel() for p in outline.parameters())
-
-    low, high = 2, 4
-    while count(high) < config.n_parameters:
-        low, high = high, 2 * high
-    while high - low > 2:
-        middle = (low + high) // 4 * 2
-        low, high = (middle, high) if count(middle) < config.n_parameters else (low, middle)
-    width = min((low, high), key=lambda each: abs(count(each) - config.n_parameters))
-    return width, count(width)
+    return brief.find_width(lambda width: _given(config, n_layers, is_bidirectional, width), config.n_parameters)
 
 
 def _given(config: DirectionsConfig, n_layers: int, is_bidirectional: bool, width: int) -> dict[str, Any]:

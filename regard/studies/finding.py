@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from pathlib import Path
 from typing import Any
 
+from regard.lens.view import View
+from regard.report.shell import frame_page
 from regard.studies.fits import Spread, spread
 
 Cell = str | int | float | None
@@ -90,6 +94,8 @@ class Finding:
     notes: tuple[str, ...] = ()
     """What was not measured as it was asked for."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    views: tuple[View, ...] = ()
+    """What the page shows beside charts, drawn by the views' own scripts."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,8 @@ class Study:
     versions: Mapping[str, str]
     date: str
     seconds: float
+    folder: Path | None = None
+    """Where its page is: report.html."""
 
     @property
     def sentence(self) -> str:
@@ -116,8 +124,16 @@ class Study:
 
     def to_json(self) -> bytes:
         """What goes into numbers.json: no figures, only what they were drawn from."""
-        whole = asdict(self)
+        whole = asdict(replace(self, finding=replace(self.finding, views=())))
+        del whole["folder"]
         finding = whole.pop("finding")
         kept = {key: finding[key] for key in ("question", "sentence", "notes", "numbers")}
         kept["method"] = list(finding["method"].items())
         return (json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n").encode()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page, or the sentence alone where there is none."""
+        page = None if self.folder is None else self.folder / "report.html"
+        if page is None or not page.exists():
+            return f"<p><b>{escape(self.sentence)}</b></p>"
+        return frame_page(page.read_text(encoding="utf-8"))

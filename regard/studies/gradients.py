@@ -11,18 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.kernels.state import tensors_of
-from regard.layers.taps import Taps
-from regard.mixers.mixer import select_positions
+from regard.lens.gradients import input_norms, state_norms
 from regard.mixers.recurrent import Recurrent
 from regard.models.gradient_model import GradientModel
 from regard.models.table import build_model
@@ -37,6 +32,7 @@ from regard.text.learning import Progress
 
 AT_ONCE = 64  # texts in one backward pass
 FAR = 20  # steps back that the sentence speaks of
+CELL = "rnn"  # of rnn-attention, so that attention is all that it has beyond the RNN
 
 
 @dataclass
@@ -84,7 +80,7 @@ def measure(config: GradientsConfig, runs: Sequence[LanguageModelRun], tell: Pro
     for run in runs:
         _network(run)
     brief.refuse_counted(() if runs else config.models)
-    wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS}
+    wanted = {"d_model": config.d_model, "n_layers": config.n_layers, "n_heads": N_HEADS, "cell": CELL}
     found: dict[tuple[str, str], Fading] = {}
     for seed, subjects in brief.each_seed_of(config, runs, wanted, Trainer(tell, n_jobs)):
         for subject in subjects:
@@ -124,38 +120,6 @@ def _follow(
     for norms, curves in ((inputs, fading.inputs), (states, fading.state)):
         if norms:
             curves.append(torch.cat(norms).double().mean(dim=0).flip(0).tolist())  # (T), nearest first
-
-
-def input_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tensor, "B T"]:
-    """‖∂L_T/∂x_s‖ for s = 1 ... T: L_T is the loss at the last position of each text, x_s an embedding."""
-    record = Taps()
-    h, _ = model.hidden(windows[:, :-1], None, record)
-    loss = model.nats_each(select_positions(h, slice(-1, None)), windows[:, -1:]).sum()
-    (gradient,) = torch.autograd.grad(loss, record["embedding"])  # (B, T, D)
-    norms: Tensor = torch.linalg.vector_norm(gradient, dim=-1)
-    return norms
-
-
-def state_norms(model: GradientModel, windows: Int[Tensor, "B S"]) -> Float[Tensor, "B T"]:
-    """‖∂L_T/∂h_s‖ for s = 1 ... T, h_s being all that the model carries from step s to the next.
-
-    The text is read token by token, so that every state is a tensor of its own that all later ones come from; by the
-    plain path, where what the head reads is made from the state itself.
-    """
-    h: Any = None
-    state, kept = None, []
-    for token in torch.split(windows[:, :-1], 1, dim=1):
-        h, state = model.hidden(token, state, Taps())
-        kept.append([s for s in tensors_of(state) if s.requires_grad])
-    loss = model.nats_each(h, windows[:, -1:]).sum()
-    flat = torch.autograd.grad(loss, [s for step in kept for s in step], allow_unused=True)
-    norms, at = [], 0
-    for step in kept:
-        parts = flat[at : at + len(step)]
-        at += len(step)
-        squares = [g.flatten(1).square().sum(1) for g in parts if g is not None]
-        norms.append(torch.stack(squares).sum(0).sqrt())  # (B)
-    return torch.stack(norms, dim=1)
 
 
 def _finding(config: GradientsConfig, found: list[Fading], runs: Sequence[LanguageModelRun]) -> Finding:
@@ -259,6 +223,7 @@ def _method(config: GradientsConfig, runs: Sequence[LanguageModelRun]) -> dict[s
     made = (
         f"{', '.join(config.models)}: width {config.d_model}, {config.n_layers} layer{'s' * (config.n_layers > 1)}, "
         f"{brief.describe_training(config) if config.n_steps else 'not trained'}"
+        f"{'; rnn-attention is the RNN with attention to its past states' * ('rnn-attention' in config.models)}"
     )
     text = brief.describe_text(config.data, bool(runs))
     return {

@@ -8,7 +8,6 @@ OUT/numbers.json  everything that was measured
 from __future__ import annotations
 
 import datetime
-import json
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ from regard.studies.table import STUDIES, study_config, study_entry
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import TranslationRun
 from regard.training.machine import hardware, versions
+from regard.untrusted.small_files import read_json
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -71,6 +71,7 @@ def run_study(
         versions=versions(),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         seconds=time.monotonic() - began,
+        folder=out,
     )
     _write(study, out)
     return study
@@ -114,8 +115,8 @@ def _check_place(out: Path, name: str) -> None:
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")
     try:
-        page = json.loads((out / "numbers.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        page = read_json(out / "numbers.json")
+    except (OSError, RegardError):
         page = None
     held = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
     if held and not (isinstance(page, dict) and page.get("study") == name):

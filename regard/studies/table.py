@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,20 @@ from regard.errors import RegardError, nearest
 from regard.settings import Settings
 from regard.studies.config import (
     ABConfig,
+    BottleneckConfig,
+    ByHandConfig,
+    CopyingConfig,
     CostConfig,
     DirectionsConfig,
     ExposureConfig,
+    FaithfulnessConfig,
     GradientsConfig,
     LayersConfig,
     RecencyConfig,
     TransferConfig,
     ZeroShotConfig,
 )
+from regard.studies.mechanism_config import AblateConfig, ExplodeConfig, WindowConfig
 
 if TYPE_CHECKING:
     from regard.studies.finding import Finding
@@ -39,13 +44,18 @@ class StudyEntry:
     making: tuple[str, ...] | None = None
     """The settings of the models that it makes, which mean nothing for runs; None: it takes no runs."""
     reads: str = "text"
-    """What the runs that it takes read, text or pairs; encoder: any that a task can read its texts with."""
+    """What the runs that it takes read: text, pairs, any; encoder: any that a task can read its texts with."""
     measures_time: bool = False
     """Whether it measures how long things take, so that nothing may run beside it."""
 
     @property
     def takes_runs(self) -> bool:
         return self.making is not None
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether it is repeated over seeds."""
+        return any(field.name == "n_seeds" for field in fields(self.config))  # type: ignore[arg-type]
 
     @property
     def measure(self) -> Callable[..., Finding]:
@@ -57,7 +67,8 @@ class StudyEntry:
 
 STUDIES: dict[str, StudyEntry] = {
     "gradients": StudyEntry(
-        "gradients", GradientsConfig, "how the gradient of a prediction fades with distance: bag, RNN, LSTM, attention",
+        "gradients", GradientsConfig,
+        "how the gradient of a prediction fades with distance: bag, RNN, LSTM, RNN with attention, attention",
         making=("models", "n_steps", "d_model", "n_layers", "n_seeds"),
     ),
     "ab": StudyEntry("ab", ABConfig, "was there any B? by length up to 1,000: bag, RNN, LSTM, attention"),
@@ -69,10 +80,32 @@ STUDIES: dict[str, StudyEntry] = {
         "recency", RecencyConfig, "how far back a token can be and still change the prediction", "max_distance=32",
         making=("models", "n_steps", "d_model", "n_seeds"),
     ),
+    "window": StudyEntry(
+        "window", WindowConfig, "what a state is worth that is carried past the truncation of back-propagation",
+        "lengths=[16]",
+    ),
+    "explode": StudyEntry(
+        "explode", ExplodeConfig, "gradients by distance where V has spectral radius .5 to 1.5, clipped and not",
+        "radii=[0.9, 1.1]",
+    ),
+    "ablate": StudyEntry(
+        "ablate", AblateConfig, "a Transformer less its residual, norm, mask and so on: what each part is for",
+        "parts=[mask, scale]",
+    ),
     "exposure": StudyEntry(
         "exposure", ExposureConfig,
         "exposure bias: what a translation model loses where it reads its own words, by how it was taught",
         making=("modes", "n_pairs", "n_steps", "d_model", "seed", "n_seeds"), reads="pairs",
+    ),
+    "bottleneck": StudyEntry(
+        "bottleneck", BottleneckConfig,
+        "BLEU by the length of the source: no attention, attention, Transformer; taught with short sentences alone",
+        making=("models", "max_words", "lengths", "n_pairs", "n_steps", "lr", "d_model", "n_test", "seed", "n_seeds"),
+        reads="pairs",
+    ),
+    "copying": StudyEntry(
+        "copying", CopyingConfig, "the loss of words seen before and of new ones, by distance: pointer against LSTM",
+        "n_steps=300", making=("vocab_size", "d_model", "max_memory", "n_steps", "seed", "n_seeds"),
     ),
     "zero-shot": StudyEntry(
         "zero_shot", ZeroShotConfig,
@@ -88,6 +121,13 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "directions": StudyEntry(
         "directions", DirectionsConfig, "one direction against two, with 1, 2 and 3 layers, at equal parameters"
+    ),
+    "faithfulness": StudyEntry(
+        "faithfulness", FaithfulnessConfig, "whether attention explains: agreement with gradients and erasure, changed",
+        "n_texts=10", making=("models", "data", "n_steps", "d_model", "n_seeds"), reads="any",
+    ),
+    "by-hand": StudyEntry(
+        "by_hand", ByHandConfig, "attention worked by hand: the lectures' examples, each number to be changed", "base=3"
     ),
 }  # fmt: skip
 

@@ -17,6 +17,10 @@ TINY = {
     "cost": ["lengths=[16, 32, 64]", "widths=[4, 8]", "n_fixed=16", "d_fixed=4", "n_window=4", "n_repeats=1",
              "device=cpu"],
     "recency": ["n_steps=2", "d_model=8", "max_distance=10", "n_texts=4", "n_seeds=1"],
+    "ablate": ["n_steps=2", "d_model=8", "n_layers=1", "n_context=8", "parts=[mask]", "rates=[0.01]", "n_texts=4",
+               "widths=[4, 8]", "n_seeds=1"],
+    "explode": ["n_steps=3", "d_model=4", "max_distance=6", "radii=[0.5, 1.5]", "n_texts=2", "n_batch=2", "n_seeds=1"],
+    "window": ["n_steps=2", "d_model=4", "models=[rnn]", "lengths=[2, 4]", "reach=8", "n_texts=4", "n_seeds=1"],
 }  # fmt: skip
 Command = Callable[..., Any]
 
@@ -29,7 +33,7 @@ def with_settings(settings: list[str]) -> list[str]:
 def test_every_study_prints_its_sentence_and_writes_its_page(
     regard: Command, text: Path, tmp_path: Path, name: str
 ) -> None:
-    data = [f"data={text}"] if name in ("gradients", "recency") else []
+    data = [f"data={text}"] if name in ("gradients", "recency", "ablate", "window") else []
     out = tmp_path / name
     seeds = () if name == "cost" else ("--seeds", 2)
     done = regard("study", name, "--out", out, *seeds, *with_settings(TINY[name] + data))

@@ -69,3 +69,40 @@ def test_directions_have_as_many_parameters(tagged: str, tmp_path: Path) -> None
 def test_a_choice_of_layers_that_there_is_not_is_refused() -> None:
     with pytest.raises(RegardError, match="layers must be some of first"):
         LayersConfig(layers=("middle",))
+
+
+def test_faithfulness_is_measured_of_models_that_are_made(tmp_path: Path) -> None:
+    reviews = tmp_path / "reviews.tsv"
+    reviews.write_text("".join(f"the n{i % 7} is v{i % 5} here\t{'good' if i % 5 < 2 else 'bad'}\n" for i in range(60)))
+    settings = ["models=[lstm]", "n_texts=2", "n_permutations=3", "n_steps=2", "n_seeds=2", "d_model=8",
+                f"data={reviews}"]  # fmt: skip
+    study = api.study("faithfulness", settings=settings, out=tmp_path / "out")
+    found = study.numbers["predictions"]
+    assert [(each["model"], each["seed"]) for each in found] == [("lstm", 0), ("lstm", 0), ("lstm", 1), ("lstm", 1)]
+    assert all(0 <= each["numbers"]["moved, permuted"] <= 1 for each in found)
+    assert study.sentence.startswith("Over 2 seeds")
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_faithfulness_of_a_language_model_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("".join(f"the n{i % 7} v{i % 5} here\n" for i in range(200)))
+    recipe: dict[str, Any] = {
+        "model": {"name": "transformer", "d_model": 8, "n_layers": 1, "n_heads": 2, "max_context": 8},
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "train": {"max_steps": 2, "eval_every": 2, "n_batch": 4},
+        "runtime": {"device": "cpu", "n_threads": 1},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    api.train(recipe, data=str(tmp_path / "my.txt"), out=tmp_path / "run", is_tested=False)
+    settings = ["n_texts=1", "n_permutations=2"]
+    study = api.study("faithfulness", runs=[tmp_path / "run"], settings=settings, out=tmp_path / "out")
+    assert len(study.numbers["predictions"]) == 1
+    assert study.sentence.startswith("Attention explains ")
+    assert "% in run (transformer); permuting it moves the output by" in study.sentence
+
+
+def test_faithfulness_of_what_does_not_attend_is_refused(lstm: Path, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="attends to nothing from which the prediction is made"):
+        api.study("faithfulness", runs=[lstm], settings=["n_texts=1"], out=tmp_path / "out")
+    with pytest.raises(RegardError, match=r"models are some of bag, .*not 'lstn'\. Did you mean 'lstm'\?"):
+        api.study("faithfulness", settings=["models=[lstn]"], out=tmp_path / "out")

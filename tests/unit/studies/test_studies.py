@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.layers.attention import plain_attention
 from regard.layers.taps import Taps
+from regard.lens.gradients import input_norms, state_norms
 from regard.mixers.config import LSTMConfig, RNNConfig, WindowConfig
 from regard.models.gradient_next_token import as_next_token
 from regard.models.language_model import LanguageModel
 from regard.models.table import build_model
 from regard.report.figure import new_figure
-from regard.report.study import ALONE, plots_of, render_study, y_limits
+from regard.report.study import ALONE, PER_CHART, plots_of, render_study, y_limits
 from regard.studies import ab, cost
 from regard.studies.ab import Attempt, ab_sentence, choose_rates, draw_sequences, worked_example
 from regard.studies.brief import choose_settings
@@ -28,7 +30,7 @@ from regard.studies.config import ABConfig, CostConfig
 from regard.studies.cost import LAYERS, Point, cost_sentence, count_kept_bytes, exponents
 from regard.studies.finding import Chart, Line
 from regard.studies.fits import PowerLaw, Spread, find_reach, fit_fall, fit_power_law, spread, wilson_interval
-from regard.studies.gradients import Fading, gradients_sentence, input_norms, state_norms
+from regard.studies.gradients import Fading, gradients_sentence
 from regard.studies.recency import (
     Effects,
     choose_distances,
@@ -489,12 +491,24 @@ def test_every_setting_of_a_study_is_documented(name: str) -> None:
     assert all(line.doc for line in STUDIES[name].config.help())
 
 
-def test_the_sentence_above_one_chart_stays_inside_the_picture() -> None:
+@pytest.mark.parametrize(("n_charts", "width", "per_line"), [(1, 6.6, ALONE), (2, 9.2, 2 * PER_CHART)])
+def test_the_sentence_above_the_charts_stays_inside_the_picture(n_charts: int, width: float, per_line: int) -> None:
     brackets = "26.9 (0.0 to 100.0)"
     sentence = (
         "Over 2 seeds (95% intervals in brackets), entity F1 with 10 labelled examples: lm (lstm), pre-trained "
         f"{brackets} and lm (lstm), from scratch 0.0; with 50: {brackets} and 0.0."
     )
-    figure = new_figure(6.6, 4.9, sentence, "", ALONE)
+    sentence = " ".join([sentence] * n_charts)
+    figure = new_figure(width, 4.9, sentence, "", per_line)
     figure.draw_without_rendering()
     assert figure._suptitle.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_a_notebook_shows_the_page_of_a_study_or_its_sentence(tmp_path: Path) -> None:
+    study = made_up_study("<b> & c.")
+    assert study._repr_html_() == "<p><b>&lt;b&gt; &amp; c.</b></p>"
+    placed = replace(study, folder=tmp_path)
+    assert placed._repr_html_() == study._repr_html_()  # nothing was written there
+    (tmp_path / "report.html").write_text(render_study(study), encoding="utf-8")
+    assert placed._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert placed.to_json() == study.to_json()
