@@ -8,7 +8,7 @@ DEMO := demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps
 
-.PHONY: help demo test check lint format docs bench clean
+.PHONY: help demo test heavy check torture lint format docs lineage lectures bench load clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -35,14 +35,20 @@ $(DEV): $(CORE) requirements-dev.lock requirements-kenlm.lock
 demo: $(CORE)  ## n-gram, RNN, LSTM and Transformer on built-in text, side by side; under 5 minutes
 	@$(BIN)/regard compare recipes/demo.yaml --jobs 2 --out $(DEMO)
 
-test: $(DEV)  ## the whole suite; under 10 minutes on 2 cores
+test: $(DEV)  ## the tests; under 10 minutes on 2 cores
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; \
+	@$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"; tests=$$?; \
 	wait $$types && exit $$tests
 
 check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not heavy"
+
+heavy: $(DEV)  ## what takes long and seldom breaks: compiled models, the tiny form of every benchmark
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m heavy
+
+torture: $(DEV)  ## broken and hostile files of every kind, by the thousand, for 10 minutes
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/torture/mutate.py --seconds 600 --jobs 2
 
 lint: $(DEV)  ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -53,6 +59,16 @@ format: $(DEV)  ## let ruff rewrite the code
 docs: $(CORE)  ## write docs/settings.md, the reference of every setting, anew
 	@$(BIN)/python docs/make_settings.py
 
+lineage: $(CORE)  ## every command of docs/lineage.md, ten minutes each at most; BRIEF=--brief for a moment each
+	@$(BIN)/python docs/run_page.py lineage $(BRIEF)
+
+lectures: $(CORE)  ## every command of docs/lectures.md, in the same way
+	@$(BIN)/python docs/run_page.py lectures $(BRIEF)
+
+load: $(DEV)  ## regard serve under 200 clients for five minutes, then under made-up requests
+	@$(BIN)/python benchmarks/serve.py --clients 200 --seconds 300
+	@$(BIN)/python benchmarks/serve.py --cases 1000
+
 bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/train_step.py
 	@$(BIN)/python benchmarks/generate.py
@@ -60,4 +76,4 @@ bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/resume.py
 
 clean:  ## remove the environment and everything generated
-	@rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf $(VENV) $(DEMO) lineage lectures build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

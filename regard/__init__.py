@@ -23,10 +23,11 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard import api
-    from regard.api import compare, compare_runs, load, plan, study, trace, train
+    from regard.api import compare, compare_runs, load, look, plan, predict_next, study, trace, train
     from regard.compare.result import Comparison
     from regard.lens.trace import Trace
     from regard.score.scored import Scored
+    from regard.serve.notebook import show
     from regard.tasks.answering import AnsweringRun
     from regard.tasks.bidirectional_run import BidirectionalRun
     from regard.tasks.caption_run import CaptionRun
@@ -41,10 +42,11 @@ if TYPE_CHECKING:
     from regard.tasks.word_vectors_run import WordVectorsRun
 
 _HOMES = {
-    "regard.api": ("compare", "compare_runs", "load", "plan", "study", "trace", "train"),
+    "regard.api": ("compare", "compare_runs", "load", "look", "plan", "predict_next", "study", "trace", "train"),
     "regard.compare.result": ("Comparison",),
     "regard.lens.trace": ("Trace",),
     "regard.score.scored": ("Scored",),
+    "regard.serve.notebook": ("show",),
     "regard.tasks.answering": ("AnsweringRun",),
     "regard.tasks.classification": ("ClassificationRun",),
     "regard.tasks.rating": ("RatingRun",),
@@ -82,7 +84,10 @@ __all__ = [
     "compare",
     "compare_runs",
     "load",
+    "look",
     "plan",
+    "predict_next",
+    "show",
     "study",
     "trace",
     "train",

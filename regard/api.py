@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from regard.config import RunConfig, mapping, read_yaml, with_settings
+from regard.data.known_sources import remember_sources
 from regard.errors import RegardError, naming_recipe, nearest
 from regard.files import check_not_there
-from regard.lens.trace import trace
+from regard.lens.recording import trace
 from regard.models.table import MODELS
+from regard.report.look import look_next
+from regard.report.looking import look, look_alignments, open_models, predict_next
 from regard.run import engine
 from regard.run import folder as run_folder
+from regard.run.checksums import Checked, check_run, trust_run
 from regard.run.embed import embed_texts
 from regard.run.engine import load as load_run
 from regard.run.exchange import export_run, import_run
@@ -38,8 +42,10 @@ Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 Kind = TypeVar("Kind")
 
 __all__ = [
-    "compare", "compare_runs", "draw_word_map", "export", "export_vectors", "import_run", "load", "load_vectors",
-    "measure_coverage", "plan", "report", "score_vectors", "study", "trace", "train",
+    "check", "compare", "compare_runs", "draw_word_map", "export", "export_vectors", "import_run", "load",
+    "load_vectors",
+    "look", "look_alignments", "look_next", "measure_coverage", "open_models", "plan", "predict_next", "report",
+    "score_vectors", "study", "trace", "train",
 ]  # fmt: skip
 
 
@@ -141,12 +147,25 @@ def train(
 
 
 @overload
-def load(folder: str | Path, device: str = "auto", precision: str = "float32", *, engine: str = "torch") -> AnyRun: ...
+def load(
+    folder: str | Path,
+    device: str = "auto",
+    precision: str = "float32",
+    *,
+    engine: str = "torch",
+    step: int | None = None,
+) -> AnyRun: ...
 
 
 @overload
 def load(
-    folder: str | Path, device: str = "auto", precision: str = "float32", *, kind: type[Kind], engine: str = "torch"
+    folder: str | Path,
+    device: str = "auto",
+    precision: str = "float32",
+    *,
+    kind: type[Kind],
+    engine: str = "torch",
+    step: int | None = None,
 ) -> Kind: ...
 
 
@@ -157,17 +176,19 @@ def load(
     *,
     kind: type[Any] | None = None,
     engine: str = "torch",
+    step: int | None = None,
 ) -> Any:
     """Open a run folder: a LanguageModelRun, TranslationRun, MaskedLanguageModelRun or another, as its task says.
 
     With `kind`, one of these classes, any other run is refused, and editors know what is returned. Nothing in the
     folder is executed. `precision="bf16"` rounds the weights to bfloat16: half the memory, and faster on a GPU.
     `engine="ctranslate2"` decodes a Transformer that writes text or translates by CTranslate2, on the CPU, with
-    `precision` float32 or int8. A loaded run may be used from several threads.
+    `precision` float32 or int8. `step` opens the weights that the run kept after that step (`checkpoint.snapshots`).
+    A loaded run may be used from several threads.
 
         run = regard.load("runs/en-de", kind=regard.TranslationRun)
     """
-    return load_run(folder, device, precision, kind, engine)
+    return load_run(folder, device, precision, kind, engine, step)
 
 
 def _place(
@@ -179,6 +200,7 @@ def _place(
             raise RegardError("Say which run to resume: give its folder with --out (in Python: out).")
         return Path(out), run_folder.open_folder(Path(out)).config
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
+    names_data = recipe is not None or asked["data"] is not None
     if begun is not None and recipe is None:  # what is asked for lies on top of what the run is
         recipe = run_folder.open_folder(begun).config
     config = resolve(recipe, **asked, begun=begun)
@@ -186,6 +208,8 @@ def _place(
     folder = Path(out) if out is not None else Path("runs") / name
     if resume and (folder / "config.yaml").exists():
         run_folder.check_same(folder, config)
+        if names_data:  # by the user, and not by the folder alone
+            remember_sources(config.data.to_dict(), run_folder.read_facts(folder).data)
     else:
         run_folder.check_free(folder, force=force)
     return folder, config
@@ -207,6 +231,16 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
     if "skips_bad" in asked and data is None:
         raise RegardError("--skip-bad is for what --data names: name some, or leave it out.")
     return run.evaluate(data, split=split, **asked)
+
+
+def check(folder: str | Path, *, is_trusted: bool = False) -> Checked:
+    """Compare the files of a run with their checksums, and say whether the data that it names may be read here.
+
+    `is_trusted` takes the files as they are now, and lets the data be read.
+    """
+    if is_trusted:
+        trust_run(Path(folder))
+    return check_run(Path(folder))
 
 
 def export(folder: str | Path, to: str | Path, *, force: bool = False, is_marian: bool = False) -> None:

@@ -12,17 +12,22 @@ import typer
 
 from regard import __version__
 from regard.cli import (
+    cache,
     caption,
     catalog,
+    check,
     compare,
     embed,
     exchange,
     fill,
     grammar,
     judge,
+    look,
+    next_word,
     parse,
     predict,
     recipes,
+    serve,
     study,
     train,
     translate,
@@ -30,7 +35,10 @@ from regard.cli import (
     vectors,
 )  # fmt: skip
 from regard.cli.help import format_help
+from regard.cli.interrupts import terminated_as_interrupted
+from regard.cli.safe_terminal import guard_terminal
 from regard.errors import InterruptedRunError, RegardError
+from regard.untrusted.values import MAX_PRINTED, make_printable
 
 app = typer.Typer(
     name="regard",
@@ -50,6 +58,8 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
         "report": compare.report,
     },
     "Use a trained run": {
+        "look": look.look,
+        "next": next_word.predict_next,
         "generate": use.generate,
         "fill": fill.fill,
         "embed": embed.embed,
@@ -62,9 +72,11 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
         "bleu": judge.bleu,
         "align": judge.align,
         "export": exchange.export_run,
+        "serve": serve.serve,
         "import": exchange.import_run,
+        "check": check.check,
     },
-    "What there is": {"models": catalog.models, "recipes": recipes.recipes},
+    "What there is": {"models": catalog.models, "recipes": recipes.recipes, "cache": cache.cache},
 }
 for _panel, _verbs in VERBS.items():
     for _name, _verb in _verbs.items():
@@ -91,20 +103,26 @@ def _root(
 def main() -> None:
     """Run the command line; a mistake of the user's becomes one sentence on stderr and exit code 2."""
     try:
-        app()
+        with terminated_as_interrupted(), guard_terminal():
+            app()
     except RegardError as error:
-        print(f"regard: {error}", file=sys.stderr)
+        print(f"regard: {make_printable(str(error), MAX_PRINTED)}", file=sys.stderr)
         sys.exit(2)
     except InterruptedRunError as interruption:
         print(interruption, file=sys.stderr)
         sys.exit(130)
+    except MemoryError:
+        print("regard: this needs more memory than there is. Give less at a time, or a smaller model.", file=sys.stderr)
+        sys.exit(2)
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if error.errno is None:
             raise
-        where = "" if error.filename is None else f": {error.filename}"
-        print(f"regard: {error.strerror}{where}. Nothing else was changed.", file=sys.stderr)
+        where = "" if error.filename is None else f": {make_printable(str(error.filename), 200)}"
+        known = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+        more = "Nothing else was changed." if known else "Is it there, a file or folder as it should be, and yours?"
+        print(f"regard: {error.strerror}{where}. {more}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as leaving:
         if leaving.code == 130:  # what typer makes of a Ctrl-C that no verb has caught

@@ -10,18 +10,21 @@ import typer
 import regard
 from regard.cli import terminal
 from regard.cli.options import Jobs, Quiet, Set
+from regard.errors import RegardError
+from regard.studies.table import study_entry
 
 
 def study(
     name: Annotated[
-        str | None, typer.Argument(help="gradients, ab, cost, recency, layers, transfer, ...; none: list them.")
+        str | None, typer.Argument(help="gradients, ab, recency, bottleneck, copying, ...; none: list them.")
     ] = None,
     run: Annotated[
         list[Path] | None,
         typer.Option("--run", "-r", help="A run folder of your own to look at (repeatable); not for every study."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Trainings of each model: --set n_seeds=N; not for cost.")
+        int | None,
+        typer.Option("--seeds", min=1, help="Trainings of each model: --set n_seeds=N; not for all."),
     ] = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write (default: study/NAME).")] = None,
@@ -49,6 +52,8 @@ def study(
     if name is None:
         terminal.print_studies()
         return
+    if seeds is not None and not study_entry(name).has_seeds:
+        raise RegardError(f"--seeds {seeds}: the study '{name}' has no seeds to repeat it over. Leave --seeds out.")
     given = [*(settings or ()), *([] if seeds is None else [f"n_seeds={seeds}"])]
     with terminal.progress_bar(quiet)() as progress:
         found = regard.study(name, runs=run or (), settings=given, out=out, jobs=jobs or 1, progress=progress)

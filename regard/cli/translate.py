@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import regard
 from regard.cli import lines, options
+from regard.cli.judge import MAX_DRAWN, draw_alignments
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from regard import TranslationRun
     from regard.decode.translate import Translation
 
 Beam = Annotated[
@@ -32,6 +35,10 @@ MaxRatio = Annotated[
     float, typer.Option("--max-ratio", min=0.1, help="The longest target: so many tokens a source token, and 10.")
 ]
 Align = Annotated[bool, typer.Option("--align", help="Print a word alignment too, as 0-0 1-2.")]
+Draw = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="With --align: draw the alignments of the first lines, as a page and pictures."),
+]
 
 
 def translate(
@@ -52,6 +59,7 @@ def translate(
     no_repeat: options.NoRepeat = None,
     to: options.Tag = None,
     align: Align = False,
+    out: Draw = None,
     skip_bad: options.SkipBad = False,
     window: options.Window = None,
     max_tokens: options.BatchTokens = 4096,
@@ -70,27 +78,38 @@ def translate(
       echo "A dog runs." | regard translate runs/multi30k --n-best 3
       # on a CPU, in eight bits: several times as fast
       regard translate runs/multi30k test.en --engine ctranslate2 --precision int8
-      # three at random, the same whenever asked
+      # three at random
       regard translate runs/multi30k test.en --sample --n-best 3 --seed 1
-      # an ensemble, with word alignments
-      regard translate runs/one test.en --with runs/two --align
+      # an ensemble, with word alignments, drawn on a page
+      regard translate runs/one test.en --with runs/two --align --out alignments
     """
+    _check_drawing(out, align)
     sampling = _sampling(sample, beam, {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed})
     config = BeamConfig(
         beam=_width(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
         max_ratio=max_ratio, no_repeat_ngram=no_repeat,
     )  # fmt: skip
-    loaded, *more = (
-        regard.load(folder, device, precision, engine=engine, kind=regard.TranslationRun)
-        for folder in (run, *(others or ()))
-    )
+    loaded, *more = (_open(folder, device, precision, engine) for folder in (run, *(others or ())))
     tag = loaded.reader.choose_tag(to)
     decode = loaded.translator(config, others=more, tag=tag, sampling=sampling).lines
     found = lines.answer_lines(decode, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
+    drawn: list[tuple[str, str]] = []
     for number, source, best in found:
-        for translation in best:
-            links = str(loaded.align(source, translation.text, tag)) if align else None
-            print(_line(number, translation, links, n_best, as_json), flush=lines.is_typed(file))
+        drawn += [(source, best[0].text)] if source.strip() else []
+        links = [str(loaded.align(source, each.text, tag)) for each in best] if align else [None] * len(best)
+        for translation, link in zip(best, links, strict=True):
+            print(_line(number, translation, link, n_best, as_json), flush=lines.is_typed(file))
+    if out is not None:
+        draw_alignments(loaded, drawn[:MAX_DRAWN], out, tag)
+
+
+def _open(folder: Path, device: str, precision: str, engine: str) -> TranslationRun:
+    return regard.load(folder, device, precision, engine=engine, kind=regard.TranslationRun)
+
+
+def _check_drawing(out: Path | None, align: bool) -> None:
+    if out is not None and not align:
+        raise RegardError("--out draws word alignments: add --align, or leave it out. Translations go to the terminal.")
 
 
 def _line(number: int, translation: Translation, links: str | None, n_best: int, as_json: bool) -> str:

@@ -12,11 +12,12 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SHARED = ("ours", "rivals", "sentences", "side_by_side", "timing", "transfer_jobs")
 NEEDS = {"bert": "transformers", "generate": "transformers", "gpu": "transformers", "train_step": "transformers",
-         "translate_cpu": "ctranslate2", "translate_gpu": "transformers"}  # fmt: skip
+         "serve": "uvicorn", "translate_cpu": "ctranslate2", "translate_gpu": "transformers"}  # fmt: skip
 NAMES = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in SHARED)
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", NAMES)
 def test_every_benchmark_has_a_tiny_form_that_runs(name: str, tmp_path: Path) -> None:
     if name in NEEDS:

@@ -23,6 +23,7 @@ from regard.cli.terminal import MAX_ROWS
 from regard.data.pictures import list_pictures
 from regard.decode.caption import Caption, measure_attention
 from regard.errors import InterruptedRunError, RegardError
+from regard.lens.view import unpack
 from regard.models.efficientnet_lite import EfficientNetLite0
 from regard.tasks import captions as caption_task
 from regard.tasks import gradient
@@ -203,7 +204,10 @@ def test_what_is_wrong_is_said_in_one_sentence(
     (tmp_path / "no.jpg").write_text("this is no picture")
     picture = pictures[0] / "red-top-left.png"
     for words, message in (
-        (("caption", run.folder, tmp_path / "no.jpg"), "no.jpg' cannot be used: it is no picture that Pillow can read"),
+        (
+            ("caption", run.folder, tmp_path / "no.jpg"),
+            "no.jpg' cannot be used: it is no picture of these formats: JPEG, PNG, GIF, BMP, WEBP, TIFF",
+        ),
         (("caption", run.folder, tmp_path / "gone.jpg"), "There is no picture"),
         (("caption", run.folder, pictures[0] / "red-top-lefd.png"), "Did you mean 'red-top-left.png'?"),
         (
@@ -242,7 +246,7 @@ def test_a_bad_picture_loses_none_that_come_before_it(
     assert "Give JPEG, PNG or the like. To leave out such and go on: --skip-bad" in done.err
     assert [path.name for path in sorted((tmp_path / "looked").iterdir())] == ["0001-0.png", "0002-1.png"]
     done = regard("caption", run.folder, tmp_path, "--skip-bad")
-    assert "1b.png' cannot be used: it is no picture that Pillow can read. Give JPEG, PNG or the like.\n" in done.err
+    assert "WEBP, TIFF. Give JPEG, PNG or the like.\n" in done.err
     assert [Path(line.split("\t")[0]).name for line in done.out.splitlines() if "looked" not in line] == [
         "0.png", "1.png", "2.png",
     ]  # fmt: skip
@@ -350,3 +354,19 @@ def test_a_frozen_encoder_starts_from_published_weights_and_carries_them(
     api.train(out=tmp_path / "run", resume=True)
     assert len(loaded) == 1  # a run that goes on has them already
     assert isinstance(package.load(tmp_path / "run").caption(pictures[0] / "red-top-left.png"), str)
+
+
+def test_a_caption_is_looked_at_on_its_picture(
+    regard: Callable[..., Any], run: CaptionRun, pictures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    picture = sorted(pictures[0].iterdir())[0]
+    given = ("--picture", picture, "--target", "a blue square", "--out", tmp_path / "look")
+    done = regard("look", run.folder, *given)
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "look" / "look.json").read_text())["panels"][0]
+    data = found["views"]["picture"]["data"]
+    assert data["words"] == ["a", "blue", "square"]
+    assert unpack(data["weights"]) == pytest.approx(run.attend(picture, "a blue square").weights, abs=1 / 255)
+    assert data["picture"].startswith("data:image/jpeg;base64,")
+    assert (tmp_path / "look" / "picture.png").exists()
+    assert "give one with --picture" in regard("look", run.folder, "--text", "a").err

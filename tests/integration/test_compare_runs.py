@@ -100,6 +100,7 @@ def with_other_weights(run: Path, copy: Path) -> Path:
     write_weights(
         {name: torch.randn(w.shape, generator=draws) for name, w in weights.items()}, copy / "model.safetensors"
     )
+    api.check(copy, is_trusted=True)  # or its checksum would refuse it
     return copy
 
 
@@ -139,6 +140,21 @@ def test_the_run_that_learned_is_best_and_it_is_told_at_what_cost(
     assert Comparison.load(out) == found
     for name in ("report.html", "overview.png"):
         assert (out / name).stat().st_size > 10_000
+
+
+def test_translations_are_scored_by_the_length_of_their_sources_too(runs: list[Path], tmp_path: Path) -> None:
+    short, long = TEXTS[0], (" ".join(["the house"] * 6), " ".join(["das haus"] * 6))
+    data = [str(path) for path in write_pairs(tmp_path, [short, long] * 22, "test")]
+    found = compare_runs(runs[:2], data=data, beam=1, device="cpu", out=tmp_path / "out")
+    lines = (tmp_path / "out" / "outputs" / "attentive.txt").read_text().splitlines()
+    brief, tall = found.contender("attentive").by_length
+    n = len(short[0].split())
+    assert (brief.shortest, brief.longest, brief.n_items, brief.n_words) == (n, n, 22, float(n))
+    assert (tall.shortest, tall.longest, tall.n_items) == (12, 12, 22)
+    assert brief.score == pytest.approx(bleu(lines[::2], [short[1]] * 22).score)
+    assert tall.score == pytest.approx(bleu(lines[1::2], [long[1]] * 22).score)
+    assert brief.low <= brief.score <= brief.high
+    assert 'id="lengths"' in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_scores_are_those_of_the_lines_that_are_kept(compared: tuple[Comparison, Path]) -> None:

@@ -27,8 +27,8 @@ def trained(folder: Path, models: tuple[str, ...], backend: str) -> None:
 @pytest.mark.parametrize(
     ("models", "backend"),
     [
-        (("transformer",), "inductor"),
-        (("lstm",), "inductor"),
+        pytest.param(("transformer",), "inductor", marks=pytest.mark.heavy),
+        pytest.param(("lstm",), "inductor", marks=pytest.mark.heavy),
         # Making code takes up to a minute; of these it is tested that they can be traced, and that the trace is right.
         (("rnn-attention", "pointer", "convolution", "restricted"), "eager"),
     ],

@@ -12,6 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_gpt2 import write_hf_folder, write_hf_tokenizer
 
+import regard as package
+
 pytest.importorskip("transformers")
 
 
@@ -301,6 +303,7 @@ def test_exports_that_cannot_be_said_are_refused(
     (copy / "config.yaml").write_text(config.replace("norm: pre", "norm: post"))
     weights = load_file(copy / "model.safetensors")
     save_file({k: w for k, w in weights.items() if "mixer.norm." not in k}, copy / "model.safetensors")
+    package.api.check(copy, is_trusted=True)
     done = regard("export", copy, tmp_path / "out")
     assert "model.norm = post, which Hugging Face's GPT-2 cannot say: it has pre alone" in done.err
     assert not (tmp_path / "out").exists()

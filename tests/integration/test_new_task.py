@@ -189,9 +189,9 @@ class CountTask(gradient.GradientTask):
         return CountObjective(data, config.train, config.seed)
 
     def rehearse(self, config: RunConfig, data: Lines, start: InitialWeights | None) -> Rehearsal:
-        n_tokens = {"train": len(data.train), "test": len(data.test)}
+        n_units = {"train": len(data.train), "test": len(data.test)}
         first = tuple(data.train[:2])
-        return gradient.rehearse(self, config, data, start, n_tokens=n_tokens, first_batch=lambda _: first)
+        return gradient.rehearse(self, config, data, start, n_units=n_units, first_batch=lambda _: first)
 
     def test(self, run: CountRun, data: Lines) -> Evaluation:
         return run.evaluate()

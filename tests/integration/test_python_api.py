@@ -108,7 +108,7 @@ def test_the_trace_block_records_inside_and_not_outside(lstm_run: Path) -> None:
         traced, _ = model(ids)
         traced[0, -1].sum().backward()
     assert torch.allclose(plain, traced, rtol=0, atol=1e-6)
-    assert record["layers.0.hidden"].grad is not None
+    assert record.gradient("layers.0.hidden").abs().sum() > 0
     model(ids[:, :1])
     assert record["logits"].shape[1] == 3
 

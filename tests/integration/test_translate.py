@@ -210,7 +210,7 @@ def test_a_line_that_never_ends_is_refused_or_left_out(
 
 def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines: Path, tmp_path: Path) -> None:
     refuses("There is no file", "Did you mean 'lines.en'?", words=["translate", pair_run, lines.with_name("line.en")])
-    refuses("cannot be read: Is a directory", words=["translate", pair_run, tmp_path])
+    refuses("is a folder, not a file", words=["translate", pair_run, tmp_path])
     (tmp_path / "latin.en").write_bytes(b"the red house\ncaf\xe9\n")
     latin = tmp_path / "latin.en"
     refuses("Line 2 is not UTF-8", "or leave it out: --skip-bad", words=["translate", pair_run, latin])

@@ -26,6 +26,7 @@ from regard.report.comparison_picture import write_overview
 from regard.report.comparison_table import ComparisonTable
 from regard.report.curves import learning_series, score_range
 from regard.report.palette import looks_of
+from regard.score.by_length import LengthScore
 from regard.score.judges import Bleu, BracketF1
 from regard.score.significance import take_sample
 from regard.score.translation import bleu, sample_sentences
@@ -205,6 +206,42 @@ def test_the_page_escapes_all_that_comes_from_outside() -> None:
     assert "A dog &amp; &lt;script&gt;" in page
     assert "(nothing)" in page  # what the third system says
     assert 'Ein Hund <span class="miss">rennt</span>.' in page
+
+
+def by_length(*scores: float) -> tuple[LengthScore, ...]:
+    return tuple(
+        LengthScore(shortest=10 * i + 1, longest=10 * i + 10, n_items=25, n_words=10.0 * i + 5, score=score,
+                    low=score - 2, high=score + 2)
+        for i, score in enumerate(scores)
+    )  # fmt: skip
+
+
+def with_lengths() -> Comparison:
+    found = made_up_translators()
+    lengths = {"plain": by_length(20, 9, 2), HOSTILE: by_length(34, 33, 31), "transformer": by_length(40, 35, 20)}
+    return dataclasses.replace(
+        found, contenders=tuple(dataclasses.replace(c, by_length=lengths[c.name]) for c in found.contenders)
+    )
+
+
+def test_the_page_shows_scores_by_the_length_of_the_source() -> None:
+    page = render_comparison(with_lengths())
+    assert "Who holds up on long sentences?" in page
+    lengths = page.split('<section id="lengths">')[1].split("</section>")[0]
+    assert "<th>11–20 words</th>" in lengths
+    assert "<td>transformer</td><td>40.00 (38.0–42.0)</td><td>35.00 (33.0–37.0)</td>" in lengths
+    assert "<td>sentences</td><td>25</td>" in lengths
+    assert HOSTILE not in page
+    assert "Who holds up on long sentences?" not in render_comparison(made_up_translators())
+
+
+def test_scores_by_length_are_written_and_comparisons_without_them_are_read() -> None:
+    found = with_lengths()
+    plain = json.loads(to_json(found))
+    assert Comparison.from_dict(plain) == found
+    for contender in plain["contenders"]:
+        del contender["by_length"]
+    assert Comparison.from_dict(plain) == made_up_translators()
 
 
 def test_words_that_no_reference_has_are_mark_misses() -> None:
