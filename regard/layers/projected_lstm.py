@@ -45,14 +45,23 @@ class ProjectedLSTM(nn.Module):
             b_prime[d_hidden : 2 * d_hidden] = 0.0
 
     def forward(
-        self, x: Float[Tensor, "B T I"], state: State | None = None, taps: Taps | None = None
+        self,
+        x: Float[Tensor, "B T I"],
+        state: State | None = None,
+        taps: Taps | None = None,
+        keeps: Float[Tensor, "B T"] | None = None,
     ) -> tuple[Float[Tensor, "B T P"], State]:
-        """All outputs, and the state after the last; the gates and cells of each step where there are taps."""
+        """All outputs, and the state after the last; the gates and cells of each step where there are taps.
+
+        Before a step h and c are multiplied by its number in `keeps`: 0 begins with no memory, 1 goes on.
+        """
         W, U, b, b_prime, P = self.kernel.all_weights[0]
         h, c = self.start(len(x), x) if state is None else state
         outputs: list[Tensor] = []
         steps = None if taps is None else taps.steps(x.shape[1])
-        for from_x in functional.linear(x, W, b).unbind(1):  # (B, 4 H) each
+        for t, from_x in enumerate(functional.linear(x, W, b).unbind(1)):  # (B, 4 H) each
+            if keeps is not None:
+                h, c = h * keeps[:, t, None], c * keeps[:, t, None]
             i, f, g, o = (from_x + functional.linear(h, U, b_prime)).chunk(4, dim=-1)  # 4 x (B, H)
             i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
             if steps is not None:
@@ -79,7 +88,11 @@ class ProjectedLSTM(nn.Module):
 
 
 def read_side_by_side(
-    layers: Sequence[ProjectedLSTM], x: Float[Tensor, "N B T I"], state: States | None = None, taps: Taps | None = None
+    layers: Sequence[ProjectedLSTM],
+    x: Float[Tensor, "N B T I"],
+    state: States | None = None,
+    taps: Taps | None = None,
+    keeps: Float[Tensor, "N B T"] | None = None,
 ) -> tuple[Float[Tensor, "N B T P"], States]:
     """The outputs of N layers of one shape, each of its own x, and the states after; taps are for a single layer.
 
@@ -89,25 +102,35 @@ def read_side_by_side(
     if state is None:
         state = x.new_zeros(*x.shape[:2], layers[0].d_out), x.new_zeros(*x.shape[:2], layers[0].d_hidden)
     if x.is_cuda and taps is None and not any(layer.is_clipped for layer in layers):
-        return step_at_once(layers, x, state)
-    return read_one_by_one(layers, x, state, taps)
+        return step_at_once(layers, x, state, keeps)
+    return read_one_by_one(layers, x, state, taps, keeps)
 
 
 def step_at_once(
-    layers: Sequence[ProjectedLSTM], x: Float[Tensor, "N B T I"], state: States
+    layers: Sequence[ProjectedLSTM],
+    x: Float[Tensor, "N B T I"],
+    state: States,
+    keeps: Float[Tensor, "N B T"] | None = None,
 ) -> tuple[Float[Tensor, "N B T P"], States]:
     """`read_side_by_side` by the kernel that knows no clipping."""
     W, U, b, b_prime, P = (torch.stack(parts) for parts in zip(*(e.kernel.all_weights[0] for e in layers), strict=True))
-    y, h, c = projected_recurrence(x, *state, ProjectedWeights(W, U, b + b_prime, P))
+    y, h, c = projected_recurrence(x, *state, ProjectedWeights(W, U, b + b_prime, P), keeps)
     return y, (h, c)
 
 
 def read_one_by_one(
-    layers: Sequence[ProjectedLSTM], x: Float[Tensor, "N B T I"], state: States, taps: Taps | None = None
+    layers: Sequence[ProjectedLSTM],
+    x: Float[Tensor, "N B T I"],
+    state: States,
+    taps: Taps | None = None,
+    keeps: Float[Tensor, "N B T"] | None = None,
 ) -> tuple[Float[Tensor, "N B T P"], States]:
     """`read_side_by_side` by the layers themselves."""
     assert taps is None or len(layers) == 1, "taps are named by layer, and there are several"
-    found = [layer(x[n], (state[0][n], state[1][n]), taps) for n, layer in enumerate(layers)]
+    found = [
+        layer(x[n], (state[0][n], state[1][n]), taps, None if keeps is None else keeps[n])
+        for n, layer in enumerate(layers)
+    ]
     h, c = (torch.stack(parts) for parts in zip(*(after for _, after in found), strict=True))
     return torch.stack([y for y, _ in found]), (h, c)
 

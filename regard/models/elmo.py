@@ -127,16 +127,24 @@ class Elmo(nn.Module):
             rows = rows.where(rows < self.input.num_embeddings, UNK + 1)
         return rows.where(ids != EOS, DIRECTIONS.index(direction))
 
+    def draw_keeps(self, ids: Int[Tensor, "*batch T"]) -> Float[Tensor, "*batch T"] | None:
+        """0 at the beginnings of lines before which a training forgets what it read, by chance, and 1 elsewhere."""
+        if not self.training or not self.config.p_reset:
+            return None
+        is_kept = torch.rand(ids.shape, device=ids.device) >= self.config.p_reset
+        return (is_kept | (ids != EOS)).to(self.head.dtype if self.head is not None else torch.get_default_dtype())
+
     def read(
         self,
         x: Float[Tensor, "N B T D"],
         directions: Sequence[str] = DIRECTIONS,
         state: Sequence[States] | None = None,
         taps: Taps | None = None,
+        keeps: Float[Tensor, "N B T"] | None = None,
     ) -> tuple[list[Float[Tensor, "N B T D"]], tuple[States, ...]]:
         """The states of all layers of N directions, their own input not among them; words stand as they are read.
 
-        Taps are for one direction.
+        Taps are for one direction. `keeps` is 0 at words before which all that was read is forgotten, and 1 elsewhere.
         """
         stacks = [self.ahead if direction == AHEAD else self.back for direction in directions]
         outputs: list[Tensor] = []
@@ -145,7 +153,7 @@ class Elmo(nn.Module):
             for index, layers in enumerate(zip(*stacks, strict=True)):
                 inner = scope(taps, f"layers.{index}")
                 x = self.dropout(x)
-                y, layer_state = read_side_by_side(layers, x, None if state is None else state[index], inner)
+                y, layer_state = read_side_by_side(layers, x, None if state is None else state[index], inner, keeps)
                 x = x + y if index and self.config.has_skips else y
                 if inner is not None:
                     x = inner.keep("hidden", x[0])[None]

@@ -37,6 +37,12 @@ class ElmoConfig(Settings):
     has_skips: bool = setting(True, "whether a layer above the first adds its input to its output")
     has_softmax: bool = setting(True, "whether it predicts words; published weights have lost theirs")
     p_dropout: float = setting(0.1, DROPOUT, low=0.0, high=0.95)
+    p_reset: float = setting(
+        0.0,
+        "share of the lines of a training text that are read with no memory of the lines before, as tasks read texts",
+        low=0.0,
+        high=1.0,
+    )
 
     def check(self) -> None:
         if self.d_hidden <= self.d_model:

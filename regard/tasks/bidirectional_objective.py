@@ -95,7 +95,8 @@ class BidirectionalObjective(Objective):
 
 def read_both(model: Elmo, ahead: Tensor, back: Tensor, before: Any) -> tuple[Tensor, Any]:
     """h of each direction's last layer, (2, B, T, D), and the states after; `before` is those of the window before."""
-    outputs, after = model.read(model.embed_both(ahead, back), state=before)
+    keeps = model.draw_keeps(torch.stack([ahead, back]))
+    outputs, after = model.read(model.embed_both(ahead, back), state=before, keeps=keeps)
     return outputs[-1], after
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.models.elmo import AHEAD, BACK, BothWays, Elmo, OneDirection, tell_words
 from regard.models.elmo_config import ElmoConfig
+from regard.tasks.bidirectional_objective import read_both
 from regard.text.extended import ExtendedVocabulary
 from regard.text.learning import word_tokenizer
 
@@ -145,6 +146,29 @@ def test_lanes_change_the_cost_only_where_they_begin() -> None:
     exact, lanes = BothWays(model).nats_one_way(ids, AHEAD), BothWays(model, 2).nats_one_way(ids, AHEAD)
     np.testing.assert_allclose(lanes[:12], exact[:12], rtol=0, atol=1e-12)
     assert np.abs(lanes[12:] - exact[12:]).max() > 1e-6
+
+
+def test_a_training_that_forgets_reads_a_line_as_if_it_were_a_text_of_its_own() -> None:
+    model, _ = small(p_reset=1.0)
+    ids = torch.tensor([[3, 4, 0, 5, 6]])  # a line ends, and another begins at <eos>
+    model.train()
+    h, _ = read_both(model, ids, ids, None)
+    alone, _ = read_both(model, ids[:, 2:], ids[:, 2:], None)
+    torch.testing.assert_close(h[:, :, 2:], alone, rtol=0, atol=1e-12)
+    model.eval()
+    remembered, _ = read_both(model, ids, ids, None)
+    torch.testing.assert_close(h[:, :, :2], remembered[:, :, :2], rtol=0, atol=1e-12)
+    assert (h - remembered)[:, :, 2:].abs().min() > 1e-9
+
+
+def test_the_share_of_lines_that_are_read_without_memory_is_the_setting() -> None:
+    model, _ = small(p_reset=0.3)
+    ids = torch.zeros(2, 100, 100, dtype=torch.int64)
+    ids[:, :, ::2] = 5
+    keeps = model.train().draw_keeps(ids)
+    assert keeps is not None
+    assert keeps[:, :, ::2].min() == 1
+    assert abs(1 - keeps[:, :, 1::2].mean() - 0.3) < 0.02  # four standard deviations of 10,000 draws
 
 
 def test_without_a_softmax_nothing_is_predicted() -> None:
