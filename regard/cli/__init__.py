@@ -114,6 +114,15 @@ def main() -> None:
     except MemoryError:
         print("regard: this needs more memory than there is. Give less at a time, or a smaller model.", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's: importing it here would take a second
+            raise
+        print(
+            "regard: the memory of the GPU is full. Give less at a time, take --device cpu where there is one, or wait "
+            "until other programs leave it.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:

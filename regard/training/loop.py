@@ -33,7 +33,15 @@ from regard.training.progress import Reporter, Silent, Status
 from regard.training.schedule import learning_factor
 from regard.training.snapshots import drop_newer, save_snapshot
 from regard.training.state import TrainResult, TrainState
-from regard.training.stop import Interrupt, Limits, divergence_error, is_too_high, observe_loss, observe_score
+from regard.training.stop import (
+    Interrupt,
+    Limits,
+    divergence_error,
+    full_memory_error,
+    is_too_high,
+    observe_loss,
+    observe_score,
+)
 from regard.training.weights import load_weights, read_tensors, write_weights
 
 MEASURES = {
@@ -98,6 +106,8 @@ def train_by_gradient(
             reason = _train(run, reporter, interrupt, on_step)
         except DivergedError as error:
             raise run.give_up(str(error), run.state.step + 1) from None
+        except torch.OutOfMemoryError as error:
+            raise full_memory_error(run.state.step + 1, run.latest, objective.memory_settings) from error
         finally:
             reporter.stop()
             run.metrics.close()

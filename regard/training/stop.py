@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from regard.errors import DivergedRunError
+from regard.errors import DivergedRunError, RegardError
 from regard.training.config import DEFAULT_STEPS, ScheduleConfig, TrainConfig
 from regard.training.objective import Score
 from regard.training.state import TrainState
@@ -98,6 +98,16 @@ def divergence_error(what: str, step: int, lr: float, last_good: Path | None) ->
     return DivergedRunError(
         f"Training stopped at step {step}: {what} at learning rate {lr:.3g}. {kept}. Lower optimizer.lr, lengthen "
         "schedule.n_warmup or lower optimizer.max_grad_norm."
+    )
+
+
+def full_memory_error(step: int, last_saved: Path | None, settings: str) -> RegardError:
+    """The error that ends a run whose update found the memory of the GPU full."""
+    saved = f"The last checkpoint is {last_saved}" if last_saved else "No checkpoint had been written yet"
+    return RegardError(
+        f"Training stopped at step {step}: the memory of the GPU is full. {saved}. Lower {settings}, raise "
+        "train.n_accumulate, set runtime.is_replayed to false (captured updates keep memory), or wait until other "
+        "programs leave the GPU."
     )
 
 

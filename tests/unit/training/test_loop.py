@@ -132,6 +132,22 @@ def test_an_infinite_gradient_stops_before_it_reaches_the_weights(tmp_path: Path
     assert torch.equal(model.embedding, before)
 
 
+def test_a_full_gpu_ends_a_run_in_a_sentence_that_says_what_to_lower(tmp_path: Path) -> None:
+    def fill(state: TrainState) -> bool:
+        if state.step == 2:
+            model.mixer.register_forward_pre_hook(run_out)
+        return False
+
+    def run_out(module: object, given: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    model = tiny_model()
+    saved = tmp_path / "state" / "step-00000002"
+    message = rf"step 3: the memory of the GPU is full. The last checkpoint is {saved}. Lower train.n_batch or train"
+    with pytest.raises(RegardError, match=message):
+        run_tiny(tmp_path, model, on_step=fill, checkpoint={"every_steps": 1})
+
+
 @pytest.mark.parametrize(("factor", "message"), [(300.0, "step 30: the loss exploded to"), (math.nan, "step 11: the")])
 @pytest.mark.parametrize("keep", [1, 2, 5])
 def test_a_spoilt_checkpoint_is_removed_and_the_one_before_it_resumes(
