@@ -25,6 +25,10 @@ def run_layer(
     A GPU without autocast reads the weights where `module` laid them for cuDNN. Anything else is handed `weights`: on a
     CPU that computes the same, without the time the module takes to check what it is given.
     """
+    if torch.onnx.is_in_onnx_export():
+        from regard.kernels.onnx_recurrence import write_recurrence
+
+        return write_recurrence(kind, x, state, weights())
     before = tuple([part[None] for part in state])  # (1, B, H) each
     if has_mask or not x.is_cuda or is_lowered(x):
         y, after = fused_recurrence(kind, x, before, [weights()], is_training=module.training)
