@@ -7,9 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.kernels.device import is_lowered
-
-LayerWeights = tuple[Tensor, Tensor, Tensor, Tensor]
-"""W (G, I), U (G, H), b (G,), b' (G,), with G = 4 H for an LSTM, 3 H for a GRU, H for an Elman layer."""
+from regard.kernels.onnx_recurrence import LayerWeights, write_recurrence
 
 
 def run_layer(
@@ -26,8 +24,6 @@ def run_layer(
     CPU that computes the same, without the time the module takes to check what it is given.
     """
     if torch.onnx.is_in_onnx_export():
-        from regard.kernels.onnx_recurrence import write_recurrence
-
         return write_recurrence(kind, x, state, weights())
     before = tuple([part[None] for part in state])  # (1, B, H) each
     if has_mask or not x.is_cuda or is_lowered(x):

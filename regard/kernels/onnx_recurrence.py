@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.kernels.fused_recurrence import LayerWeights
+LayerWeights = tuple[Tensor, Tensor, Tensor, Tensor]
+"""W (G, I), U (G, H), b (G,), b' (G,), with G = 4 H for an LSTM, 3 H for a GRU, H for an Elman layer."""
 
 OPERATORS = {"rnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
 ORDER = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
@@ -43,5 +44,5 @@ def write_recurrence(
 
 def _reorder(weight: Tensor, kind: str) -> Tensor:
     """The rows of a weight with its gates in ONNX's order."""
-    gates = weight.unflatten(0, (len(ORDER[kind]), -1))
+    gates = weight.view(len(ORDER[kind]), -1, *weight.shape[1:])
     return torch.stack([gates[i] for i in ORDER[kind]]).flatten(0, 1)
