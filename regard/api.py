@@ -14,6 +14,7 @@ from regard.errors import RegardError, naming_recipe, nearest
 from regard.files import check_not_there
 from regard.lens.recording import trace
 from regard.models.table import MODELS
+from regard.report.evaluation import draw_evaluation
 from regard.report.look import look_next
 from regard.report.looking import look, look_alignments, open_models, predict_next
 from regard.run import engine
@@ -216,11 +217,19 @@ def _place(
 
 
 @take_free_threads()
-def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str = "test", **options: Any) -> Any:
+def evaluate(
+    run: AnyRun,
+    data: str | Sequence[str] | None = None,
+    *,
+    split: str = "test",
+    out: str | Path | None = None,
+    **options: Any,
+) -> Any:
     """Score a run on a split of its own data, or on other data; options that are None are left out.
 
     Which options there are depends on the run's task: `stride` for language models, `beam`, `tag` and `skips_bad` for
-    those that write targets.
+    those that write targets. With `out`, what classifies, rates, tags or answers has a page drawn in that folder:
+    reliability, confusions, the worst errors.
     """
     asked = {name: value for name, value in options.items() if value is not None}
     allowed = inspect.signature(run.evaluate).parameters
@@ -230,7 +239,10 @@ def evaluate(run: AnyRun, data: str | Sequence[str] | None = None, *, split: str
             raise RegardError(f"--{option} does not apply to '{run.folder}', a run that {task_of(run.config).summary}.")
     if "skips_bad" in asked and data is None:
         raise RegardError("--skip-bad is for what --data names: name some, or leave it out.")
-    return run.evaluate(data, split=split, **asked)
+    found = run.evaluate(data, split=split, **asked)
+    if out is not None:
+        draw_evaluation(found, run.folder.resolve().name, Path(out))
+    return found
 
 
 def check(folder: str | Path, *, is_trusted: bool = False) -> Checked:

@@ -64,6 +64,8 @@ def import_run(
       regard import bert-base-uncased --out runs/bert
       # ELMo as published: options.json and HDF5 weights (extra: elmo)
       regard import elmo-small --out runs/elmo
+      # a translator that regard export --marian wrote, and that others may have trained further
+      regard import my-marian --out runs/en-de
     """
     notes: list[str] = []
     run = regard.api.import_run(source, out, notes.append, force=force, is_pair=is_pair)

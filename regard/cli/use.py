@@ -175,6 +175,10 @@ Stride = Annotated[
     int | None,
     typer.Option("--stride", min=1, help="Step of the sliding window of fixed-context models (default: half)."),
 ]
+Drawn = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Draw a page for a task with labels: reliability, confusions, errors."),
+]
 
 
 def evaluate(
@@ -185,14 +189,17 @@ def evaluate(
     beam: Search = None,
     to: options.Tag = None,
     skip_bad: options.SkipBad = False,
+    out: Drawn = None,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
 ) -> None:
-    """Scores on held-out data: bits per byte of a language model, BLEU of a translator, F1 of a parser.
+    """Scores on held-out data: bits per byte of a language model, BLEU of a translator, accuracy of a classifier.
 
     A language model: loss, perplexity per token and per word, bits per byte. A translator: loss, BLEU and chrF (beam
     search as in `regard translate`). A parser: labelled precision, recall and F1, and how many parses are ill-formed
-    without the constraint. A captioner: loss, and BLEU-1 to BLEU-4 against all that people said of each picture.
+    without the constraint. A captioner: loss, and BLEU-1 to BLEU-4 against all that people said of each picture. What
+    classifies, rates, tags or answers: its measures with intervals, what was taken for what, whether its probabilities
+    can be trusted, and the worst errors.
 
     Examples:
       regard eval runs/lstm
@@ -203,8 +210,11 @@ def evaluate(
       regard eval runs/several --to '<2de>' --data test.en --data test.de
       # pictures, a folder and its captions
       regard eval runs/flickr8k --data photos --data captions.txt
+      # a classifier, drawn as a page
+      regard eval runs/classifier --out scores
     """
-    found = regard.api.evaluate(
-        regard.load(run, device), data, split=split, stride=stride, beam=beam, tag=to, skips_bad=skip_bad or None
-    )
+    asked: dict[str, Any] = {"stride": stride, "beam": beam, "tag": to, "skips_bad": skip_bad or None}
+    found = regard.api.evaluate(regard.load(run, device), data, split=split, out=out, **asked)
     terminal.print_evaluation(found, as_json, has_details=True)
+    if out is not None:
+        terminal.print_note(f"The page: {out / 'report.html'}")

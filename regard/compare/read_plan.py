@@ -136,6 +136,12 @@ def _read_contenders(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _name_contender(name: str, given: Mapping[str, Any]) -> tuple[str, dict[str, str] | None]:
     """A contender by its name; a folder, where a task is named, is the model that its texts are read by."""
+    if "/" in name and not Path(name).exists():
+        siblings = [str(each) for each in Path(name).parent.glob("*") if each.is_dir()]
+        raise RegardError(
+            f"There is no folder '{name}'.{nearest(name, siblings)} A contender is a model (regard models), a run "
+            "folder or, for a task, a Hugging Face folder."
+        )
     if given.get("task") is None or name in MODELS or not Path(name).is_dir():
         return name, None
     return Path(name).resolve().name, {"encoder_from": name}

@@ -7,9 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.kernels.device import is_lowered
-
-LayerWeights = tuple[Tensor, Tensor, Tensor, Tensor]
-"""W (G, I), U (G, H), b (G,), b' (G,), with G = 4 H for an LSTM, 3 H for a GRU, H for an Elman layer."""
+from regard.kernels.onnx_recurrence import LayerWeights, write_recurrence
 
 
 def run_layer(
@@ -25,6 +23,8 @@ def run_layer(
     A GPU without autocast reads the weights where `module` laid them for cuDNN. Anything else is handed `weights`: on a
     CPU that computes the same, without the time the module takes to check what it is given.
     """
+    if torch.onnx.is_in_onnx_export():
+        return write_recurrence(kind, x, state, weights())
     before = tuple([part[None] for part in state])  # (1, B, H) each
     if has_mask or not x.is_cuda or is_lowered(x):
         y, after = fused_recurrence(kind, x, before, [weights()], is_training=module.training)

@@ -14,7 +14,7 @@ def reversal(lengths: Int[Tensor, " B"], S: int) -> Int[Tensor, "B S"]:
     >>> reversal(torch.tensor([3, 1]), 4).tolist()
     [[2, 1, 0, 3], [0, 1, 2, 3]]
     """
-    s = torch.arange(S, device=lengths.device).expand(len(lengths), S)
+    s = torch.arange(S, device=lengths.device).expand(lengths.shape[0], S)
     n = lengths[:, None]
     return torch.where(s < n, n - 1 - s, s)
 
@@ -59,7 +59,7 @@ class Bidirectional(nn.Module):
         if taps is not None and opposite is not None:
             taps = taps.turn_by(lambda values: take_positions(values, opposite))
         y: Tensor
-        y, _ = layer(x, layer.start(len(x), x), taps)
+        y, _ = layer(x, layer.start(x.shape[0], x), taps)
         return y
 
     def flops_per_token(self) -> int:

@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.kernels.fused_recurrence import LayerWeights, run_layer
+from regard.kernels.fused_recurrence import run_layer
+from regard.kernels.onnx_recurrence import LayerWeights
 from regard.layers.dropout import weight_drop
 from regard.layers.taps import Step, Taps
 

@@ -22,12 +22,14 @@ from regard.run.initial_weights import open_initial_weights
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.table import TASKS, AnyRun, build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
+from regard.text.config import TokenizerConfig
 from regard.text.learning import word_tokenizer
-from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.weights import named_weights, save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
 from regard.weights.elmo import find_options, read_elmo
+from regard.weights.marian import holds_marian, read_marian, read_marian_weights
 
 
 def export_run(run: Any, to: Path | str, is_marian: bool = False) -> None:
@@ -91,7 +93,7 @@ def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
         }
     )
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, sum(model.n_ngrams), 0)
-    return write(config, tokenizer, facts, lambda aside: save_file(model.tensors(), aside))
+    return write(config, (tokenizer,), facts, lambda aside: save_file(model.tensors(), aside))
 
 
 def _import_hugging_face(
@@ -101,6 +103,8 @@ def _import_hugging_face(
     hugging_face.check_folder(path)
     if not hugging_face.is_hugging_face(path):
         raise RegardError(f"'{path}' is a run already; there is nothing to import.")
+    if holds_marian(path):
+        return _import_marian(path, write)
     if (found := hugging_face.read_config(path)).head is not None:
         return _import_reader(path, found, is_pair, write, tell)
     start = open_initial_weights(path)
@@ -117,7 +121,7 @@ def _import_hugging_face(
     )
     sizes = model.n_parameters, model.flops_per_token(model.max_positions or 1)
     facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
-    return write(config, start.tokenizer, facts, lambda aside: save_tensors(weights, aside), start.note)
+    return write(config, (start.tokenizer,), facts, lambda aside: save_tensors(weights, aside), start.note)
 
 
 def _import_reader(
@@ -147,7 +151,27 @@ def _import_reader(
     n = reader.max_positions or 1
     sizes = reader.n_parameters, reader.flops(n) // n
     facts = run_folder.state_facts(config, [found.tokenizer], IMPORTED, *sizes, start)
-    return write(config, found.tokenizer, facts, lambda aside: save_tensors(weights, aside), found.note)
+    return write(config, (found.tokenizer,), facts, lambda aside: save_tensors(weights, aside), found.note)
+
+
+def _import_marian(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
+    """Make a run folder of a Marian: a Transformer that translates as it does."""
+    settings, tokenizers = read_marian(path)
+    sections = {
+        name: TokenizerConfig(kind=each.kind, vocab_size=each.vocab_size, path=str(path / file)).to_dict()
+        for name, file, each in zip(
+            ("tokenizer", "target_tokenizer"), ("tokenizer.json", TARGET_TOKENIZER), tokenizers, strict=False
+        )
+    }
+    config = build_config(
+        {"data": {"train": str(path)}, "model": {"name": "seq2seq", **settings.to_dict()}, **sections}
+    )
+    sizes = tokenizers[-1].vocab_size, tokenizers[0].vocab_size if len(tokenizers) == 2 else None
+    model = outline_model("seq2seq", settings, *sizes)
+    weights = read_marian_weights(path, named_weights(model), settings.d_model)
+    n = settings.max_context
+    facts = run_folder.state_facts(config, tokenizers, IMPORTED, model.n_parameters, model.flops_per_pair(n, n) // n)
+    return write(config, tokenizers, facts, lambda aside: save_tensors(weights, aside))
 
 
 def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -163,14 +187,14 @@ def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     )
     outline = outline_model("elmo", settings, tokenizer.vocab_size)
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, outline.n_parameters, outline.flops_per_token(1))
-    return write(config, tokenizer, facts, lambda aside: save_tensors(weights, aside))
+    return write(config, (tokenizer,), facts, lambda aside: save_tensors(weights, aside))
 
 
 def _write(
     folder: Path,
     force: bool,
     config: RunConfig,
-    tokenizer: Tokenizer,
+    tokenizers: tuple[Tokenizer, ...],
     facts: RunFacts,
     save: Callable[[Path], None],
     note: str = "",
@@ -178,7 +202,7 @@ def _write(
     """Weights first: a folder is a run once config.yaml is there."""
     with run_folder.lock_folder(folder):
         write_atomically(folder / "model.safetensors", save)
-        run_folder.begin(folder, config, [tokenizer], facts, force)
+        run_folder.begin(folder, config, tokenizers, facts, force)
         facts = seal(folder, facts)
-    write_card(OpenRun(folder, config, facts, (tokenizer,)), None, None, note)
+    write_card(OpenRun(folder, config, facts, tokenizers), None, None, note)
     return load(folder)

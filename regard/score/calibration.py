@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 N_BINS = 15
+BAR = 20
+"""Characters of a bar that stands for all answers being right."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,18 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         return {"ece": self.ece, "bins": [asdict(each) for each in self.bins]}
+
+    def draw(self) -> list[str]:
+        """The curve as lines of text, a bin each; a bar is the share that is right.
+
+        >>> calibrate([0.9, 0.9, 0.5], [True, False, True]).draw()[-1]
+        '        0.900              0.500        2  ██████████'
+        """
+        lines = ["", "mean probability   share that is right  answers"]
+        for each in self.bins:
+            bar = "█" * round(BAR * each.accuracy)
+            lines.append(f"        {each.confidence:.3f}              {each.accuracy:.3f} {each.n:8,}  {bar}".rstrip())
+        return lines
 
 
 def calibrate(probabilities: Sequence[float], is_right: Sequence[bool]) -> Calibration:

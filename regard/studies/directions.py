@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.studies import brief
-from regard.studies.config import DirectionsConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, say_seeds, spread_of_scores
+from regard.studies.reader_config import DirectionsConfig
 from regard.studies.trainer import Trainer, Training
 from regard.text.learning import Progress
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from regard.models.encoder import Encoder
 from regard.studies import brief
-from regard.studies.config import LayersConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, Spread, say_seeds, spread_of_scores
+from regard.studies.reader_config import LayersConfig
 from regard.studies.trainer import Trainer, Training
 from regard.text.learning import Progress
 

@@ -15,16 +15,14 @@ from regard.studies.config import (
     ByHandConfig,
     CopyingConfig,
     CostConfig,
-    DirectionsConfig,
     ExposureConfig,
     FaithfulnessConfig,
     GradientsConfig,
-    LayersConfig,
     RecencyConfig,
-    TransferConfig,
     ZeroShotConfig,
 )
 from regard.studies.mechanism_config import AblateConfig, ExplodeConfig, WindowConfig
+from regard.studies.reader_config import DirectionsConfig, LayersConfig, TransferConfig, UnitsConfig
 
 if TYPE_CHECKING:
     from regard.studies.finding import Finding
@@ -121,6 +119,10 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "directions": StudyEntry(
         "directions", DirectionsConfig, "one direction against two, with 1, 2 and 3 layers, at equal parameters"
+    ),
+    "units": StudyEntry(
+        "units", UnitsConfig, "what words cost a task that its training never showed: types, subwords, characters",
+        "sizes=[100]",
     ),
     "faithfulness": StudyEntry(
         "faithfulness", FaithfulnessConfig, "whether attention explains: agreement with gradients and erasure, changed",

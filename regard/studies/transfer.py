@@ -9,9 +9,9 @@ from typing import Any
 
 from regard.models.encoder_from_scratch import FROM_SCRATCH
 from regard.studies import brief
-from regard.studies.config import TransferConfig
 from regard.studies.finding import Chart, Finding, Numbers, lines_of
 from regard.studies.fits import TENTHS, say_seeds, spread_of_scores
+from regard.studies.reader_config import TransferConfig
 from regard.studies.trainer import Trainer, Training
 from regard.text.learning import Progress
 

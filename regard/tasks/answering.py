@@ -151,7 +151,7 @@ class AnsweringTask(LabelledTask):
             headline=MEASURES["f1" if chosen == "loss" else chosen],
             n_examples=len(examples),
             more={"errors": errors, "calibration": calibration.to_dict()},
-            details=tuple(list_under("the surest errors", lines)),
+            details=(*calibration.draw(), *list_under("the surest errors", lines)),
             signature=judges["f1"].signature,
             skipped=skipped,
         )

@@ -129,7 +129,7 @@ class ClassificationTask(LabelledTask):
             more={
                 "labels": list(labels), "confusions": confusions, "errors": errors, "calibration": calibration.to_dict()
             },
-            details=(*draw_confusions(labels, confusions), *list_errors(errors)),
+            details=(*draw_confusions(labels, confusions), *calibration.draw(), *list_errors(errors)),
             skipped=skipped,
         )  # fmt: skip
 

@@ -286,8 +286,7 @@ class LabelledTask(gradient.GradientTask):
         some = data.test[::step]
         found = run.evaluate_examples(some)
         part = tell_part(len(some), len(data.test), "examples", "evenly from all")
-        mixed = run.model.choice.describe_mix()
-        return replace(found, notes=(*part, *found.notes, *((mixed,) if mixed else ())))
+        return replace(found, notes=(*part, *found.notes))
 
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedLabelled) -> list[tuple[str, str]]:
         return [("training examples", f"{len(data.train):,}")]

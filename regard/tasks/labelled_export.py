@@ -93,7 +93,7 @@ OUTPUTS = {
     "answering": ("start_logits", "end_logits"),
 }
 """What an ONNX file gives by task: of a text, or of each of its tokens."""
-NOT_TRACED = ("rnn", "gru", "lstm", "rnn-attention", "pointer", "restricted", "elmo")
+NOT_TRACED = ("rnn-attention", "pointer", "restricted", "elmo")
 """Encoders that do one thing or another by the length of a text: torch does not trace these for every length."""
 
 
@@ -134,7 +134,7 @@ def say_why_no_onnx(config: RunConfig) -> str:
     if config.model_name in NOT_TRACED:
         return (
             f"its encoder is {config.model_name}, which torch does not trace for every length. Train with bert, gpt2, "
-            "transformer, attention, convolution, window or bag."
+            "transformer, attention, rnn, gru, lstm, convolution, window or bag."
         )
     if config.task == "tagging" and config.section("head", TagConfig).has_crf:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -49,7 +49,7 @@ class LabelledEvaluation:
     headline: str
     n_examples: int
     more: Mapping[str, Any]
-    """What --json has beside the figures: confusions, errors, calibration."""
+    """What --json has beside the figures: confusions, errors, calibration, the shares of a learned mix of layers."""
     details: tuple[str, ...] = ()
     signature: str = ""
     notes: tuple[str, ...] = ()
@@ -243,8 +243,13 @@ class LabelledRun(Run):
         return self.evaluate_examples(examples, skipped)
 
     def evaluate_examples(self, examples: Examples, skipped: Mapping[str, int] | None = None) -> LabelledEvaluation:
-        found = self.answer_examples(examples)
-        return self.task.measure(self.config, examples, found, skipped or {})  # type: ignore[attr-defined, no-any-return]
+        """Score the run on examples that are read already; a learned mix of layers is told with the scores."""
+        answers = self.answer_examples(examples)
+        found: LabelledEvaluation = self.task.measure(self.config, examples, answers, skipped or {})  # type: ignore
+        if (mix := self.model.choice.mix) is None:
+            return found
+        notes = (*found.notes, self.model.choice.describe_mix())
+        return replace(found, notes=notes, more={**found.more, "mix": mix.shares.tolist()})
 
 
 @dataclass(frozen=True)

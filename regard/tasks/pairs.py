@@ -49,6 +49,8 @@ from regard.weights.marian import describe_as_marian, write_marian
 
 MAX_TEST_PAIRS = 1000
 """A run is scored on so many of its test pairs, evenly from all, when it ends; `regard eval` scores all."""
+EXAMPLE = "The cat sat on the mat."
+"""A source to try a run on that has no data of its own."""
 
 UNUSED = {
     "train.n_batch": "a batch has as many pairs as make teaching.max_tokens tokens",
@@ -180,12 +182,14 @@ class PairTask(gradient.GradientTask):
     def card_rows(self, config: RunConfig, facts: RunFacts, data: PreparedPairs) -> list[tuple[str, str]]:
         return [("training pairs", f"{len(data.train):,}")]
 
-    def usage(self, config: RunConfig, folder: Path, data: PreparedPairs) -> Usage:
-        path, pairs = shlex.quote(str(folder)), data.valid if len(data.valid) else data.train
-        example, tag = pairs.source_text(0), pairs.tag(0)
+    def usage(self, config: RunConfig, folder: Path, data: PreparedPairs | None) -> Usage:
+        path, (example, tag) = shlex.quote(str(folder)), (EXAMPLE, None) if data is None else _choose_example(data)
         to, named = ("", "") if tag is None else (f" --to {shlex.quote(tag)}", f", tag={json.dumps(tag)}")
         return Usage(
-            shell=(f"echo {shlex.quote(example)} | regard {self.verb} {path}{to}", f"regard eval {path}"),
+            shell=(
+                f"echo {shlex.quote(example)} | regard {self.verb} {path}{to}",
+                *(() if data is None else (f"regard eval {path}",)),
+            ),
             python=(f"run.{self.verb}({json.dumps(example, ensure_ascii=False)}{named})",),
             files="`tokenizer.json` loads in Hugging Face `tokenizers` (with two vocabularies it is the source's, and "
             "`target_tokenizer.json` the target's)",
@@ -236,6 +240,12 @@ class PairTask(gradient.GradientTask):
     def export_marian(self, run: Any, to: Path) -> None:
         tokenizers = run.source_tokenizer, run.target_tokenizer
         write_marian(run.model, run.config.model, *tokenizers, to, where=f"'{run.folder}'")
+
+
+def _choose_example(data: PreparedPairs) -> tuple[str, str | None]:
+    """A source to try a run on, and the tag that it begins with, if any."""
+    pairs = data.valid if len(data.valid) else data.train
+    return pairs.source_text(0), pairs.tag(0)
 
 
 def _say_why_not(describe: Callable[[Settings, str], Any], config: RunConfig) -> str:

@@ -19,7 +19,9 @@ from regard.data.labelled_windows import TextFramer, Windows
 from regard.lens.prediction import choose_row
 from regard.models.heads import IGNORED, Goal, TagHead
 from regard.models.reader import Reader
+from regard.score.calibration import Calibration, calibrate
 from regard.score.classes import count_confusions
+from regard.score.measured import Figure
 from regard.score.tags import MEASURES, Tags, find_phrases, has_phrases, list_legal, score_by_kind
 from regard.tasks.classification import balance, draw_confusions
 from regard.tasks.labelled import LabelledTask
@@ -168,6 +170,8 @@ class TaggingTask(LabelledTask):
         is_phrases = has_phrases(_labels(config))
         names = ("f1", "accuracy") if is_phrases else ("accuracy",)
         figures = [measure_figure(self.make_judge(config, examples, n), answers, MEASURES[n]) for n in names]
+        calibration = calibrate_tags(found, gold)
+        figures.append(Figure("calibration error, %", 100 * calibration.ece))
         labels = tuple(sorted({tag for tags in gold for tag in tags} | set(_labels(config))))
         confusions = count_confusions([t for tags in gold for t in tags], [t for tags in answers for t in tags], labels)
         wrong = [sum(a != b for a, b in zip(g, t, strict=True)) for g, t in zip(answers, gold, strict=True)]
@@ -184,14 +188,25 @@ class TaggingTask(LabelledTask):
             figures=tuple(figures),
             headline=MEASURES[chosen if chosen in names else names[0]],
             n_examples=len(examples),
-            more={"labels": list(labels), "confusions": confusions, "kinds": by_kind, "errors": errors},
+            more={
+                "labels": list(labels), "confusions": confusions, "kinds": by_kind, "errors": errors,
+                "calibration": calibration.to_dict(),
+            },
             details=(
                 *lines,
                 *draw_confusions(labels, confusions),
+                *calibration.draw(),
                 *list_under("the sentences with the most errors", listed),
             ),
             skipped=skipped,
-        )
+        )  # fmt: skip
+
+
+def calibrate_tags(found: Sequence[TagPrediction], gold: Sequence[Sequence[str]]) -> Calibration:
+    """The calibration of tags, word by word."""
+    pairs = list(zip(found, gold, strict=True))
+    is_right = [tag == true for each, tags in pairs for tag, true in zip(each.tags, tags, strict=True)]
+    return calibrate([p for each, _ in pairs for p in each.probabilities], is_right)
 
 
 def _mark_errors(found: TagPrediction, gold: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Transformers that translate as Hugging Face's Marian (`MarianMTModel`), the same weights in another order.
+"""Transformers that translate as Hugging Face's Marian (`MarianMTModel`) and back, the same weights in another order.
 
 Marian's sinusoids have all sines first and all cosines then, ours take turns (Vaswani et al. 2017). What a layer does
 is the same in whatever order the channels are, so the channels of every tensor are put into Marian's order: no bit of
@@ -7,9 +7,12 @@ a weight is changed. A source has nothing around it, and a target begins after t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
@@ -17,10 +20,12 @@ from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.weights import named_weights
+from regard.untrusted.small_files import read_object
 from regard.weights.ctranslate2 import describe_as_transformer
-from regard.weights.gpt2_form import WRITTEN_ACTIVATIONS
+from regard.weights.gpt2_form import ACTIVATIONS, WRITTEN_ACTIVATIONS, quote_names
 from regard.weights.hugging_face import write_folder
 from regard.weights.tokenizer_files import mark_tokens
+from regard.weights.weight_files import read_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,27 +127,138 @@ _EMBEDDINGS = ("source_embedding", "target.embedding")
 def to_marian(own: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
     """Give the tensors of a model of ours Marian's names and its order of channels: sines first, then cosines."""
     order = [*range(0, d_model, 2), *range(1, d_model, 2)]
-    embedding, head = own["target.embedding"][:, order], own.get("target.head")
-    source = own.get("source_embedding")
     result: dict[str, Tensor] = {}
-    if source is None:
-        result["model.shared.weight"] = embedding
-    else:
-        result["model.encoder.embed_tokens.weight"] = source[:, order]
-        result["model.decoder.embed_tokens.weight"] = embedding
-    if head is not None:
-        result["lm_head.weight"] = head[:, order]
     for name, tensor in own.items():
-        side = next((side for side in SIDES if name.startswith(f"{side}.layers.")), None)
-        if side is None:
-            continue
-        number, _, rest = name.removeprefix(f"{side}.layers.").partition(".")
-        part, _, kind = rest.rpartition(".")
-        reads = part in ("attention.qkv", "cross_attention.q", "cross_attention.kv", "feed_forward.up")
-        if not reads:  # it writes channels, or scales them
-            tensor = tensor[order]
-        elif kind == "weight":
-            tensor = tensor[:, order]
-        for theirs, piece in zip(PARTS[part], tensor.chunk(len(PARTS[part])), strict=True):
-            result[f"{SIDES[side]}.layers.{number}.{theirs}.{kind}"] = piece
+        names, axis = find_theirs(name, is_shared="source_embedding" not in own)
+        tensor = tensor if axis is None else tensor.index_select(axis, torch.tensor(order))
+        result |= zip(names, tensor.chunk(len(names)), strict=True)
     return {name: tensor.contiguous() for name, tensor in result.items()}
+
+
+def find_theirs(ours: str, is_shared: bool) -> tuple[tuple[str, ...], int | None]:
+    """What Marian calls one of our tensors, several names where it parts it, and the axis along which channels lie.
+
+    >>> find_theirs("encoder.layers.3.attention.out.weight", is_shared=True)
+    (('model.encoder.layers.3.self_attn.out_proj.weight',), 0)
+    """
+    tables = {
+        "target.embedding": "model.shared.weight" if is_shared else "model.decoder.embed_tokens.weight",
+        "source_embedding": "model.encoder.embed_tokens.weight",
+        "target.head": "lm_head.weight",
+    }
+    if ours in tables:
+        return (tables[ours],), 1
+    side = next(side for side in SIDES if ours.startswith(f"{side}.layers."))
+    number, _, rest = ours.removeprefix(f"{side}.layers.").partition(".")
+    part, _, kind = rest.rpartition(".")
+    reads = part in ("attention.qkv", "cross_attention.q", "cross_attention.kv", "feed_forward.up")
+    axis = 0 if not reads else 1 if kind == "weight" else None  # what does not read channels writes or scales them
+    return tuple(f"{SIDES[side]}.layers.{number}.{theirs}.{kind}" for theirs in PARTS[part]), axis
+
+
+def holds_marian(path: Path) -> bool:
+    """Whether a folder's config.json is of a Marian."""
+    return (path / "config.json").is_file() and read_object(path / "config.json").get("model_type") == "marian"
+
+
+def read_marian(path: Path) -> tuple[Seq2SeqConfig, tuple[Tokenizer, ...]]:
+    """The model and the tokenizers that a folder describes: one where both sides share it, else source and target."""
+    if not (path / "tokenizer.json").exists():
+        raise RegardError(
+            f"'{path}' has no tokenizer.json. Published Marians cut texts by SentencePiece (source.spm, target.spm), "
+            "which Regard does not read; it reads folders that `regard export RUN FOLDER --marian` wrote, trained "
+            "further by other programs or not."
+        )
+    found, where = read_object(path / "config.json"), f"'{path}/config.json'"
+    source = Tokenizer.load(path / "tokenizer.json")
+    has_two = (path / TARGET_TOKENIZER).exists()
+    tokenizers = (source, Tokenizer.load(path / TARGET_TOKENIZER)) if has_two else (source,)
+    for key, only in _list_required(found, tokenizers).items():
+        if (given := found.get(key)) != only:
+            raise RegardError(
+                f"{where} has {key} = {json.dumps(given)}, and Regard reads Marians with {json.dumps(only)} there, as "
+                "`regard export RUN FOLDER --marian` writes them."
+            )
+    activation = ACTIVATIONS.get(found.get("activation_function", ""))
+    if activation is None:
+        raise RegardError(
+            f"{where} asks for the activation {found.get('activation_function')!r}, which Regard does not compute; it "
+            f"has {', '.join(ACTIVATIONS)}."
+        )
+    is_tied, is_shared = found.get("tie_word_embeddings", True), found.get("share_encoder_decoder_embeddings", True)
+    config = {
+        "d_model": found.get("d_model"),
+        "n_layers": [found.get("encoder_layers"), found.get("decoder_layers")],
+        "n_heads": found.get("encoder_attention_heads"),
+        "d_ff": found.get("encoder_ffn_dim"),
+        "activation": activation,
+        "p_dropout": found.get("dropout"),
+        "max_context": found.get("max_position_embeddings"),
+        "tying": "all" if is_shared else "target" if is_tied else "none",
+        "norm": "post",
+    }
+    try:
+        return Seq2SeqConfig.from_dict(config), tokenizers
+    except RegardError as error:
+        raise RegardError(f"{where} describes no model that can be built: {error}") from None
+
+
+def _list_required(found: Mapping[str, Any], tokenizers: tuple[Tokenizer, ...]) -> dict[str, Any]:
+    """What config.json must say for the model to be one of ours."""
+    is_tied, is_shared = found.get("tie_word_embeddings", True), found.get("share_encoder_decoder_embeddings", True)
+    return {
+        **_list_marks(tokenizers[-1]),
+        "vocab_size": tokenizers[0].vocab_size,
+        "decoder_vocab_size": tokenizers[-1].vocab_size,
+        "scale_embedding": True,
+        "decoder_attention_heads": found.get("encoder_attention_heads"),
+        "decoder_ffn_dim": found.get("encoder_ffn_dim"),
+        "tie_word_embeddings": is_tied or is_shared,
+    }
+
+
+def read_marian_weights(path: Path, own: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
+    """The weights of a folder by our names, in our order of channels and in float32; `own` are those of our model."""
+    tensors, where = read_folder(path)
+    wanted = {name: find_theirs(name, is_shared="source_embedding" not in own) for name in own}
+    known = {theirs for names, _ in wanted.values() for theirs in names}
+    for name in tensors.keys() - known:
+        _check_left_out(name, tensors, where)
+    if missing := sorted(known - tensors.keys()):
+        raise RegardError(
+            f"{where} lacks tensors that its config.json calls for: {quote_names(missing)}. Copy the whole folder "
+            "again."
+        )
+    back = torch.tensor([*range(0, d_model, 2), *range(1, d_model, 2)]).argsort()
+    result = {}
+    for ours, (names, axis) in wanted.items():
+        whole = tuple(own[ours].shape)
+        for name in names:
+            if (
+                tuple(tensors[name].shape) != (whole[0] // len(names), *whole[1:])
+                or not tensors[name].is_floating_point()
+            ):
+                raise RegardError(
+                    f"'{name}' in {where} is {tuple(tensors[name].shape)} of {tensors[name].dtype}, which does not fit "
+                    "config.json. Correct the widths there, or copy the weights again."
+                )
+        tensor = torch.cat([tensors[name].float() for name in names])
+        result[ours] = (tensor if axis is None else tensor.index_select(axis, back)).contiguous()
+    return result
+
+
+_REPEATED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+"""What older versions save again where it is one matrix with another."""
+
+
+def _check_left_out(name: str, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Refuse a tensor that is not read, unless it is a table of positions, a copy, or adds nothing."""
+    copied = tensors.get("model.shared.weight", tensors.get("model.decoder.embed_tokens.weight"))
+    is_copy = name in _REPEATED and copied is not None and tensors[name].equal(copied)
+    adds_nothing = name == "final_logits_bias" and not tensors[name].any()
+    if not (is_copy or adds_nothing or name.endswith("embed_positions.weight")):
+        raise RegardError(
+            f"{where} has the tensor '{name}', which a model of its config.json has not here: Regard's Transformers "
+            "that translate add no number to the score of each word, and tie what config.json ties. Remove it, or "
+            "correct config.json."
+        )

@@ -20,6 +20,7 @@ from tiny_gpt2 import write_hf_folder
 import regard
 from regard.errors import RegardError
 from regard.run.exchange import export_run, import_run
+from regard.tasks.labelled_objective import read_windows
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -36,6 +37,33 @@ for name in sys.argv[2:]:
 """
 
 
+QUICK = {"train": {"max_steps": 2, "n_batch": 4}, "checkpoint": {"has_tensorboard": False}}
+RECURRENT = {
+    "lstm-tagger": ("lstm", "tag", True),
+    "gru-classifier": ("gru", "classify", True),
+    "rnn-on-top": ("rnn", "classify", False),
+}
+"""Runs of recurrent encoders: the model, the task, and whether they read both ways."""
+
+
+def name_data(kind: str) -> dict[str, str]:
+    return {split: f"grammar:{kind}:{n}" for split, n in (("train", 20), ("valid", 4), ("test", 4))}
+
+
+def train_recurrent(folder: Path) -> None:
+    """Train recurrent readers for a moment, at a rate that makes all weights large; one on top of a language model."""
+    (folder / "my.txt").write_text("the old man sat on the mat .\n" * 50)
+    shape: dict[str, Any] = {"name": "rnn", "d_model": 8, "n_layers": 2}
+    given = {**QUICK, "model": {**shape, "d_hidden": 12}, "tokenizer": {"kind": "word"}}
+    regard.train(given, data=str(folder / "my.txt"), out=folder / "lm")
+    for name, (model, task, is_both) in RECURRENT.items():
+        reader: dict[str, Any] = {"model": {**shape, "name": model}, "encoder": {"is_bidirectional": is_both}}
+        if name == "rnn-on-top":
+            reader = {"encoder_from": str(folder / "lm"), "encoder": {"layers": "mix"}}
+        data = name_data("en-ner" if task == "tag" else "en-sentiment")
+        regard.train({**QUICK, **reader, "optimizer": {"lr": 0.3}, "data": data}, task=task, out=folder / name)
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs and their ONNX files, which another process writes: here every shape is checked to be an int."""
@@ -47,7 +75,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ["gpt2", "bert", "classifier", "tagger"]
     for name in names:
         import_run(folder / f"theirs-{name}", folder / name)
-    done = subprocess.run([sys.executable, "-c", EXPORT, str(folder), *names], capture_output=True, text=True)
+    train_recurrent(folder)
+    done = subprocess.run(
+        [sys.executable, "-c", EXPORT, str(folder), *names, *RECURRENT], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder
@@ -118,16 +149,29 @@ def test_a_reader_gives_what_it_predicts_and_its_labels(name: str, runs: Path) -
         np.testing.assert_allclose(odds / odds.sum(axis=1, keepdims=True), right, **CLOSE)
 
 
-def test_what_is_not_written_as_onnx_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = {"train": {"max_steps": 1, "n_batch": 2}, "checkpoint": {"has_tensorboard": False}}
-    model = {"name": "lstm", "d_model": 8, "n_layers": 1}
-    (tmp_path / "my.txt").write_text("the cat sat on the mat\n" * 50)
-    run = regard.train({**quick, "model": model}, data=str(tmp_path / "my.txt"), out=tmp_path / "lm")
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_recurrent_reader_gives_its_logits_for_every_length(name: str, runs: Path) -> None:
+    run: Any = regard.load(runs / name, "cpu")
+    session = open_onnx(runs / f"{name}.onnx")
+    for texts in SHAPES:
+        rows = encode(runs / f"{name}.onnx", texts)
+        (logits,) = session.run(["logits"], {key: rows[key] for key in ("input_ids", "attention_mask")})
+        windows = [run.task.frame(run.config, run.tokenizers[0], run.model, (text,)) for text in texts]
+        right = read_windows(run.model, windows, run.has_segments).numpy()
+        assert np.abs(right).max() > 0.01  # so that gates in another order would be seen
+        if run.config.task == "classification":
+            np.testing.assert_allclose(logits, right, **CLOSE)
+            continue
+        for row, given, window in zip(right, logits, windows, strict=True):
+            np.testing.assert_allclose([given[p] for _, p in window.places], row[: len(window.places)], **CLOSE)
+
+
+def test_what_is_not_written_as_onnx_says_why(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RegardError, match=r"models of full attention \(gpt2, transformer, attention\)"):
-        export_run(run, tmp_path / "lm.onnx")
-    data = {"train": "grammar:en-sentiment:20", "valid": "grammar:en-sentiment:4", "test": "grammar:en-sentiment:4"}
-    reader = regard.train({**quick, "model": model, "data": data}, task="classify", out=tmp_path / "reader")
-    with pytest.raises(RegardError, match=r"its encoder is lstm"):
+        export_run(regard.load(runs / "lm", "cpu"), tmp_path / "lm.onnx")
+    given = {**QUICK, "model": {"name": "pointer", "d_model": 8, "n_layers": 1}, "data": name_data("en-sentiment")}
+    reader = regard.train(given, task="classify", out=tmp_path / "reader")
+    with pytest.raises(RegardError, match=r"its encoder is pointer.* Train with .*lstm"):
         export_run(reader, tmp_path / "reader.onnx")
     write_hf_bert(tmp_path / "theirs", "bert", "ForMaskedLM")
     bert = import_run(tmp_path / "theirs", tmp_path / "bert")
@@ -153,10 +197,8 @@ def test_the_card_of_a_run_says_how_other_programs_use_it(
 
 
 def test_the_card_says_why_a_program_cannot_use_a_run(tmp_path: Path) -> None:
-    model = {"name": "lstm", "d_model": 8, "n_layers": 1}
-    data = {"train": "grammar:en-ner:20", "valid": "grammar:en-ner:4", "test": "grammar:en-ner:4"}
-    quick = {"train": {"max_steps": 1, "n_batch": 2}, "checkpoint": {"has_tensorboard": False}}
-    regard.train({**quick, "model": model, "data": data}, task="tag", out=tmp_path / "run")
+    given = {**QUICK, "model": {"name": "lstm", "d_model": 8, "n_layers": 1}, "data": name_data("en-ner")}
+    regard.train({**given, "head": {"has_crf": True}}, task="tag", out=tmp_path / "run")
     card = (tmp_path / "run" / "README.md").read_text()
     assert "Not in transformers: its encoder is lstm, and it has bert and gpt2." in card
-    assert "Not in onnxruntime: its encoder is lstm, which torch does not trace" in card
+    assert "Not in onnxruntime: its tags are those of a conditional random field" in card

@@ -166,6 +166,7 @@ def test_plans_that_differ_in_the_last_digit_differ() -> None:
         ({"contenders": ["lstm"], "data": "x", "prompt": 5}, r"'prompt' must be text, not 5"),
         ({"contenders": {"a": {"model": 5}}, "data": "x"}, r"'contenders\.a\.model' must be a mapping"),
         ({"contenders": [["lstm"]], "data": "x"}, r"cannot name a contender"),
+        ({"contenders": ["runs/none"], "data": "x", "task": "classify"}, r"There is no folder 'runs/none'"),
         ({"contenders": ["lstm"], "data": "-"}, r"Standard input can be read only once"),
     ],
 )

@@ -70,3 +70,9 @@ def test_calibration_is_the_gap_between_probability_and_accuracy() -> None:
     found = calibrate([0.95, 0.95, 0.55, 1.0], [True, False, True, True])
     assert [(each.n, each.accuracy) for each in found.bins] == [(1, 1.0), (3, pytest.approx(2 / 3))]
     assert found.ece == pytest.approx((0.45 + 3 * abs(2 / 3 - 2.9 / 3)) / 4)
+
+
+def test_a_reliability_curve_is_drawn_bin_by_bin() -> None:
+    *_, low, high = calibrate([0.5, 0.9, 0.9, 0.9, 0.9], [False, True, True, True, False]).draw()
+    assert low.split() == ["0.500", "0.000", "1"]
+    assert high.split() == ["0.900", "0.750", "4", "█" * 15]

@@ -1,4 +1,4 @@
-"""Studies of what a task reads: layers, pre-training, directions. Tiny ones, to the page."""
+"""Studies of what a task reads: layers, pre-training, directions, units. Tiny ones, to the page."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from regard import api
+from regard.data.labelled import Example
 from regard.errors import RegardError
-from regard.studies.config import DirectionsConfig, LayersConfig
 from regard.studies.directions import choose_width
+from regard.studies.reader_config import DirectionsConfig, LayersConfig, UnitsConfig
+from regard.studies.units import judge_each, list_words
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,29 @@ def test_directions_have_as_many_parameters(tagged: str, tmp_path: Path) -> None
 def test_a_choice_of_layers_that_there_is_not_is_refused() -> None:
     with pytest.raises(RegardError, match="layers must be some of first"):
         LayersConfig(layers=("middle",))
+
+
+def test_words_are_new_where_training_never_showed_them() -> None:
+    known = list_words([Example(("the dog sat",), ("D", "N", "V"))])
+    tagged, text = Example(("the cat sat",), ("D", "N", "V")), Example(("the cat",), "good")
+    assert list(judge_each(tagged, "D V V", known)) == [(False, True), (True, False), (False, True)]
+    assert list(judge_each(text, "good", known)) == [(True, True)]
+    assert list(judge_each(Example(("the dog",), "good"), "bad", known)) == [(False, False)]
+
+
+def test_units_are_compared_by_number_of_examples(tagged: str, tmp_path: Path) -> None:
+    settings = [f"data={tagged}", "n_steps=3", "n_seeds=1", "sizes=[10, 20]", "units=[types, types+characters, bpe]"]
+    study = api.study("units", settings=[*settings, "d_model=8", "vocab_size=300"], out=tmp_path / "out")
+    assert [row[:2] for row in study.numbers["scores"]] == [
+        [unit, size] for size in (10, 20) for unit in ("words", "words and characters", "subwords (BPE)")
+    ]
+    assert "labelled examples" in study.sentence
+    (table,) = study.finding.tables
+    per_word = {(row[0], row[2]): float(str(row[3])) for row in table.rows}
+    assert per_word["10", "words"] == 1.0
+    assert per_word["10", "subwords (BPE)"] > 1.0
+    with pytest.raises(RegardError, match=r"units are some of types, .* not 'byte'"):
+        UnitsConfig(units=("byte",))
 
 
 def test_faithfulness_is_measured_of_models_that_are_made(tmp_path: Path) -> None:
