@@ -93,7 +93,7 @@ export const play = async (root, own, runs, state, signal, again) => {
     said.textContent = "Asking the runs …";
     const seen = letters.slice(0, at).join(""), start = Array.from(passage.before).length;
     const answers = await Promise.all(runs.map((run) => ask(run.name, "score", { text: passage.before + seen }, signal).catch(() => null)));
-    const rows = [["you (upper bound)", paid.reduce((a, b) => a + b, 0) / at, "#1c1e21"],
+    const rows = [["you", paid.reduce((a, b) => a + b, 0) / at, "#1c1e21"],
       ...runs.flatMap((run, i) => (answers[i] ? [[run.name, bitsFrom(answers[i].tokens, answers[i].token_bits, start) / at, run.colour]] : []))].sort((a, b) => a[1] - b[1]);
     const table = { columns: ["place", "who", "bits a character"], rows: rows.map(([name, bits], i) => [i + 1, name, bits.toFixed(3)]) };
     const svg = drawBars(rows.map(([name, bits, colour]) => [name, bits, bits.toFixed(2), colour]), "", "Bits a character, the best first");
@@ -101,7 +101,7 @@ export const play = async (root, own, runs, state, signal, again) => {
       make("p", { class: "note" }, "Fewer bits are better. All saw the same text before. The runs are charged by their probabilities, you by the rank of your right guess, which can only cost you more: you know at least this much."),
       button("Another passage", () => again()));
     numbersBelow(scores, "guessing", { json: { seed: state.seed, before: passage.before, text: seen, bits: paid, ranking: table.rows }, table, picture: () => svg });
-    said.textContent = `You: ${rows.find(([name]) => name.startsWith("you"))[1].toFixed(2)} bits a character, place ${1 + rows.findIndex(([name]) => name.startsWith("you"))} of ${rows.length}.`;
+    said.textContent = `You: ${rows.find(([name]) => name === "you")[1].toFixed(2)} bits a character, place ${1 + rows.findIndex(([name]) => name === "you")} of ${rows.length}.`;
   };
   root.append(shown, make("div", { class: "guessbar" }, input, lineEnd, giveUp, finish), said, scores);
   said.textContent = `${letters.length} characters to guess; stop whenever you like.`;
