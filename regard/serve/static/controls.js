@@ -6,7 +6,7 @@ import { clamp, find, readsPair, readsPicture, served, state } from "./state.js"
 
 const WAIT = 450;  // milliseconds without a key before a text is taken as typed
 export const parts = {
-  first: make("div", { class: "ask" }), tabs: make("div", {}), options: make("div", { class: "ask" }),
+  first: make("div", { class: "form" }), tabs: make("div", {}), options: make("div", { class: "form" }),
   panel: make("section", { id: "panel", role: "tabpanel", "aria-live": "off" }),
 };
 let timer = 0;

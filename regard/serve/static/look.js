@@ -137,7 +137,7 @@ const askForTexts = (state, remember) => {
   texts.value = state.texts || state.text;
   const lines = () => texts.value.split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 12);
   return {
-    root: make("div", { class: "ask" }, make("label", {}, make("span", {}, "Word"), word), make("label", {}, make("span", {}, "Texts with this word, one a line (12 at most)"), texts)),
+    root: make("div", { class: "form" }, make("label", {}, make("span", {}, "Word"), word), make("label", {}, make("span", {}, "Texts with this word, one a line (12 at most)"), texts)),
     read: () => ({ text: lines()[0] ?? "", texts: lines(), word: word.value.trim() }),
     isReady: () => word.value.trim() !== "" && lines().length > 0,
   };
