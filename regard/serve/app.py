@@ -80,7 +80,7 @@ def make_app(
     )  # fmt: skip
     add_errors(app, service)
     add_routes(app, service)
-    _name_runs(app, list(runs.runs))
+    _name_runs(app, runs)
     add_page(app, guard)
     return GuardedApp(app, guard), service
 
@@ -186,13 +186,25 @@ def _add_looking(app: FastAPI, service: Service) -> None:
         return Response(body, media_type=PICTURE_TYPES[kind])
 
 
-def _name_runs(app: FastAPI, names: list[str]) -> None:
-    """Let the OpenAPI document say which runs there are, so that programs need not guess."""
-    for path in app.openapi()["paths"].values():
-        for how in path.values():
+def _name_runs(app: FastAPI, runs: ServedRuns) -> None:
+    """Let the OpenAPI document say which runs each address knows, and which views there are: nobody need guess."""
+
+    def list_runs(verb: str) -> list[str]:
+        return [name for name, known in runs.verbs.items() if verb in known] or list(runs.runs)
+
+    document = app.openapi()
+    for path, methods in document["paths"].items():
+        verb = path.rpartition("/")[2]
+        for how in methods.values():
             for parameter in how.get("parameters", ()):
                 if parameter["name"] == "run":
-                    parameter["schema"]["enum"] = names
+                    parameter["schema"]["enum"] = list_runs("trace" if verb == "head" else verb)
+    for question in ("LookQuestion", "DrawQuestion"):
+        fields = document["components"]["schemas"][question]["properties"]
+        fields["runs"]["items"]["enum"] = list_runs("trace")
+        for views in fields["views"].get("anyOf", [fields["views"]]):
+            if views["type"] == "array":
+                views["items"]["enum"] = list(VIEWS)
 
 
 def _add_verb(app: FastAPI, service: Service, name: str, verb: Verb) -> None:

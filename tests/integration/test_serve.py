@@ -235,7 +235,22 @@ def test_the_api_documents_every_status_it_gives(client: TestClient) -> None:
     for path, methods in paths.items():
         for how in methods.values():
             assert {"200"} < set(how["responses"]), path
-    assert {"429", "503", "413", "422"} < set(paths["/api/runs/{run}/score"]["post"]["responses"])
+    assert {"429", "503", "408", "413", "422"} < set(paths["/api/runs/{run}/score"]["post"]["responses"])
+
+
+def test_the_api_documents_which_runs_and_views_there_are(client: TestClient) -> None:
+    document = client.get("/api/openapi.json").json()
+    known = {
+        path: how["parameters"][0]["schema"]["enum"]
+        for path, methods in document["paths"].items()
+        for how in methods.values()
+        if "{run}" in path
+    }
+    assert known["/api/runs/{run}/fill"] == ["bert"]
+    assert known["/api/runs/{run}/generate"] == ["lstm", "transformer", "ngram"]
+    assert "vectors" not in known["/api/runs/{run}/head"]
+    for question in ("LookQuestion", "DrawQuestion"):
+        assert "attention" in json.dumps(document["components"]["schemas"][question]["properties"]["views"])
 
 
 def test_too_many_requests_are_told_when_to_come_back() -> None:
