@@ -80,8 +80,8 @@ def make_app(
     )  # fmt: skip
     add_errors(app, service)
     add_routes(app, service)
-    _name_runs(app, runs)
     add_page(app, guard)
+    _name_runs(app, runs)  # the last: a route that is added later makes fastapi write the document anew
     return GuardedApp(app, guard), service
 
 
