@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -232,7 +233,7 @@ async def _generate(service: Service, request: Request, run: Any, question: ques
             except GoneError:
                 return  # nobody reads what would come
             except (RegardError, TooLateError) as error:
-                yield _dump({"error": service.runs.hide_folders(str(error))}) + b"\n"
+                yield _dump({"error": name_fields(service.runs.hide_folders(str(error)))}) + b"\n"
             finally:
                 await steps.aclose()  # type: ignore[attr-defined]
 
@@ -260,7 +261,7 @@ def add_errors(app: FastAPI, service: Service) -> None:
     """Every error is a sentence in JSON with a status that is documented; none shows where it came from in the code."""
 
     def tell(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-        body = _dump({"error": service.runs.hide_folders(text)})
+        body = _dump({"error": name_fields(service.runs.hide_folders(text))})
         return Response(body, status, headers, media_type="application/json")
 
     def handle(kind: type[Exception]) -> Callable[[Callable[[Any], Response]], None]:
@@ -282,6 +283,20 @@ def add_errors(app: FastAPI, service: Service) -> None:
 
     # After this answer the error is raised again, so that the server's terminal has all of it.
     handle(Exception)(lambda error: tell(500, "Something went wrong inside the server; its terminal says what."))
+
+
+FIELDS = {"text": "text", "word": "word", "target": "target", "layer": "layer", "head": "head", "picture": "picture",
+          "view": "views", "to": "tag", "beam": "beam", "n-best": "n_best"}  # fmt: skip
+"""What the API calls some options of the command line."""
+
+
+def name_fields(text: str) -> str:
+    """An error's text with the API's fields in place of the command line's options.
+
+    >>> name_fields("--layer 9: the model has 2 layers. Leave out --view to see what there is.")
+    'layer 9: the model has 2 layers. Leave out views to see what there is.'
+    """
+    return re.sub(rf"--({'|'.join(FIELDS)})(?![\w-])", lambda found: FIELDS[found[1]], text)
 
 
 def _is_broken(error: RequestValidationError) -> bool:
