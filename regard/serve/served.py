@@ -51,8 +51,8 @@ class ServedRuns:
 
     def hide_folders(self, text: str) -> str:
         """An error's text in which runs are called by their names: where they lie concerns nobody who asks."""
-        for name, run in sorted(self.runs.items(), key=lambda pair: -len(str(pair[1].folder))):
-            folder = str(run.folder)
+        folders = [(str(f), name) for name, run in self.runs.items() for f in (run.folder, run.opened.folder)]
+        for folder, name in sorted(folders, key=lambda pair: -len(pair[0])):
             text = text.replace(f"'{folder}'", f"'{name}'")
             if "/" in folder or "\\" in folder:  # a folder that is one word, or ".", may be part of any sentence
                 text = text.replace(folder, name)

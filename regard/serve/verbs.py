@@ -25,6 +25,7 @@ from regard.tasks.labelled_run import LabelledRun
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.parsing import ParsingRun
+from regard.tasks.task import IMPORTED
 from regard.tasks.translation import TranslationRun
 from regard.tasks.word_vectors_run import WordVectorsRun
 
@@ -207,8 +208,9 @@ VERBS: dict[str, Verb] = {
 def list_verbs(run: Any) -> list[str]:
     """What a run can be asked, the API's words."""
     found = [name for name, verb in VERBS.items() if verb.is_for(run)]
+    is_vectors, has_data = isinstance(run, WordVectorsRun), run.facts.data != IMPORTED
     if isinstance(run, LanguageModelRun):
-        found += ["generate", "passage"]
-    if not isinstance(run, WordVectorsRun):
+        found += ["generate", "passage"] if has_data else ["generate"]
+    if not is_vectors:
         found += ["trace"]
-    return [*found, "example"]
+    return [*found, "example"] if has_data or is_vectors else found

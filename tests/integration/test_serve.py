@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from integration.conftest import Finished
+from tiny_gpt2 import write_hf_folder
 from tiny_served import train_all
 
 import regard
@@ -331,6 +332,14 @@ def test_a_run_is_called_by_its_folder_wherever_one_stands(monkeypatch: pytest.M
     assert list(served.runs) == ["ngram"]
     assert served.hide_folders("'.' is a run. It is.") == "'ngram' is a run. It is."
     assert served.hide_folders(f"'{train_all()['ngram']}'") == f"'{train_all()['ngram']}'"  # it was not named so
+
+
+def test_a_hugging_face_folder_is_served_without_what_it_has_no_data_for(tmp_path: Path) -> None:
+    write_hf_folder(tmp_path / "published")
+    served = ServedRuns.open([tmp_path / "published"])
+    assert served.verbs == {"published": ["score", "next", "embed", "generate", "trace"]}
+    run = served.find("published")
+    assert served.hide_folders(f"'{run.opened.folder}', '{run.folder}'") == "'published', 'published'"
 
 
 def test_a_port_that_is_taken_is_named_and_another_chosen_where_none_was_asked_for(server: RunServer) -> None:

@@ -76,7 +76,7 @@ export const drawControls = ({ update, show, another, share }) => {
     ...(state.panel === "look" ? [labelled("Word that is asked about", make("input", { id: "word", type: "text", value: state.word, placeholder: "the last",
       maxlength: 200, onchange: (event) => update({ word: event.target.value }) }))] : []),
     button("go", { write: "Write", game: "Another passage" }[state.panel] ?? "Show", () => (state.panel === "game" ? update({ seed: state.seed + 1 }) : show()), { class: "go", title: "Ctrl+Enter" }),
-    ...(state.panel === "game" ? [] : [button("another", "Another example", another, { class: "plain" })]),
+    ...(state.panel === "game" || !run.verbs.includes("example") ? [] : [button("another", "Another example", another, { class: "plain" })]),
     button("share", "Copy the address", () => share(status), { class: "plain" }), status));
   parts.tabs.replaceChildren(drawTabs(run, update));
   if (has) document.getElementById(has)?.focus();

@@ -85,7 +85,7 @@ export const settle = () => {
 export const fillIn = async (seed = 0) => {
   const run = find(state.run);
   if (readsPicture() ? state.picture !== null : state.text !== null) return;
-  const found = await ask(run.name, "example", { seed }, AbortSignal.timeout(EXAMPLE_WAIT)).catch(() => ({}));
+  const found = run.verbs.includes("example") ? await ask(run.name, "example", { seed }, AbortSignal.timeout(EXAMPLE_WAIT)).catch(() => ({})) : {};
   state.picture = found.picture ?? null;
   state.text = found.text ?? TEXTS[run.task] ?? "A text.";
   state.second ??= found.second ?? SECOND[run.task] ?? "Another text.";
