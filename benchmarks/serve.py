@@ -2,7 +2,7 @@
 
     python benchmarks/serve.py                                  # batched against one at a time, 3 seconds each
     python benchmarks/serve.py --clients 200 --seconds 300      # 200 clients for five minutes, all verbs mixed
-    python benchmarks/serve.py --cases 10000                    # schemathesis on the OpenAPI document (extra: dev)
+    python benchmarks/serve.py --cases 600 --run runs/a --run runs/b   # schemathesis on the OpenAPI document
     python benchmarks/serve.py --run runs/lstm                  # a run of your own
 
 Without --run a character LSTM of two layers of width 512 is trained for a moment: how good it is makes no difference
@@ -16,6 +16,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,9 +63,10 @@ class Load:
 
 
 @contextmanager
-def serve(run: Path, *, n_batch: int) -> Iterator[tuple[int, int]]:
+def serve(*runs: Path, n_batch: int) -> Iterator[tuple[int, int]]:
     """A server in a process of its own: (its port, its process id)."""
-    command = [sys.executable, "-m", "regard", "serve", str(run), "--no-browser", "--port", "0", "--device", "cpu"]
+    folders = map(str, runs)
+    command = [sys.executable, "-m", "regard", "serve", *folders, "--no-browser", "--port", "0", "--device", "cpu"]
     process = subprocess.Popen([*command, "--max-batch", str(n_batch)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -199,11 +201,14 @@ def endure(run: Path, n_clients: int, seconds: float) -> dict[str, Any]:
     return {"seconds": whole.took, "statuses": dict(whole.statuses), "megabytes": memory}
 
 
-def make_up_requests(run: Path, n_cases: int) -> None:
+def make_up_requests(runs: list[Path], n_cases: int) -> None:
     """schemathesis: requests made up from the OpenAPI document, right and wrong; none may be answered with a 500."""
-    with serve(run, n_batch=64) as (port, _):
+    program = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if program is None:
+        sys.exit("Requests are made up by schemathesis, which is not installed: pip install schemathesis")
+    with serve(*runs, n_batch=64) as (port, _):
         command = [
-            str(Path(sys.executable).with_name("schemathesis")), "run", f"http://127.0.0.1:{port}/api/openapi.json",
+            program, "run", f"http://127.0.0.1:{port}/api/openapi.json",
             "--checks", "not_a_server_error", "--max-examples", str(n_cases), "--phases", "fuzzing", "--seed", "1",
             "--suppress-health-check", "all", "--request-timeout", "60",
         ]  # fmt: skip
@@ -219,7 +224,10 @@ def train_tiny(folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--run", type=Path, help="a run folder of a language model (default: a tiny one is trained)")
+    parser.add_argument(
+        "--run", type=Path, action="append", help="a run folder of a language model (default: a tiny one is trained); "
+        "with --cases as many as you like, of any kind"
+    )  # fmt: skip
     parser.add_argument("--clients", type=int, help="this many clients with all verbs mixed (default: the comparison)")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--tiny", action="store_true", help="a moment only, to see that it runs")
@@ -227,9 +235,10 @@ def main() -> None:
     parser.add_argument("--cases", type=int, help="this many made-up requests an address, by schemathesis")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        run = given.run or train_tiny(Path(folder))
+        runs = given.run or [train_tiny(Path(folder))]
+        run = runs[0]
         if given.cases is not None:
-            make_up_requests(run, given.cases)
+            make_up_requests(runs, given.cases)
         elif given.clients is not None:
             figures = endure(run, given.clients, given.seconds)
         else:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tiny_captions import write_pictures
+
 from regard import api
 
 PEOPLE, THINGS = ("the cat", "a dog", "my aunt", "the old man"), ("mat", "hat", "boat", "garden", "moon")
@@ -41,7 +43,16 @@ RECIPES: dict[str, dict[str, Any]] = {
     "tagger": {"task": "tagging", "data": {"train": "FOLDER/names.conll"}, **BY_WORD},
     "answerer": {"task": "answering", "data": {"train": "FOLDER/questions.json"}, **BY_WORD},
     "classifier": {"task": "classification", "data": {"train": "FOLDER/films.tsv"}, **BY_WORD},
+    "rater": {"task": "rating", "data": {"train": "FOLDER/ratings.tsv"}, **BY_WORD},
     "vectors": {"model": {"name": "lsa", "d_model": 4}, "tokenizer": WORD},
+    "captioner": {
+        "data": {
+            "pictures": "FOLDER/drawn/pictures", "captions": "FOLDER/drawn/captions.txt", "size": 32, "p_valid": 0.2,
+            "p_test": 0.2,
+        },
+        "model": {"name": "captioner", "d_model": 16, "n_halvings": 3, "d_first": 8}, "tokenizer": WORD,
+        "train": {"max_steps": 2, "n_batch": 4, "eval_every": 2}, "checkpoint": {"has_tensorboard": False},
+    },
 }  # fmt: skip
 
 
@@ -58,6 +69,11 @@ def write_data(folder: Path) -> None:
         for _ in range(4)
     ]
     (folder / "films.tsv").write_text("\n".join(["text\tlabel", *films]) + "\n")
+    rated = [
+        f"the {w} was {a}\t{value}" for value, a in ((4.5, "fine"), (1.0, "dull")) for w in THINGS for _ in range(4)
+    ]
+    (folder / "ratings.tsv").write_text("\n".join(["text\tvalue", *rated]) + "\n")
+    write_pictures(folder / "drawn")
     paragraphs = [
         {"context": f"{n} sees the {t} .", "qas": [
             {"id": f"{n}{t}", "question": f"who sees the {t} ?", "answers": [{"text": n, "answer_start": 0}]}]}
@@ -75,6 +91,6 @@ def train_all() -> dict[str, Path]:
     found = {}
     for name, recipe in RECIPES.items():
         given = {"data": {"train": "FOLDER/my.txt"}, **recipe}
-        train = given["data"]["train"].replace("FOLDER", str(folder))
-        found[name] = Path(api.train({**given, "data": {"train": train}}, out=folder / name, is_tested=False).folder)
+        data = {k: v.replace("FOLDER", str(folder)) if isinstance(v, str) else v for k, v in given["data"].items()}
+        found[name] = Path(api.train({**given, "data": data}, out=folder / name, is_tested=False).folder)
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.lens.patterns import Pattern, list_patterns, name_head
+from regard.lens.patterns import HeadNamer, Pattern, list_patterns
 from regard.lens.subject import Side, Subject
 from regard.lens.view import LookOptions, Packed, View
 
@@ -144,7 +144,8 @@ def name_heads(stack: Stack) -> list[list[Pattern]]:
     keys, layers = stack.keys, stack.layers
     patterns = list_patterns(keys.tokens, keys.words, keys.word_texts, stack.is_own)
     can_see = np.any([(weights > 0).any(axis=0) for weights in layers], axis=0)
-    return [[name_head(head, patterns, can_see, stack.is_own) for head in weights] for weights in layers]
+    namer = HeadNamer(patterns, can_see, stack.is_own)
+    return [[namer.name(head) for head in weights] for weights in layers]
 
 
 def choose_head(layers: list[Weights], options: LookOptions) -> tuple[int, int]:

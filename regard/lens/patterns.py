@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 MIN_SHARE = 0.4
 MIN_GAIN = 0.2
 MIN_BREADTH = 0.6
+OF_WORDS = ("own word", "same word", "marks")  # all others are patterns of places
 MIN_PLACES = 2  # tokens that have a key of the pattern: fewer are too few to name a head by
 
 Weights = NDArray[np.floating]
@@ -78,30 +79,52 @@ def list_patterns(
     }
 
 
+class HeadNamer:
+    """Names heads whose queries may look at the same keys; what is the same for all of them is counted once."""
+
+    def __init__(self, patterns: Mapping[str, Bools], can_see: Bools, is_own: Sequence[bool]) -> None:
+        """`can_see` is True where query q may look at key k; `is_own` tells the tokens of the text from marks."""
+        self.patterns, self.can_see = patterns, can_see
+        self.rows = np.array(is_own) & (can_see.sum(axis=1) >= 2)
+        self._counted = self._count(self.rows)
+
+    def name(self, weights: Weights) -> Pattern:
+        """The pattern of one head's weights (T, T)."""
+        rows = self.rows & (weights.sum(axis=1) > 0)
+        if not rows.any():
+            return Pattern("mixed", 0.0)
+        n_seen, fitting = self._counted if np.array_equal(rows, self.rows) else self._count(rows)
+        a = weights[rows].astype(np.float64)
+        a /= a.sum(axis=1, keepdims=True)
+        best, gain = Pattern("mixed", 0.0), MIN_GAIN
+        for name, (there, even) in fitting.items():
+            if name in OF_WORDS and best.name != "mixed" and best.name not in OF_WORDS:  # a pattern of places fits
+                break
+            share = float(a.ravel() @ there.ravel())
+            if share >= MIN_SHARE and share - even > gain:
+                best, gain = Pattern(name, share), share - even
+        if best.name != "mixed":
+            return best
+        entropy = -(a * np.log(np.where(a > 0, a, 1.0))).sum(axis=1)
+        breadth = float((np.exp(entropy) / n_seen).mean())
+        return Pattern("broad" if breadth >= MIN_BREADTH else "mixed", breadth)
+
+    def _count(self, rows: Bools) -> tuple[NDArray[np.int64], dict[str, tuple[NDArray[np.float64], float]]]:
+        """How many keys each row sees; and for each pattern [k fits p at q] over the number of rows, and even_p."""
+        seen = self.can_see[rows]
+        n_seen = seen.sum(axis=1)
+        found = {}
+        for name, fits in self.patterns.items():
+            there = fits[rows] & seen
+            is_of_words = name in ("own word", "same word")
+            n_rows = int(there.any(axis=1).sum()) if is_of_words else len(there)
+            if is_of_words and n_rows < MIN_PLACES:
+                continue
+            shares = there / max(1, n_rows)
+            found[name] = shares, float((shares / n_seen[:, None]).sum())
+        return n_seen, found
+
+
 def name_head(weights: Weights, patterns: Mapping[str, Bools], can_see: Bools, is_own: Sequence[bool]) -> Pattern:
     """The pattern of one head's weights (T, T); `can_see` is True where query q may look at key k."""
-    rows = np.array(is_own) & (can_see.sum(axis=1) >= 2) & (weights.sum(axis=1) > 0)
-    if not rows.any():
-        return Pattern("mixed", 0.0)
-    a = weights[rows].astype(np.float64)
-    a /= a.sum(axis=1, keepdims=True)
-    seen = can_see[rows]
-    even = seen / seen.sum(axis=1, keepdims=True)
-    best, gain = Pattern("mixed", 0.0), MIN_GAIN
-    for name, fits in patterns.items():
-        if name == "own word" and best.name != "mixed":  # a pattern of places fits
-            break
-        there = fits[rows] & seen
-        is_of_words = name in ("own word", "same word")
-        some = there.any(axis=1) if is_of_words else np.ones(len(a), bool)
-        if is_of_words and some.sum() < MIN_PLACES:
-            continue
-        share = float((a * there)[some].sum(axis=1).mean())
-        more = share - float((even * there)[some].sum(axis=1).mean())
-        if share >= MIN_SHARE and more > gain:
-            best, gain = Pattern(name, share), more
-    if best.name != "mixed":
-        return best
-    entropy = -(a * np.log(np.where(a > 0, a, 1.0))).sum(axis=1)
-    breadth = float((np.exp(entropy) / seen.sum(axis=1)).mean())
-    return Pattern("broad" if breadth >= MIN_BREADTH else "mixed", breadth)
+    return HeadNamer(patterns, can_see, is_own).name(weights)

@@ -104,12 +104,27 @@ class TranslateAnswer(BaseModel):
     weights: list[list[float]] | None = Field(description="Of each target word on each source word; null: none.")
 
 
+class ParsedTree(BaseModel):
+    """A tree, a label with children of which each is a tree or a word, and its log-probability in nats."""
+
+    tree: dict[str, Any]
+    brackets: str
+    log_prob: float | None
+
+
 class ParseAnswer(BaseModel):
-    """A tree: a label with children, of which each is a tree or a word."""
+    """The most probable tree of a sentence, null where it has no words; and all that were asked for, the best first."""
 
     tree: dict[str, Any] | None
     brackets: str
     log_prob: float | None
+    trees: list[ParsedTree]
+
+
+class CaptionAnswer(BaseModel):
+    """Captions of a picture, the best first."""
+
+    captions: list[TranslationText]
 
 
 class PredictAnswer(BaseModel):
@@ -152,6 +167,14 @@ class NearestAnswer(BaseModel):
     """The nearest words."""
 
     words: list[Neighbour]
+
+
+class ExampleAnswer(BaseModel):
+    """An example of what a run was tested on; what it does not read is null."""
+
+    text: str | None
+    second: str | None = Field(description="The second text of a pair; of answering the passage.")
+    picture: str | None = Field(description="A JPEG file in base64.")
 
 
 class PassageAnswer(BaseModel):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Generator
-from concurrent.futures import Future
+import re
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import FastAPI, Path, Request, Response
@@ -18,22 +17,22 @@ from regard.errors import RegardError
 from regard.lens.look import VIEWS, check_views
 from regard.lens.view import to_plain
 from regard.serve import answers, questions
-from regard.serve.heads import KeptHeads
+from regard.serve.examples import choose_example, choose_passage
+from regard.serve.looking import draw_view, find_head, key_of, look_inside, trace_run
 from regard.serve.packing import MEDIA_TYPE
 from regard.serve.page import add_page
 from regard.serve.security import RETRY_AFTER, Guard, GuardedApp
-from regard.serve.served import ServedRuns, UnknownRunError, choose_passage, find_head, look_inside, trace_run
+from regard.serve.served import ServedRuns, UnknownRunError
+from regard.serve.service import GoneError, Service, follow
 from regard.serve.verbs import VERBS, Verb
-from regard.serve.worker import BusyError, Limits, TooLateError, Worker, Writing
+from regard.serve.worker import BusyError, Limits, TooLateError
 
 LINES = "application/x-ndjson"
-SLOW_LIMITS = Limits(n_waiting=8, n_batch=1, max_wait_seconds=120.0)
-"""Of views that take seconds: few may wait, and they may wait longer."""
 
 ANSWERS: dict[str, type] = {
     "score": answers.ScoreAnswer, "next": answers.NextAnswer, "translate": answers.TranslateAnswer,
     "parse": answers.ParseAnswer, "predict": answers.PredictAnswer, "fill": answers.FillAnswer,
-    "embed": answers.EmbedAnswer, "nearest": answers.NearestAnswer,
+    "embed": answers.EmbedAnswer, "nearest": answers.NearestAnswer, "caption": answers.CaptionAnswer,
 }  # fmt: skip
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -41,6 +40,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     401: {"model": answers.ErrorAnswer, "description": "The server asks for its token."},
     403: {"model": answers.ErrorAnswer, "description": "A page of another site asked."},
     404: {"model": answers.ErrorAnswer, "description": "There is no such run or address."},
+    408: {"model": answers.ErrorAnswer, "description": "The request did not come within 30 seconds."},
     413: {"model": answers.ErrorAnswer, "description": "The request is too large."},
     415: {"model": answers.ErrorAnswer, "description": "The request is not JSON."},
     421: {"model": answers.ErrorAnswer, "description": "The server was asked under a name that is not its own."},
@@ -59,98 +59,15 @@ ARRAYS: dict[int | str, dict[str, Any]] = {
     }
 }
 
+PICTURE_TYPES = {"svg": "image/svg+xml", "png": "image/png"}
+PICTURES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The picture.",
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in PICTURE_TYPES.values()},
+    }
+}
+
 NAME = Path(description="The name of a run, as /api/runs has it.", max_length=200)
-
-
-class Service:
-    """What routes share: the runs, the workers that compute for all of them, and the heads that may be asked for."""
-
-    def __init__(self, runs: ServedRuns, limits: Limits | None = None) -> None:
-        self.runs = runs
-        self.worker = Worker(limits)
-        self.slow_worker = Worker(SLOW_LIMITS, yields=True)
-        self.heads = KeptHeads()
-
-    def close(self) -> None:
-        """End both workers; what still waits is told that it is too late."""
-        self.slow_worker.close()
-        self.worker.close()
-
-    def count(self) -> dict[str, int]:
-        """What waits and what has been done."""
-        return self.worker.count() | {"waiting_for_slow_views": self.slow_worker.count()["waiting"]}
-
-    def find(self, name: str, verb: str) -> Any:
-        """The run of a request, checked to know the verb."""
-        run = self.runs.find(name)
-        if verb not in (known := self.runs.verbs[name]):
-            can = f"It can be asked to {', '.join(known)}."
-            raise RegardError(f"'{name}' is a run that {run.task.summary}, and cannot be asked to {verb}. {can}")
-        return run
-
-    async def ask(self, request: Request, name: str, verb_name: str, question: questions.Question) -> Response:
-        """Answer a question together with others of its kind."""
-        verb, run = VERBS[verb_name], self.find(name, verb_name)
-        options = question.options()
-        future = self.worker.ask(
-            (name, verb_name, *options.values()),
-            question.items(),
-            lambda items: verb.answer(run, items, **options),
-            question.size(),
-        )
-        return _write_json(await asyncio.wrap_future(future))
-
-    async def compute(self, request: Request, work: Callable[[], Any], size: int = 0, *, is_slow: bool = False) -> Any:
-        """Do one thing by itself in a worker, in the second one where it is slow."""
-        worker = self.slow_worker if is_slow else self.worker
-        return await wait_for(request, worker.ask(object(), None, lambda _: [work()], size))
-
-
-class GoneError(Exception):
-    """Whoever asked went away: nobody reads the answer."""
-
-
-async def wait_until_gone(request: Request) -> None:
-    """Return when the client has gone away."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def wait_for(request: Request, future: Future[Any]) -> Any:
-    """The answer of the worker; where the client goes away before, the worker need not compute it."""
-    answer = asyncio.wrap_future(future)
-    gone = asyncio.ensure_future(wait_until_gone(request))
-    try:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if answer.done():
-            return answer.result()
-        answer.cancel()
-        raise GoneError
-    finally:
-        gone.cancel()
-
-
-async def follow(
-    request: Request, worker: Worker, steps: Callable[[], Generator[Any, None, None]]
-) -> AsyncIterator[Any]:
-    """Everything that the worker writes, step by step; it stops writing when the client goes away."""
-    loop, arrived = asyncio.get_running_loop(), asyncio.Queue[Any]()
-
-    def tell(step: Any) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(arrived.put_nowait, step)
-
-    writing: Writing = worker.write(steps, tell)
-    gone = asyncio.ensure_future(wait_until_gone(request))
-    gone.add_done_callback(lambda done: None if done.cancelled() else arrived.put_nowait(GoneError()))
-    try:
-        while (step := await arrived.get()) is not None:
-            if isinstance(step, Exception):
-                raise step
-            yield step
-    finally:
-        gone.cancel()
-        writing.stop()
 
 
 def make_app(
@@ -164,8 +81,8 @@ def make_app(
     )  # fmt: skip
     add_errors(app, service)
     add_routes(app, service)
-    _name_runs(app, list(runs.runs))
     add_page(app, guard)
+    _name_runs(app, runs)  # the last: a route that is added later makes fastapi write the document anew
     return GuardedApp(app, guard), service
 
 
@@ -192,6 +109,21 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return await _generate(service, request, service.find(run, "generate"), question)
 
     _add_looking(app, service)
+    _add_test_data(app, service)
+
+
+def _add_test_data(app: FastAPI, service: Service) -> None:
+    """The addresses of what runs were tested on."""
+
+    @app.post(
+        "/api/runs/{run}/example", response_model=answers.ExampleAnswer, responses=ERRORS,
+        summary="An example of what a run was tested on.",
+    )  # fmt: skip
+    async def example(request: Request, question: questions.ExampleQuestion, run: str = NAME) -> Response:
+        found = service.find(run, "example")
+        # Beside all else: the data may have to be read from many files.
+        chosen = await service.compute(request, lambda: choose_example(found, question.seed), is_slow=True)
+        return _write_json(chosen)
 
     @app.post(
         "/api/runs/{run}/passage", response_model=answers.PassageAnswer, responses=ERRORS,
@@ -220,7 +152,8 @@ def _add_looking(app: FastAPI, service: Service) -> None:
         is_slow = any(VIEWS[name].is_slow for name in names)
 
         def work() -> bytes:
-            return look_inside(found, question.all_texts(), question.model_dump(), service.heads)
+            asked = question.model_dump()
+            return look_inside(found, question.all_texts(), asked, service.heads, service.runs.colours)
 
         return Response(
             await service.compute(request, work, question.size(), is_slow=is_slow), media_type=MEDIA_TYPE
@@ -232,25 +165,52 @@ def _add_looking(app: FastAPI, service: Service) -> None:
     )  # fmt: skip
     async def head(request: Request, question: questions.HeadQuestion, run: str = NAME) -> Response:
         found, asked = service.find(run, "trace"), question.model_dump()
-        body = service.heads.find((run, question.text, question.target), question.stack, question.layer, question.head)
+        body = service.heads.find(key_of(run, asked), question.stack, question.layer, question.head)
         if body is None:
             work = lambda: find_head(run, found, asked, service.heads)  # noqa: E731
             body = await service.compute(request, work, question.size())
         return Response(body, media_type=MEDIA_TYPE)
 
+    @app.post(
+        "/api/draw", responses=ERRORS | PICTURES, response_class=Response,
+        summary="One view of one run as a picture file for print.",
+    )  # fmt: skip
+    async def draw(request: Request, question: questions.DrawQuestion) -> Response:
+        name, kind = question.runs[0], question.kind
+        found, asked = service.find(name, "trace"), question.model_dump()
+        check_views(question.views)
 
-def _name_runs(app: FastAPI, names: list[str]) -> None:
-    """Let the OpenAPI document say which runs there are, so that programs need not guess."""
-    for path in app.openapi()["paths"].values():
-        for how in path.values():
+        def work() -> bytes:
+            return draw_view(name, found, question.all_texts(), asked, service.runs.colours[name])
+
+        body = await service.compute(request, work, question.size(), is_slow=True)
+        return Response(body, media_type=PICTURE_TYPES[kind])
+
+
+def _name_runs(app: FastAPI, runs: ServedRuns) -> None:
+    """Let the OpenAPI document say which runs each address knows, and which views there are: nobody need guess."""
+
+    def list_runs(verb: str) -> list[str]:
+        return [name for name, known in runs.verbs.items() if verb in known] or list(runs.runs)
+
+    document = app.openapi()
+    for path, methods in document["paths"].items():
+        verb = path.rpartition("/")[2]
+        for how in methods.values():
             for parameter in how.get("parameters", ()):
                 if parameter["name"] == "run":
-                    parameter["schema"]["enum"] = names
+                    parameter["schema"]["enum"] = list_runs("trace" if verb == "head" else verb)
+    for question in ("LookQuestion", "DrawQuestion"):
+        fields = document["components"]["schemas"][question]["properties"]
+        fields["runs"]["items"]["enum"] = list_runs("trace")
+        for views in fields["views"].get("anyOf", [fields["views"]]):
+            if views["type"] == "array":
+                views["items"]["enum"] = list(VIEWS)
 
 
 def _add_verb(app: FastAPI, service: Service, name: str, verb: Verb) -> None:
-    async def answer(request: Request, question: Any, run: str = NAME) -> Response:
-        return await service.ask(request, run, name, question)
+    async def answer(question: Any, run: str = NAME) -> Response:
+        return _write_json(await service.ask(run, name, question))
 
     answer.__annotations__["question"] = verb.question
     app.post(
@@ -273,7 +233,7 @@ async def _generate(service: Service, request: Request, run: Any, question: ques
             except GoneError:
                 return  # nobody reads what would come
             except (RegardError, TooLateError) as error:
-                yield _dump({"error": service.runs.hide_folders(str(error))}) + b"\n"
+                yield _dump({"error": name_fields(service.runs.hide_folders(str(error)))}) + b"\n"
             finally:
                 await steps.aclose()  # type: ignore[attr-defined]
 
@@ -301,7 +261,7 @@ def add_errors(app: FastAPI, service: Service) -> None:
     """Every error is a sentence in JSON with a status that is documented; none shows where it came from in the code."""
 
     def tell(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-        body = _dump({"error": service.runs.hide_folders(text)})
+        body = _dump({"error": name_fields(service.runs.hide_folders(text))})
         return Response(body, status, headers, media_type="application/json")
 
     def handle(kind: type[Exception]) -> Callable[[Callable[[Any], Response]], None]:
@@ -323,6 +283,20 @@ def add_errors(app: FastAPI, service: Service) -> None:
 
     # After this answer the error is raised again, so that the server's terminal has all of it.
     handle(Exception)(lambda error: tell(500, "Something went wrong inside the server; its terminal says what."))
+
+
+FIELDS = {"text": "text", "word": "word", "target": "target", "layer": "layer", "head": "head", "picture": "picture",
+          "view": "views", "to": "tag", "beam": "beam", "n-best": "n_best"}  # fmt: skip
+"""What the API calls some options of the command line."""
+
+
+def name_fields(text: str) -> str:
+    """An error's text with the API's fields in place of the command line's options.
+
+    >>> name_fields("--layer 9: the model has 2 layers. Leave out --view to see what there is.")
+    'layer 9: the model has 2 layers. Leave out views to see what there is.'
+    """
+    return re.sub(rf"--({'|'.join(FIELDS)})(?![\w-])", lambda found: FIELDS[found[1]], text)
 
 
 def _is_broken(error: RequestValidationError) -> bool:

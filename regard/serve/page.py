@@ -75,7 +75,7 @@ def write_page(nonce: str) -> str:
 def add_page(app: FastAPI, guard: Guard) -> None:
     """The addresses of the page and of its files."""
 
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> Response:
         nonce = secrets.token_urlsafe(16)
         return Response(
@@ -84,7 +84,7 @@ def add_page(app: FastAPI, guard: Guard) -> None:
             headers={"Content-Security-Policy": guard.policy(nonce), "Cache-Control": "no-store"},
         )
 
-    @app.get("/static/{name:path}", include_in_schema=False)
+    @app.api_route("/static/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def static(request: Request, name: str) -> Response:
         if name not in list_files():
             raise HTTPException(404)

@@ -16,6 +16,8 @@ MAX_EXPLAINED = 400
 """Characters of a text whose views compute it again for every word: influence and faithfulness."""
 MAX_COMPARED = 12
 """Texts in which one word is compared."""
+MAX_PICTURE = 900_000
+"""Characters of a picture in base64: a file of 675,000 bytes."""
 MAX_NEW_TOKENS = 2_000
 MAX_BODY = 1_000_000
 """Bytes of a request; more is refused before it is read to the end."""
@@ -26,6 +28,10 @@ SomeText = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 LookedAt = Annotated[str, Field(min_length=1, max_length=MAX_LOOKED_AT)]
 Sentence = Annotated[str, Field(max_length=MAX_SENTENCE)]
 Tag = Annotated[str, Field(max_length=40)]
+Picture = Annotated[str, Field(min_length=1, max_length=MAX_PICTURE)]
+OF_SEVERAL = "Of a run that translates into several languages: which, such as <2de>."
+OF_CAPTIONER = "Of a run that captions: a picture file (JPEG, PNG, ...) in base64."
+MADE_TO_WRITE = "Of a run that translates or captions: what it is made to write; null: its own."
 
 
 class Question(BaseModel):
@@ -39,7 +45,11 @@ class Question(BaseModel):
 
     def items(self) -> dict[str, Any]:
         """What differs between questions that are answered together."""
-        return {name: getattr(self, name) for name in ("text", "target", "second") if name in type(self).model_fields}
+        return {
+            name: getattr(self, name)
+            for name in ("text", "target", "second", "picture")
+            if name in type(self).model_fields
+        }
 
     def options(self) -> dict[str, Any]:
         """What questions must share to be answered together."""
@@ -66,7 +76,7 @@ class ScoreQuestion(Question):
 
     text: Text = Field(description="The text; of a run that translates, the source.")
     target: Text | None = Field(None, description="Of a run that translates: the target.")
-    tag: Tag | None = Field(None, description="Of a run that translates into several languages: which, such as <2de>.")
+    tag: Tag | None = Field(None, description=OF_SEVERAL)
 
 
 class NextQuestion(Question):
@@ -80,7 +90,7 @@ class TranslateQuestion(Question):
     """How a text is translated."""
 
     text: Sentence
-    tag: Tag | None = Field(None, description="Which language, such as <2de>, where the run knows several.")
+    tag: Tag | None = Field(None, description=OF_SEVERAL)
     beam: int = Field(5, ge=1, le=20, description="Width of the beam search; 1 is greedy.")
     n_best: int = Field(1, ge=1, le=10, description="How many translations.")
 
@@ -89,8 +99,21 @@ class ParseQuestion(Question):
     """How a sentence is parsed."""
 
     text: Sentence = Field(description="Words with spaces between them, punctuation split off.")
-    tag: Tag | None = None
+    tag: Tag | None = Field(None, description=OF_SEVERAL)
     beam: int = Field(5, ge=1, le=20, description="Width of the beam search; 1 is greedy.")
+    n_best: int = Field(1, ge=1, le=10, description="How many trees, the most probable first.")
+
+
+class CaptionQuestion(Question):
+    """What is said of a picture."""
+
+    picture: Picture = Field(description="A picture file (JPEG, PNG, ...) in base64.")
+    beam: int = Field(5, ge=1, le=20, description="Width of the beam search; 1 is greedy.")
+    n_best: int = Field(1, ge=1, le=10, description="How many captions.")
+
+    def size(self) -> int:
+        """A picture takes about the memory of so many characters."""
+        return 2_000
 
 
 class PredictQuestion(Question):
@@ -125,17 +148,17 @@ class NearestQuestion(Question):
 class TraceQuestion(Question):
     """What a model computed on a text."""
 
-    text: LookedAt
-    target: Sentence | None = Field(None, description="Of a run that translates: what it is made to write.")
-    tag: Tag | None = None
+    text: LookedAt | None = Field(None, description="The text; null for a run that captions.")
+    picture: Picture | None = Field(None, description=OF_CAPTIONER)
+    target: Sentence | None = Field(None, description=MADE_TO_WRITE)
+    tag: Tag | None = Field(None, description=OF_SEVERAL)
     taps: list[Annotated[str, Field(max_length=100)]] = Field(
         default_factory=list, max_length=200, description="Names of the arrays to send; none: the names of all."
     )
     kind: Literal["float32", "float16", "uint8"] = Field("float16", description="What the numbers are rounded to.")
 
-    def items(self) -> dict[str, Any]:
-        """All: a text is traced by itself."""
-        return self.model_dump()
+    def size(self) -> int:
+        return len(self.text or "") + len(self.target or "")
 
 
 class PassageQuestion(Question):
@@ -146,15 +169,25 @@ class PassageQuestion(Question):
     n: int = Field(120, ge=1, le=1_000, description="Characters that are to be guessed.")
 
 
+class ExampleQuestion(Question):
+    """An example of what a run was tested on."""
+
+    seed: int = Field(0, ge=0, le=2**31, description="Another number, another example.")
+
+
 class LookQuestion(Question):
     """What models show of a text: the views of `regard look`."""
 
     runs: list[Annotated[str, Field(max_length=200)]] = Field(min_length=1, max_length=4, description="Names of runs.")
-    text: LookedAt | None = Field(None, description="The text; it may be left out where there are texts.")
+    text: LookedAt | None = Field(
+        None, description="The text; null where there are texts or a picture. Two texts, of pairs, have a tab between."
+    )
     texts: list[LookedAt] = Field(
         default_factory=list, max_length=MAX_COMPARED, description="Texts in which `word` is compared (view vectors)."
     )
-    target: Sentence | None = Field(None, description="Of runs that translate: what they are made to write.")
+    picture: Picture | None = Field(None, description=OF_CAPTIONER)
+    target: Sentence | None = Field(None, description=MADE_TO_WRITE)
+    tag: Tag | None = Field(None, description=OF_SEVERAL)
     views: list[Annotated[str, Field(max_length=40)]] | None = Field(
         None, min_length=1, max_length=40, description="Names of views; null: all that the models have something for."
     )
@@ -173,11 +206,21 @@ class LookQuestion(Question):
         return sum(map(len, self.all_texts())) + len(self.target or "")
 
 
+class DrawQuestion(LookQuestion):
+    """One view of one run as a picture file."""
+
+    runs: list[Annotated[str, Field(max_length=200)]] = Field(min_length=1, max_length=1, description="One run.")
+    views: list[Annotated[str, Field(max_length=40)]] = Field(min_length=1, max_length=1, description="One view.")
+    kind: Literal["svg", "png"] = "svg"
+
+
 class HeadQuestion(Question):
     """The attention weights of one head on a text."""
 
-    text: LookedAt
-    target: Sentence | None = Field(None, description="Of a run that translates: what it is made to write.")
+    text: LookedAt | None = Field(None, description="The text; null for a run that captions.")
+    picture: Picture | None = Field(None, description=OF_CAPTIONER)
+    target: Sentence | None = Field(None, description=MADE_TO_WRITE)
+    tag: Tag | None = Field(None, description=OF_SEVERAL)
     layer: int = Field(ge=1, le=1_000)
     head: int = Field(ge=1, le=1_000)
     stack: int = Field(1, ge=1, le=2, description="Of a run with encoder and decoder: 1 is the encoder, 2 the decoder.")

@@ -5,14 +5,17 @@
 - **Origin**: a page of another site can send a POST and not read the answer; it is refused all the same.
 - **Token**: a server that others can reach answers to those alone who know its token, compared in constant time.
 - **Size**: a body that is too large is refused before it is read to its end.
+- **Time**: a body that does not come within seconds is not waited for.
 - **Number**: requests beyond so many at once are refused before they are read.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -29,7 +32,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-COOKIE = "regard_token"
+TOKEN = re.compile(r"[A-Za-z0-9_.~-]{1,200}")
+"""What a token is made of: what stands in an address and in a cookie as it is."""
 RETRY_AFTER = "1"
 """Seconds after which a client that found no room may try again."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -43,11 +47,15 @@ class Guard:
     """Whether the server can be reached from this machine alone."""
     token: str | None = None
     """What requests must know; None: nothing."""
+    cookie: str = "regard_token"
+    """What keeps the token in a browser; servers on other ports of one machine need other names."""
     hosts: frozenset[str] = frozenset()
     """Other names that the server answers to; on loopback beside loopback's own."""
     ancestors: str = "'self'"
     """Pages that may show this one in a frame, in the words of Content-Security-Policy."""
     max_body: int = MAX_BODY
+    max_read_seconds: float = 30.0
+    """How long a client may take to send a body."""
     max_requests: int = 2_000
     """Requests that are answered at the same time, whatever they ask; more are told to come again."""
 
@@ -140,7 +148,7 @@ class GuardedApp:
         given = headers.get("authorization", "").removeprefix("Bearer ").strip()
         if not given:
             try:
-                found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+                found = SimpleCookie(headers.get("cookie", "")).get(self.guard.cookie)
             except CookieError:
                 found = None
             given = "" if found is None else found.value
@@ -160,18 +168,26 @@ class GuardedApp:
         left = urlencode([(name, value) for name, value in query if name != "token"])
         # Only the path: what comes after it must not make an address of another site.
         place = "/" + scope.get("path", "/").lstrip("/\\") + (f"?{left}" if left else "")
-        cookie = f"{COOKIE}={self.guard.token}; HttpOnly; SameSite=Strict; Path=/"
+        cookie = f"{self.guard.cookie}={self.guard.token}; HttpOnly; SameSite=Strict; Path=/"
         found = [(b"location", place.encode("ascii", "ignore")), (b"set-cookie", cookie.encode("ascii"))]
         await send({"type": "http.response.start", "status": 303, "headers": [*found, (b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
     def _count(self, receive: Receive) -> Receive:
-        """Count what is read of a body that does not say how long it is."""
-        n_bytes = 0
+        """Count what is read of a body that does not say how long it is, and how long that takes."""
+        n_bytes, is_whole, end = 0, False, asyncio.get_running_loop().time() + self.guard.max_read_seconds
 
         async def receive_counted() -> Message:
-            nonlocal n_bytes
-            message = await receive()
+            nonlocal n_bytes, is_whole
+            if is_whole:  # what comes now says that the client went away
+                return await receive()
+            try:
+                async with asyncio.timeout_at(end):
+                    message = await receive()
+            except TimeoutError:
+                said = f"The request did not come within {self.guard.max_read_seconds:g} seconds. Send it faster."
+                raise HTTPException(408, said, {"Connection": "close"}) from None
+            is_whole = not message.get("more_body", False)
             n_bytes += len(message.get("body", b""))
             if n_bytes > self.guard.max_body:
                 raise HTTPException(413, f"A request holds at most {self.guard.max_body:,} bytes. Send less.")

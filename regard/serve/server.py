@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 
 import uvicorn
 
-from regard import api
 from regard.errors import RegardError
+from regard.run.exchange import open_model
 from regard.serve.app import make_app
-from regard.serve.security import Guard, is_loopback
+from regard.serve.security import TOKEN, Guard, is_loopback
 from regard.serve.served import ServedRuns
 from regard.serve.worker import Limits
 from regard.training.freed_memory import bound_memory
@@ -79,16 +79,21 @@ class RunServer:
         """`runs` are loaded runs or their folders."""
         options = options or ServeOptions()
         is_local = is_loopback(options.host)
-        token = options.token or (None if is_local else secrets.token_urlsafe(24))
+        if options.token is not None and not TOKEN.fullmatch(options.token):
+            raise RegardError(
+                f"--token is made of letters, digits and . _ ~ - (1 to 200), not {options.token!r:.40}. Leave it out "
+                "for none on this machine, and for a random one beyond it."
+            )
+        token = options.token if options.token is not None or is_local else secrets.token_urlsafe(24)
         served = ServedRuns.open(runs)
-        guard = Guard(
-            is_loopback=is_local, token=token, hosts=frozenset(name.lower() for name in options.hosts),
-            ancestors=options.ancestors,
-        )  # fmt: skip
         limits = Limits(n_batch=options.n_batch, n_waiting=options.n_waiting)
         self.token = token
         self._socket = bind(options.host, options.port)
         self.host, self.port = options.host, int(self._socket.getsockname()[1])
+        guard = Guard(
+            is_loopback=is_local, token=token, hosts=frozenset(name.lower() for name in options.hosts),
+            ancestors=options.ancestors, cookie=f"regard_token_{self.port}",
+        )  # fmt: skip
         app, self.service = make_app(served, guard=guard, limits=limits)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off", backlog=1024,
@@ -146,7 +151,7 @@ def serve_folders(
 ) -> None:
     """Serve the runs in some folders until Ctrl-C; `tell` is given the address, which a browser is opened at."""
     bound_memory()
-    server = RunServer([api.load(folder, device) for folder in folders], options)
+    server = RunServer([open_model(folder, device) for folder in folders], options)
     tell(server.link())
     if opens_browser:
         threading.Thread(target=webbrowser.open, args=(server.link(),), daemon=True).start()

@@ -11,16 +11,21 @@ import numpy as np
 
 from regard.data.tree_lines import to_brackets
 from regard.data.trees import Tree
-from regard.decode.config import BeamConfig
+from regard.decode.caption import MAX_LENGTH
+from regard.decode.config import BeamConfig, search_trees
+from regard.decode.parse import Parse
 from regard.errors import RegardError
 from regard.run.embed import can_embed, make_embedder
 from regard.serve import questions
+from regard.serve.pictures import keep_picture
 from regard.serve.questions import Question
 from regard.tasks.bidirectional_run import BidirectionalRun
+from regard.tasks.caption_run import CaptionRun
 from regard.tasks.labelled_run import LabelledRun
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.parsing import ParsingRun
+from regard.tasks.task import IMPORTED
 from regard.tasks.translation import TranslationRun
 from regard.tasks.word_vectors_run import WordVectorsRun
 
@@ -88,18 +93,30 @@ def _align(run: TranslationRun, source: str, target: str, tag: str | None) -> di
     return nothing | {"weights": None if weights is None else np.round(weights, 4).tolist()}
 
 
-def parse(run: Any, items: Items, *, tag: str | None, beam: int) -> Answers:
-    """The tree of each sentence."""
-    parser = run.parser(BeamConfig(beam=beam), tag=run.reader.choose_tag(tag))
-    found = parser.all([item["text"] for item in items])
-    return [
-        {
-            "tree": None if one.tree is None else _describe_tree(one.tree),
-            "brackets": "" if one.tree is None else to_brackets(one.tree),
-            "log_prob": one.log_prob,
-        }
-        for one in found
-    ]
+def parse(run: Any, items: Items, *, tag: str | None, beam: int, n_best: int) -> Answers:
+    """The most probable trees of each sentence."""
+    search = BeamConfig.from_dict(search_trees(n_best=n_best, beam=max(beam, n_best)))
+    found = run.parser(search, tag=run.reader.choose_tag(tag)).all([item["text"] for item in items])
+    nothing = {"tree": None, "brackets": "", "log_prob": 0.0}
+    trees = [[_describe_parse(one) for one in parsed.all] for parsed in found]
+    return [{**(best[0] if best else nothing), "trees": best} for best in trees]
+
+
+def _describe_parse(parsed: Parse) -> dict[str, Any]:
+    assert parsed.tree is not None
+    return {
+        "tree": _describe_tree(parsed.tree), "brackets": to_brackets(parsed.tree), "log_prob": parsed.log_prob,
+    }  # fmt: skip
+
+
+def caption(run: Any, items: Items, *, beam: int, n_best: int) -> Answers:
+    """The best captions of each picture."""
+    squares = []
+    for item in items:
+        with keep_picture(item["picture"]) as path:
+            squares.append(run.square(path))
+    found = run.captions(squares, BeamConfig(beam=max(beam, n_best), n_best=n_best, max_length=MAX_LENGTH))
+    return [{"captions": [{"text": one.text, "log_prob": one.log_prob} for one in best]} for best in found]
 
 
 def _describe_tree(node: Tree | str) -> Any:
@@ -165,7 +182,11 @@ VERBS: dict[str, Verb] = {
         lambda run: isinstance(run, TranslationRun),
     ),
     "parse": Verb(
-        "The tree of a sentence.", questions.ParseQuestion, parse, lambda run: isinstance(run, ParsingRun)
+        "The most probable trees of a sentence.", questions.ParseQuestion, parse,
+        lambda run: isinstance(run, ParsingRun),
+    ),
+    "caption": Verb(
+        "What is said of a picture.", questions.CaptionQuestion, caption, lambda run: isinstance(run, CaptionRun)
     ),
     "predict": Verb(
         "A class, a number, tags or an answer.", questions.PredictQuestion, predict,
@@ -181,14 +202,15 @@ VERBS: dict[str, Verb] = {
         lambda run: isinstance(run, WordVectorsRun),
     ),
 }  # fmt: skip
-"""The verbs that are answered in batches; `generate`, which streams, `trace` and `passage` have routes of their own."""
+"""The verbs that are answered in batches; `generate`, `trace`, `passage` and `example` have routes of their own."""
 
 
 def list_verbs(run: Any) -> list[str]:
     """What a run can be asked, the API's words."""
     found = [name for name, verb in VERBS.items() if verb.is_for(run)]
+    is_vectors, has_data = isinstance(run, WordVectorsRun), run.facts.data != IMPORTED
     if isinstance(run, LanguageModelRun):
-        found += ["generate", "passage"]
-    if not isinstance(run, WordVectorsRun):
+        found += ["generate", "passage"] if has_data else ["generate"]
+    if not is_vectors:
         found += ["trace"]
-    return found
+    return [*found, "example"] if has_data or is_vectors else found

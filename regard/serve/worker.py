@@ -152,15 +152,25 @@ class Worker:
                 if self._is_closing:
                     break
                 batch = self._take_batch()
-                while self._to_write and len(self._writing) < self.limits.n_writing:
-                    self._writing.append(self._to_write.popleft())
+            began = time.monotonic()
             if batch:
                 self._answer(batch)
-            self._writing = [one for one in self._writing if self._step(one)]
+            self._write(time.monotonic() - began)
         for asked in self._waiting:
             _fail(asked.answer, TooLateError("The server is going down."))
         for writing in (*self._writing, *self._to_write):
             writing.tell(TooLateError("The server is going down."))
+
+    def _write(self, seconds: float) -> None:
+        """Write a token of every text, and more for so many seconds: texts get as much time as what is between them."""
+        end = time.monotonic() + seconds
+        while True:
+            with self._changed:
+                while self._to_write and len(self._writing) < self.limits.n_writing:
+                    self._writing.append(self._to_write.popleft())
+            self._writing = [one for one in self._writing if self._step(one)]
+            if not self._writing or time.monotonic() >= end:
+                return
 
     def _take_batch(self) -> list[_Asked]:
         """The request that waited longest, with all that can be computed together with it."""

@@ -16,6 +16,7 @@ from in_browser import CHROMIUM, NEEDS_CHROMIUM
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
+from PIL import Image
 from playwright import sync_api as playwright
 from tiny_served import train_all
 
@@ -84,6 +85,8 @@ def opened(browser: Any, server: RunServer) -> Iterator[Page]:
         ("tagger", "predict", "#panel .word"), ("classifier", "predict", "#panel svg.bars"),
         ("answerer", "predict", "#panel .big"), ("bert", "fill", "#panel svg.bars"),
         ("vectors", "nearest", "#panel svg.bars"),
+        ("rater", "predict", "#panel .big"), ("captioner", "caption", "#panel .view-picture canvas"),
+        ("answerer", "look", "#panel .looked"), ("captioner", "look", "#panel .looked"),
         ("transformer", "look", "#panel .view"), ("lstm", "game", "#panel .guess"),
     ],
 )  # fmt: skip
@@ -91,14 +94,16 @@ def test_every_panel_shows_something_and_fits_a_phone(opened: Page, run: str, pa
     text = {"nearest": "cat", "fill": "the [MASK] sat"}.get(panel, "the cat sat on the mat")
     page = opened.open(run=run, panel=panel, text=text, second="the dog sleeps .")
     assert page.locator(shown).count() > 0
-    assert page.locator('[role="alert"]').count() == 0
+    assert page.locator('[role="alert"]:visible').count() == 0
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     unnamed = page.evaluate("""[...document.querySelectorAll("button, input, select, textarea")].filter((node) =>
         !node.textContent.trim() && !node.getAttribute("aria-label") && !node.closest("label")).length""")
     assert unnamed == 0
     if panel != "game":
-        assert page.locator("#panel details table").count() > 0  # the numbers behind the picture
+        page.wait_for_selector("#panel details table", state="attached")  # the numbers behind the picture
+        kinds = set(page.locator("#panel .save").first.locator("button").all_text_contents())
+        assert kinds >= ({"CSV", "JSON"} if run == "rater" else {"PNG", "SVG", "CSV", "JSON"})
 
 
 def test_every_view_is_drawn(opened: Page) -> None:
@@ -130,6 +135,69 @@ def test_the_page_is_used_by_keyboard_alone(opened: Page) -> None:
     page.locator("#panel .token").first.focus()
     page.keyboard.press("ArrowRight")
     assert "bits" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+def test_a_control_keeps_the_focus_while_it_is_used_by_keyboard(opened: Page) -> None:
+    page = opened.open(run="lstm", panel="next", text="the", n="3")
+    page.locator("#option-n").focus()
+    for n in (4, 5):
+        page.keyboard.press("ArrowUp")
+        page.wait_for_function(f"() => document.querySelectorAll('#panel svg.bars rect').length === {n}")
+        assert page.evaluate("document.activeElement.id") == "option-n"
+    page.locator("#run").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => location.hash.includes('run=transformer')")
+    assert page.evaluate("document.activeElement.id") == "run"
+    page = opened.open(run="transformer", panel="look", text="the cat")
+    page.locator("#view-surprise").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector('#view-surprise[aria-pressed="false"]')
+    assert page.evaluate("document.activeElement.id") == "view-surprise"
+
+
+def test_views_stay_while_the_next_are_computed(opened: Page) -> None:
+    page = opened.open(run="transformer", panel="look", text="the cat", views="surprise")
+    page.route("**/api/look", lambda route: page.wait_for_timeout(300) or route.continue_())
+    page.locator("#text").press_sequentially("s")
+    with page.expect_request("**/api/look"):
+        pass
+    assert page.locator('#panel[aria-busy="true"] .view-surprise').count() == 1
+    page.wait_for_selector(READY)
+    assert "cats" in page.locator("#panel .looktext").first.inner_text()
+    page.unroute_all()
+
+
+def test_a_page_begins_with_an_example_of_its_run(opened: Page) -> None:
+    page = opened.open(run="answerer")
+    assert page.input_value("#text").startswith("who sees the")
+    before = page.input_value("#text")
+    for _ in range(5):
+        page.locator("#another").click()
+        page.wait_for_selector(READY)
+    assert page.input_value("#second").endswith(".")
+    page.select_option("#run", "tagger")  # of another kind: another example
+    page.wait_for_selector("#panel .word")
+    assert "lives in" in page.input_value("#text")
+    assert before != page.input_value("#text")
+
+
+def test_the_chosen_head_is_in_the_address(opened: Page) -> None:
+    page = opened.open(run="transformer", panel="look", text="the cat sat", views="attention")
+    page.locator('.headmark[data-head="1,1"]').click()
+    page.wait_for_function("() => location.hash.includes('layer=2') && location.hash.includes('head=2')")
+    page.reload()
+    page.wait_for_selector('.headmark.on[data-head="1,1"]')
+
+
+def test_a_picture_file_can_be_given(opened: Page, tmp_path: Path) -> None:
+    Image.new("RGB", (900, 300), (255, 0, 0)).save(tmp_path / "red.png")
+    page = opened.open(run="captioner")
+    before = page.locator(".given-picture").get_attribute("src")
+    page.locator("#picture").set_input_files(tmp_path / "red.png")
+    page.wait_for_function("(before) => document.querySelector('.given-picture').src !== before", arg=before)
+    page.wait_for_selector(READY)
+    assert page.locator(".given-picture").evaluate("node => node.naturalWidth") == 640
+    assert page.locator('[role="alert"]:visible').count() == 0
 
 
 def test_the_address_holds_the_state(opened: Page, browser: Any, server: RunServer) -> None:
@@ -180,7 +248,7 @@ def test_what_is_shown_can_be_saved(opened: Page, tmp_path: Path) -> None:
 
 
 def test_a_person_is_ranked_among_the_runs(opened: Page) -> None:
-    page = opened.open(run="lstm", panel="game", **{"with": "ngram"}, seed="3")
+    page = opened.open(run="lstm", panel="game", seed="3")
     text = page.evaluate(
         """async () => (await (await import("/static/ask.js")).ask("lstm", "passage", { seed: 3 })).text"""
     )
@@ -190,7 +258,7 @@ def test_a_person_is_ranked_among_the_runs(opened: Page) -> None:
     page.get_by_role("button", name="Stop here and compare").click()
     page.wait_for_selector("#panel svg.bars")
     names = page.locator("#panel svg.bars .barname").all_text_contents()
-    assert sorted(names) == ["lstm", "ngram", "you (upper bound)"]
+    assert sorted(names) == ["lstm", "ngram", "transformer", "you"]
     bits = [float(said) for said in page.locator("#panel svg.bars .barvalue").all_text_contents()]
     assert bits == sorted(bits)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from integration.conftest import Finished
+from tiny_gpt2 import write_hf_folder
 from tiny_served import train_all
 
 import regard
@@ -55,18 +56,13 @@ def ask(client: TestClient, run: str, verb: str, **body: Any) -> Any:
     return answer.json()
 
 
-def unpack(body: bytes) -> tuple[Any, bytes]:
-    n = int.from_bytes(body[:4], "little")
-    return json.loads(body[4 : 4 + n]), body[4 + n :]
-
-
 def test_runs_are_listed_with_what_they_can_do(client: TestClient) -> None:
     found = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
     assert list(found) == list(train_all())
-    assert found["lstm"]["verbs"] == ["score", "next", "embed", "generate", "passage", "trace"]
+    assert found["lstm"]["verbs"] == ["score", "next", "embed", "generate", "passage", "trace", "example"]
     assert "embed" not in found["ngram"]["verbs"]
     assert found["answerer"]["n_texts"] == 2
-    assert found["vectors"]["verbs"] == ["nearest"]
+    assert found["vectors"]["verbs"] == ["nearest", "example"]
     assert str(train_all()["lstm"].parent) not in client.get("/api/runs").text
 
 
@@ -101,6 +97,10 @@ def test_each_verb_answers_as_the_run_does(client: TestClient) -> None:
     assert np.sum(best["weights"], axis=1) == pytest.approx([1.0] * len(best["target_words"]), abs=1e-2)
     tree = ask(client, "parser", "parse", text="the dog sleeps .")
     assert re.findall(r"([^\s()]+)\)", tree["brackets"]) == ["the", "dog", "sleeps", "."]
+    several = ask(client, "parser", "parse", text="the dog sleeps .", n_best=3)["trees"]
+    assert len({one["brackets"] for one in several}) == 3
+    assert [one["log_prob"] for one in several] == sorted((one["log_prob"] for one in several), reverse=True)
+    assert ask(client, "parser", "parse", text=" ") == {"tree": None, "brackets": "", "log_prob": 0.0, "trees": []}
     tags = ask(client, "tagger", "predict", text="Anna lives in Berlin .")
     assert tags["tags"] == list(next(runs["tagger"].predict(["Anna lives in Berlin ."])).tags)
     assert ask(client, "classifier", "predict", text="a good film")["kind"] == "classification"
@@ -130,28 +130,6 @@ def test_greedy_text_takes_the_first_alternative(client: TestClient) -> None:
     assert all(one["alternatives"][0]["text"] == one["token"] for one in found["tokens"])
 
 
-def test_a_trace_comes_as_bytes(client: TestClient) -> None:
-    names, _ = unpack(client.post("/api/runs/transformer/trace", json={"text": TEXT}).content)
-    assert names["arrays"] == {}
-    asked = {"text": TEXT, "taps": ["layers.0.attention"], "kind": "float32"}
-    value, rest = unpack(client.post("/api/runs/transformer/trace", json=asked).content)
-    packed = value["arrays"]["layers.0.attention"]
-    weights = np.frombuffer(rest[packed["at"] : packed["at"] + packed["n"]], "<f4").reshape(packed["shape"])
-    assert weights.shape == tuple(names["shapes"]["layers.0.attention"])
-    np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
-
-
-def test_views_of_two_runs_come_together(client: TestClient) -> None:
-    answer = client.post(
-        "/api/look", json={"runs": ["lstm", "transformer"], "text": TEXT, "views": ["surprise", "attention"]}
-    )
-    value, _ = unpack(answer.content)
-    first, second = value["panels"]
-    assert list(first["views"]) == ["surprise"]
-    assert "attention" in first["missing"]
-    assert list(second["views"]) == ["surprise", "attention"]
-
-
 def test_a_passage_is_of_the_test_text_and_begins_after_a_word(client: TestClient) -> None:
     found = ask(client, "lstm", "passage", seed=2, n_before=40, n=30)
     assert len(found["before"]) == 40
@@ -169,12 +147,15 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_any_text_gets_an_answer_or_a_sentence(client: TestClient, text: str) -> None:
+    bodies: dict[str, dict[str, Any]] = {
+        "generate": {"prompt": text, "max_tokens": 2}, "caption": {"picture": text}, "passage": {}, "example": {},
+    }  # fmt: skip
     for run in client.get("/api/runs").json()["runs"]:
         for verb in run["verbs"]:
-            body = {"prompt": text, "max_tokens": 2} if verb == "generate" else {"text": text}
+            body = bodies.get(verb, {"text": text})
             if run["n_texts"] == 2 and verb == "predict":
                 body["second"] = text
-            answer = client.post(f"/api/runs/{run['name']}/{verb}", json={} if verb == "passage" else body)
+            answer = client.post(f"/api/runs/{run['name']}/{verb}", json=body)
             assert answer.status_code in (200, 400), (run["name"], verb, answer.text)
 
 
@@ -255,7 +236,22 @@ def test_the_api_documents_every_status_it_gives(client: TestClient) -> None:
     for path, methods in paths.items():
         for how in methods.values():
             assert {"200"} < set(how["responses"]), path
-    assert {"429", "503", "413", "422"} < set(paths["/api/runs/{run}/score"]["post"]["responses"])
+    assert {"429", "503", "408", "413", "422"} < set(paths["/api/runs/{run}/score"]["post"]["responses"])
+
+
+def test_the_api_documents_which_runs_and_views_there_are(client: TestClient) -> None:
+    document = client.get("/api/openapi.json").json()
+    known = {
+        path: how["parameters"][0]["schema"]["enum"]
+        for path, methods in document["paths"].items()
+        for how in methods.values()
+        if "{run}" in path
+    }
+    assert known["/api/runs/{run}/fill"] == ["bert"]
+    assert known["/api/runs/{run}/generate"] == ["lstm", "transformer", "ngram"]
+    assert "vectors" not in known["/api/runs/{run}/head"]
+    for question in ("LookQuestion", "DrawQuestion"):
+        assert "attention" in json.dumps(document["components"]["schemas"][question]["properties"]["views"])
 
 
 def test_too_many_requests_are_told_when_to_come_back() -> None:
@@ -324,6 +320,28 @@ def test_a_client_that_goes_away_stops_its_text(server: RunServer) -> None:
     assert worker.count()["writing"] == 0
 
 
+@pytest.mark.parametrize("token", ["", "two words", "a;b", "\u00fc"])
+def test_a_token_that_would_be_none_is_refused(token: str) -> None:
+    with pytest.raises(RegardError, match="--token is made of letters, digits"):
+        RunServer([train_all()["ngram"]], ServeOptions(port=0, token=token))
+
+
+def test_a_run_is_called_by_its_folder_wherever_one_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(train_all()["ngram"])
+    served = ServedRuns.open(["."])
+    assert list(served.runs) == ["ngram"]
+    assert served.hide_folders("'.' is a run. It is.") == "'ngram' is a run. It is."
+    assert served.hide_folders(f"'{train_all()['ngram']}'") == f"'{train_all()['ngram']}'"  # it was not named so
+
+
+def test_a_hugging_face_folder_is_served_without_what_it_has_no_data_for(tmp_path: Path) -> None:
+    write_hf_folder(tmp_path / "published")
+    served = ServedRuns.open([tmp_path / "published"])
+    assert served.verbs == {"published": ["score", "next", "embed", "generate", "trace"]}
+    run = served.find("published")
+    assert served.hide_folders(f"'{run.opened.folder}', '{run.folder}'") == "'published', 'published'"
+
+
 def test_a_port_that_is_taken_is_named_and_another_chosen_where_none_was_asked_for(server: RunServer) -> None:
     with pytest.raises(RegardError, match=f"Cannot listen on 127.0.0.1, port {server.port}.*Give another --port"):
         bind("127.0.0.1", server.port)
@@ -371,80 +389,3 @@ def test_without_the_extra_the_page_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(RegardError, match=r"not installed. Install them: pip install 'regard\[serve\]'"):
         importlib.import_module("regard.serve.server")
-
-
-def test_every_head_can_be_had_though_few_are_sent(made: tuple[GuardedApp, Service], client: TestClient) -> None:
-    text = TEXT  # short enough for the tiny model
-    value, _ = unpack(
-        client.post("/api/look", json={"runs": ["transformer"], "text": text, "views": ["attention"]}).content
-    )
-    assert value["panels"][0]["views"]["attention"]["data"]["stacks"][0]["rest"] == {}
-    weights = regard.load(train_all()["transformer"], "cpu").trace(text).taps["layers.1.attention"][1]
-    for is_kept in (True, False):  # kept since the look, and computed anew
-        if not is_kept:
-            made[1].heads._drop(("transformer", text, None))
-        header, rest = unpack(
-            client.post("/api/runs/transformer/head", json={"text": text, "layer": 2, "head": 2}).content
-        )
-        found = np.frombuffer(rest[: header["n"]], np.uint8).reshape(header["shape"]) / 255 * header["high"]
-        np.testing.assert_allclose(found, weights, rtol=0, atol=1 / 510 + 1e-6)
-    for asked in ({"layer": 3, "head": 1}, {"layer": 1, "head": 3}, {"layer": 1, "head": 1, "stack": 2}):
-        assert client.post("/api/runs/transformer/head", json={"text": text, **asked}).status_code == 400
-
-
-def test_kept_heads_are_bounded() -> None:
-    from regard.lens.view import Packed, View
-    from regard.serve.heads import KeptHeads
-
-    heads = KeptHeads(max_bytes=200)
-    stack = {"full": {"0,0": Packed(np.eye(8))}, "rest": {"0,1": Packed(np.eye(8))}}
-    view = View(name="attention", title="", note="", data={"stacks": [stack]})
-    for text in "abc":
-        assert heads.keep(text, view).data["stacks"][0]["rest"] == {}
-    assert heads.n_bytes == 128
-    assert heads.find("a", 1, 1, 2) is None
-    assert heads.find("c", 1, 1, 2) is not None
-
-
-def test_a_word_is_compared_in_several_texts(client: TestClient) -> None:
-    texts = ["the cat sat on the mat", "a dog left the cat"]
-    asked = {"runs": ["transformer"], "texts": texts, "word": "cat", "views": ["vectors"]}
-    value, _ = unpack(client.post("/api/look", json=asked).content)
-    assert [one["text"] for one in value["panels"][0]["views"]["vectors"]["data"]["occurrences"]] == texts
-    answer = client.post("/api/look", json=asked | {"texts": []})
-    assert answer.status_code == 400
-    assert "There is no text to look at" in answer.json()["error"]
-
-
-def test_a_slow_view_does_not_hold_up_others(made: tuple[GuardedApp, Service], client: TestClient) -> None:
-    started, let_go = threading.Event(), threading.Event()
-
-    def be_slow(_: Any) -> list[int]:
-        started.set()
-        let_go.wait()
-        return [1]
-
-    future = made[1].slow_worker.ask("slow", None, be_slow)
-    started.wait()
-    assert ask(client, "lstm", "score", text=TEXT)["bits"] > 0
-    assert not future.done()
-    let_go.set()
-    assert future.result() == 1
-
-
-def test_views_that_compute_a_text_again_for_each_word_want_a_short_one(client: TestClient) -> None:
-    answer = client.post("/api/look", json={"runs": ["lstm"], "text": "the " * 200, "views": ["influence"]})
-    assert answer.status_code == 400
-    assert "at most 400 characters here, not 800" in answer.json()["error"]
-
-
-def test_what_weights_were_kept_is_told_before_they_are_asked_for(client: TestClient) -> None:
-    found = client.get("/api/runs").json()
-    views = {run["name"]: run["views"] for run in found["runs"]}
-    assert "over-time" not in views["lstm"]
-    assert "alignment" in set(views["translator"]) - set(views["lstm"])
-    assert "attention" not in views["ngram"]
-    assert set(found["slow_views"]) == {"influence", "faithfulness", "cells", "vectors", "over-time"}
-    answer = client.post("/api/look", json={"runs": ["lstm"], "text": TEXT, "views": ["over-time"]})
-    assert answer.status_code == 400
-    assert "kept no weights on its way" in answer.json()["error"]

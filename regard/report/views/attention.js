@@ -66,6 +66,10 @@ const drawStack = (root, stack, page, number) => {
       load(key).then((found) => { if (isAsked()) render(found); }).catch((error) => { if (isAsked()) wait.textContent = error.message; });
     }
   };
+  const choose = () => {
+    page.remember?.({ layer: state.layer + 1, head: state.head + 1 });  // a page that keeps its state in its address
+    show();
+  };
   const render = (found) => {
     ofPieces = found;
     if (!found) {
@@ -109,7 +113,7 @@ const drawStack = (root, stack, page, number) => {
       paintPixels(canvas, unpack(small[layer][head]), page.colour);
       const button = make("button", { type: "button", role: "radio", class: "headmark", "data-head": `${layer},${head}`,
         "aria-label": `Layer ${layer + 1}, head ${head + 1}: ${label}`,
-        onclick: () => { Object.assign(state, { layer, head }); show(); } }, canvas,
+        onclick: () => { Object.assign(state, { layer, head }); choose(); } }, canvas,
       make("small", {}, ["mixed", "broad"].includes(pattern) ? pattern : `${pattern} ${Math.round(100 * share)}%`));
       marks.push(button);
       line.append(button);
@@ -123,7 +127,7 @@ const drawStack = (root, stack, page, number) => {
     state.layer = (state.layer + step[0] + layers.length) % layers.length;
     const n = layers[state.layer].length;
     state.head = (Math.min(state.head, n - 1) + step[1] + n) % n;
-    show();
+    choose();
     marks.find((button) => button.classList.contains("on")).focus();
   });
 

@@ -1,23 +1,39 @@
 // The panels that ask one question and draw one answer: what each needs, sends and draws. `draw` fills `root` and gives
 // { table, picture }: the numbers behind it, and what can be saved as a picture.
-import { make, mix, moveAmong, percent, showSpaces } from "regard/base";
-import { drawTokens } from "./save.js";
+import { make, mix, moveAmong, numbers, percent, showSpaces } from "regard/base";
+import { drawTokens, saveBar } from "./save.js";
 
-const round = (value, n = 2) => (value === null || value === undefined ? "–" : value.toFixed(n));
+export const round = (value, n = 2) => (value === null || value === undefined ? "–" : value.toFixed(n));
 
-// Names with bars, as one picture: [[name, share, what is said], ...].
-export const drawBars = (rows, colour, label) => {
-  const ROW = 26, LEFT = 150, WIDTH = 560, top = Math.max(...rows.map(([, share]) => share), 1e-9);
-  const marks = rows.flatMap(([name, share, said], i) => {
-    const y = ROW * i;
-    const shown = showSpaces(name);
-    return [
-      make("text", { x: LEFT - 10, y: y + 18, "text-anchor": "end", class: "barname" }, shown.length > 16 ? shown.slice(0, 15) + "…" : shown),
-      make("rect", { x: LEFT, y: y + 5, width: Math.max(1, (WIDTH - LEFT - 70) * share / top), height: 16, rx: 2, fill: colour, opacity: 0.78 }),
-      make("text", { x: LEFT + Math.max(1, (WIDTH - LEFT - 70) * share / top) + 8, y: y + 18, class: "barvalue" }, said),
-    ];
+// What a token is called where it stands alone: one that is nothing but spaces would not be seen.
+export const nameToken = (text) => (text.trim() || /\n/.test(text) ? showSpaces(text.trim() || text) : text === "" ? "(nothing)" : "␣".repeat(text.length));
+
+// How wide a picture may be, so that its letters are as large as those around it.
+export const roomFor = (n = 1) => {
+  const whole = document.getElementById("panel")?.clientWidth || 600;
+  return Math.max(250, Math.min(560, n > 1 && whole > 900 ? whole / n - 30 : whole));
+};
+
+// Names with bars, as one picture: [[name, share, what is said, colour], ...].
+export const drawBars = (rows, colour, label, width = roomFor()) => {
+  const ROW = 26, left = Math.min(150, Math.round(0.34 * width)), most = Math.floor((left - 12) / 8.2);
+  const top = Math.max(...rows.map(([, share]) => share), 1e-9), longest = Math.max(...rows.map(([, , said]) => said.length), 1);
+  const room = width - left - 16 - 7.5 * longest;
+  const marks = rows.flatMap(([name, share, said, own], i) => {
+    const y = ROW * i, long = Math.max(1, room * share / top);
+    const text = make("text", { x: left - 10, y: y + 18, "text-anchor": "end", class: "barname" }, name.length > most ? name.slice(0, most - 1) + "…" : name);
+    if (name.length > most) text.append(make("title", {}, name));
+    return [text,
+      make("rect", { x: left, y: y + 5, width: long, height: 16, rx: 2, fill: own ?? colour, opacity: 0.78 }),
+      make("text", { x: left + long + 8, y: y + 18, class: "barvalue" }, said)];
   });
-  return make("svg", { viewBox: `0 0 ${WIDTH} ${ROW * rows.length}`, class: "bars", role: "img", "aria-label": label }, ...marks);
+  return make("svg", { viewBox: `0 0 ${width} ${ROW * rows.length}`, style: `max-width:${width}px`, class: "bars", role: "img", "aria-label": label }, ...marks);
+};
+
+// The buttons that save an answer, and the numbers behind it.
+export const numbersBelow = (root, name, { json, table, picture }) => {
+  root.append(saveBar(name, { json, table, picture }));
+  if (table) root.append(numbers(table));
 };
 
 // Texts of which each can be reached by keyboard; `describe(i)` is what is said of one.
@@ -50,8 +66,8 @@ const drawScore = (root, answer, run) => {
   };
 };
 
-const drawChoices = (root, rows, run, label) => {
-  const svg = drawBars(rows.map(([name, share]) => [name, share, percent(share)]), run.colour, label);
+const drawChoices = (root, rows, run, label, state) => {
+  const svg = drawBars(rows.map(([name, share]) => [nameToken(name), share, percent(share)]), run.colour, label, roomFor(state.with ? 2 : 1));
   root.append(svg);
   return { table: { columns: ["token", "probability"], rows: rows.map(([name, share]) => [name, share.toPrecision(4)]) }, picture: () => svg };
 };
@@ -87,12 +103,28 @@ const drawAlignment = (root, answer, run) => {
   };
 };
 
-// The words stand on the last row, each node above the middle of its children.
-const drawTree = (root, answer, run) => {
-  if (!answer.tree) {
+// Every tree with its probability, the best first.
+const drawTrees = (root, answer, run) => {
+  if (!answer.trees.length) {
     root.append(make("p", { class: "absent" }, "A sentence without words has no tree."));
     return {};
   }
+  const pictures = answer.trees.map((one, i) => {
+    const svg = drawTree(one, run);
+    if (answer.trees.length > 1) root.append(make("h4", {}, `${i + 1}. with probability ${percent(Math.exp(one.log_prob))}`));
+    root.append(make("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": `Tree ${i + 1}` }, svg),
+      make("p", { class: "small code" }, one.brackets));
+    return svg;
+  });
+  root.append(make("p", { class: "small" }, `log P ${answer.trees.map((one) => round(one.log_prob)).join(", ")}`));
+  return {
+    table: { columns: ["tree", "log P", "probability"], rows: answer.trees.map((one) => [one.brackets, round(one.log_prob, 4), Math.exp(one.log_prob).toPrecision(3)]) },
+    picture: () => pictures[0],
+  };
+};
+
+// The words stand on the last row, each node above the middle of its children.
+const drawTree = (answer, run) => {
   const ROW = 44, depthOf = (node) => (typeof node === "string" ? 0 : 1 + Math.max(...node.children.map(depthOf)));
   const depth = depthOf(answer.tree), lines = [], texts = [];
   let right = 14;
@@ -113,10 +145,7 @@ const drawTree = (root, answer, run) => {
   };
   walk(answer.tree, 0);
   const width = right + 14, height = 22 + ROW * depth + 14;
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "parse", role: "img", "aria-label": answer.brackets }, ...lines, ...texts);
-  root.append(make("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": "The tree" }, svg),
-    make("p", { class: "small code" }, answer.brackets), make("p", { class: "small" }, `log P ${round(answer.log_prob)}`));
-  return { table: { columns: ["tree", "log P"], rows: [[answer.brackets, round(answer.log_prob, 4)]] }, picture: () => svg };
+  return make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "parse", role: "img", "aria-label": answer.brackets }, ...lines, ...texts);
 };
 
 const drawTags = (root, answer) => {
@@ -127,46 +156,48 @@ const drawTags = (root, answer) => {
     ...answer.words.map((word, i) => make("span", { role: "listitem", class: answer.tags[i] === "O" ? "word" : "word tagged-word", style: `--c:${colour(answer.tags[i]) ?? "transparent"}`,
       "data-tip": `${answer.tags[i]}: ${percent(answer.probabilities[i])}` }, make("b", {}, word), make("small", {}, answer.tags[i])))),
   make("p", { class: "small" }, `All tags are right with probability ${percent(answer.probability)}.`));
-  return { table: { columns: ["word", "tag", "probability"], rows: answer.words.map((word, i) => [word, answer.tags[i], answer.probabilities[i].toPrecision(4)]) } };
+  return {
+    table: { columns: ["word", "tag", "probability"], rows: answer.words.map((word, i) => [word, answer.tags[i], answer.probabilities[i].toPrecision(4)]) },
+    picture: () => drawTokens(answer.words.flatMap((word, i) => (answer.tags[i] === "O" ? [{ text: `${word} ` }]
+      : [{ text: word, colour: mix(colour(answer.tags[i]), 0.25) }, { text: `/${answer.tags[i]} ` }]))),
+  };
 };
 
 const drawPrediction = (root, answer, run, state) => {
   if (answer.kind === "tagging") return drawTags(root, answer);
   if (answer.kind === "classification") {
     root.append(make("p", { class: "big" }, answer.label, make("small", {}, ` ${percent(answer.probability)}`)));
-    return drawChoices(root, Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1]), run, "The probability of each class");
+    return drawChoices(root, Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1]), run, "The probability of each class", state);
   }
   if (answer.kind === "rating") {
     root.append(make("p", { class: "big" }, round(answer.value, 3)));
     return { table: { columns: ["value"], rows: [[round(answer.value, 5)]] } };
   }
   root.append(make("p", { class: "big" }, answer.answer ?? "(no answer)", make("small", {}, ` ${percent(answer.probability)}`)));
-  if (answer.start !== null) {
-    const letters = Array.from(state.second.trim());
-    root.append(make("p", { class: "passage-text" }, letters.slice(0, answer.start).join(""),
-      make("mark", {}, letters.slice(answer.start, answer.end).join("")), letters.slice(answer.end).join("")));
-  }
-  return { table: { columns: ["answer", "start", "end", "probability"], rows: [[answer.answer, answer.start, answer.end, answer.probability]] } };
+  const letters = Array.from(state.second.trim()), [start, end] = [answer.start ?? 0, answer.end ?? 0];
+  const [before, found, after] = [letters.slice(0, start), letters.slice(start, end), letters.slice(end)].map((part) => part.join(""));
+  root.append(make("p", { class: "passage-text" }, before, make("mark", {}, found), after));
+  return { picture: () => drawTokens([{ text: before }, { text: found, colour: "#fde8a8" }, { text: after }]), table: { columns: ["answer", "start", "end", "probability"], rows: [[answer.answer, answer.start, answer.end, answer.probability]] } };
 };
 
-const drawFilled = (root, answer, run) => {
+const drawFilled = (root, answer, run, state) => {
   root.append(make("p", { class: "result" }, answer.best));
   const pictures = answer.places.map((place, i) => {
     root.append(make("h4", {}, `Place ${i + 1}`));
-    return drawChoices(root, place.map((one) => [one.token, one.probability]), run, `Tokens for place ${i + 1}`).picture;
+    return drawChoices(root, place.map((one) => [one.token, one.probability]), run, `Tokens for place ${i + 1}`, state).picture;
   });
   const rows = answer.places.flatMap((place, i) => place.map((one) => [i + 1, one.token, one.probability.toPrecision(4)]));
   return { table: { columns: ["place", "token", "probability"], rows }, picture: pictures[0] };
 };
 
-const drawNearest = (root, answer, run) => {
-  const svg = drawBars(answer.words.map((one) => [one.text, Math.max(0, one.cosine), one.cosine.toFixed(3)]), run.colour, "The nearest words by cosine");
+const drawNearest = (root, answer, run, state) => {
+  const svg = drawBars(answer.words.map((one) => [one.text, Math.max(0, one.cosine), one.cosine.toFixed(3)]), run.colour, "The nearest words by cosine", roomFor(state.with ? 2 : 1));
   root.append(svg);
   return { table: { columns: ["word", "cosine"], rows: answer.words.map((one) => [one.text, one.cosine.toFixed(4)]) }, picture: () => svg };
 };
 
 const whole = (name, label, value, min, max) => ({ name, label, value, min, max, step: 1 });
-const tagOf = (state, run) => (run.tags.length > 1 ? { tag: run.tags.includes(state.options.tag) ? state.options.tag : run.tags[0] } : {});
+const tagOf = (state, run) => (run.tags.length > 1 ? { tag: run.tags.includes(state.tag) ? state.tag : run.tags[0] } : {});
 
 export const ANSWERS = {
   score: {
@@ -178,7 +209,7 @@ export const ANSWERS = {
     label: "Next word", note: "What the model expects after the text, the most probable first.",
     options: [whole("n", "how many", 12, 1, 50)],
     body: (state) => ({ text: state.text, n: state.options.n }),
-    draw: (root, answer, run) => drawChoices(root, answer.tokens.map((one) => [one.text, one.probability]), run, "What may come next"),
+    draw: (root, answer, run, state) => drawChoices(root, answer.tokens.map((one) => [one.text, one.probability]), run, "What may come next", state),
   },
   translate: {
     label: "Translation", note: "The best translations by beam search; the picture shows which words the best one looked at.",
@@ -187,9 +218,9 @@ export const ANSWERS = {
     draw: drawAlignment,
   },
   parse: {
-    label: "Tree", note: "The most probable tree over exactly these words; punctuation has spaces around it.",
-    options: [whole("beam", "beam", 5, 1, 20)],
-    body: (state, run) => ({ text: state.text, beam: state.options.beam, ...tagOf(state, run) }), draw: drawTree,
+    label: "Tree", note: "The most probable trees over exactly these words; punctuation has spaces around it.",
+    options: [whole("beam", "beam", 10, 1, 20), whole("n_best", "how many", 1, 1, 10)],
+    body: (state, run) => ({ text: state.text, beam: state.options.beam, n_best: state.options.n_best, ...tagOf(state, run) }), draw: drawTrees,
   },
   predict: {
     label: "Answer", note: "What the model tells of the text, with its probability.",

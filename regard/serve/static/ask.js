@@ -63,5 +63,8 @@ export const look = async (body, signal) => decode(await (await post("/api/look"
 // One head of the attention view that was not sent with it.
 export const fetchHead = async (run, body, signal) => decode(await (await post(place(run, "head"), body, signal)).arrayBuffer());
 
+// A view as a picture file, drawn by the server.
+export const drawView = async (body) => (await post("/api/draw", body)).blob();
+
 // How many questions wait for views that take seconds.
 export const waitsBefore = async (signal) => (await (await fetch("/api/counts", { signal })).json()).waiting_for_slow_views;

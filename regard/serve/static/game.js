@@ -6,12 +6,12 @@
 //
 // with c_r how often rank r came among the n characters before and K characters that may come. Whoever gives up after g
 // wrong guesses is charged -log2(P(rank > g) / (K - g)). So the figure is never below what the person knows: an upper bound.
-import { make, numbers } from "regard/base";
+import { make } from "regard/base";
 import { ask } from "./ask.js";
-import { saveBar } from "./save.js";
+import { drawBars, numbersBelow } from "./answers.js";
 
 export const GAME = { label: "Game", verb: "passage",
-  note: "A passage of the text that the first run was tested on. Type what comes next, a letter or a whole word: every character is a guess, and capital letters and spaces count." };
+  note: "A passage of the text that the run was tested on. Type what comes next, a letter or a whole word: every character is a guess, and capital letters and spaces count." };
 const K = 97;  // what a keyboard types: 95 characters, the line end, and one for all others
 const prior = (r) => (K + 1) / (K * r * (r + 1));
 
@@ -45,8 +45,9 @@ export const bitsFrom = (tokens, bits, start) => {
   return sum;
 };
 
-export const play = async (root, runs, state, signal, again) => {
-  const passage = await ask(runs[0].name, "passage", { seed: state.seed }, signal);
+// `own` is the run whose test text is guessed; it is ranked among all `runs` that predict.
+export const play = async (root, own, runs, state, signal, again) => {
+  const passage = await ask(own.name, "passage", { seed: state.seed }, signal);
   const letters = Array.from(passage.text), code = new RankCode();
   let at = 0, tried = [], paid = [];
   const shown = make("p", { class: "guessing", "aria-live": "off" }), said = make("p", { class: "small", role: "status" });
@@ -91,27 +92,18 @@ export const play = async (root, runs, state, signal, again) => {
     [input, giveUp, lineEnd, finish].forEach((node) => { node.disabled = true; });
     said.textContent = "Asking the runs …";
     const seen = letters.slice(0, at).join(""), start = Array.from(passage.before).length;
-    const answers = await Promise.all(runs.map((run) => ask(run.name, "score", { text: passage.before + seen }, signal)));
-    const rows = [["you (upper bound)", paid.reduce((a, b) => a + b, 0) / at, "#1c1e21"],
-      ...runs.map((run, i) => [run.name, bitsFrom(answers[i].tokens, answers[i].token_bits, start) / at, run.colour])].sort((a, b) => a[1] - b[1]);
+    const answers = await Promise.all(runs.map((run) => ask(run.name, "score", { text: passage.before + seen }, signal).catch(() => null)));
+    const rows = [["you", paid.reduce((a, b) => a + b, 0) / at, "#1c1e21"],
+      ...runs.flatMap((run, i) => (answers[i] ? [[run.name, bitsFrom(answers[i].tokens, answers[i].token_bits, start) / at, run.colour]] : []))].sort((a, b) => a[1] - b[1]);
     const table = { columns: ["place", "who", "bits a character"], rows: rows.map(([name, bits], i) => [i + 1, name, bits.toFixed(3)]) };
-    const svg = drawRanking(rows);
+    const svg = drawBars(rows.map(([name, bits, colour]) => [name, bits, bits.toFixed(2), colour]), "", "Bits a character, the best first");
     scores.replaceChildren(make("h3", {}, `The ranking over ${at} characters`), svg,
       make("p", { class: "note" }, "Fewer bits are better. All saw the same text before. The runs are charged by their probabilities, you by the rank of your right guess, which can only cost you more: you know at least this much."),
-      saveBar("guessing", { json: { seed: state.seed, before: passage.before, text: seen, bits: paid, ranking: table.rows }, table, picture: () => svg }), numbers(table),
       button("Another passage", () => again()));
-    said.textContent = `You: ${rows.find(([name]) => name.startsWith("you"))[1].toFixed(2)} bits a character, place ${1 + rows.findIndex(([name]) => name.startsWith("you"))} of ${rows.length}.`;
+    numbersBelow(scores, "guessing", { json: { seed: state.seed, before: passage.before, text: seen, bits: paid, ranking: table.rows }, table, picture: () => svg });
+    said.textContent = `You: ${rows.find(([name]) => name === "you")[1].toFixed(2)} bits a character, place ${1 + rows.findIndex(([name]) => name === "you")} of ${rows.length}.`;
   };
   root.append(shown, make("div", { class: "guessbar" }, input, lineEnd, giveUp, finish), said, scores);
   said.textContent = `${letters.length} characters to guess; stop whenever you like.`;
   repaint();
-};
-
-const drawRanking = (rows) => {
-  const ROW = 30, top = Math.max(...rows.map(([, bits]) => bits));
-  return make("svg", { viewBox: `0 0 560 ${ROW * rows.length}`, class: "bars", role: "img", "aria-label": "Bits a character, the best first" },
-    ...rows.flatMap(([name, bits, colour], i) => [
-      make("text", { x: 150, y: ROW * i + 20, "text-anchor": "end", class: "barname" }, name.length > 18 ? name.slice(0, 17) + "…" : name),
-      make("rect", { x: 160, y: ROW * i + 5, width: Math.max(1, 320 * bits / top), height: 19, rx: 2, fill: colour, opacity: 0.8 }),
-      make("text", { x: 168 + 320 * bits / top, y: ROW * i + 20, class: "barvalue" }, bits.toFixed(2))]));
 };

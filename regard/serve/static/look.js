@@ -1,56 +1,79 @@
 // The views of `regard look` on the text that is typed, of one run or two, all linked. What takes seconds is computed when it
 // is asked for by a click, while the other views are there.
 import { make, start } from "regard/base";
-import { fetchHead, look, waitsBefore } from "./ask.js";
+import { drawView, fetchHead, look, waitsBefore } from "./ask.js";
 import { saveBar } from "./save.js";
 
-export const LOOK = { label: "Look inside", verb: "trace", isSlow: true,
+export const LOOK = { label: "Look inside", verb: "trace",
   note: "What the model computed on the text. Point at a word in one view, and all others follow." };
-const FIRST = ["surprise", "attention"];
+const FIRST = ["picture", "alignment", "surprise", "attention", "influence"];
+const N_FIRST = 2;
 const N_KEPT = 6;
 const answered = new Map();  // slow answers by their questions, so that showing another view does not lose them
 let clicked = null;  // the slow view that was just asked for
 
-export const showViews = async (root, runs, state, signal, views, slow, choose, remember) => {
+// `update` changes the page's state and draws all anew; `remember` changes it and draws nothing.
+export const showViews = async (root, runs, state, signal, { served: { views, slow }, update, remember }) => {
   const known = Object.keys(views).filter((name) => runs.some((run) => run.views.includes(name)));
-  const asked = (state.views ?? FIRST).filter((name) => known.includes(name));
-  const chosen = asked.length ? asked : known.slice(0, 1);
+  const asked = (state.views ?? []).filter((name) => known.includes(name));
+  const chosen = asked.length ? asked : FIRST.filter((name) => known.includes(name)).slice(0, N_FIRST);
   const toggle = (name) => {
     const isOn = chosen.includes(name);
     clicked = !isOn && slow.includes(name) ? name : null;
-    choose(isOn ? chosen.filter((one) => one !== name) : known.filter((one) => one === name || chosen.includes(one)));
+    const names = isOn ? chosen.filter((one) => one !== name) : known.filter((one) => one === name || chosen.includes(one));
+    update({ views: names.length ? names : null });
   };
   root.append(make("div", { class: "tabs", role: "group", "aria-label": "Views" }, make("span", {}, "views"),
-    ...known.map((name) => make("button", { type: "button", "aria-pressed": String(chosen.includes(name)), class: chosen.includes(name) ? "on" : "",
+    ...known.map((name) => make("button", { type: "button", id: `view-${name}`, "aria-pressed": String(chosen.includes(name)), class: chosen.includes(name) ? "on" : "",
       title: views[name] + (slow.includes(name) ? " (takes a while)" : ""), onclick: () => toggle(name) }, name))));
   const status = make("p", { class: "small", role: "status" });
   root.append(status);
   const places = new Map(chosen.map((name) => [name, make("div")]));
   root.append(...places.values());
   const linked = [];
-  const given = Object.fromEntries(["target", "word"].filter((name) => state[name].trim()).map((name) => [name, state[name]]));
-  const body = { runs: runs.map((run) => run.name), text: state.text, ...given };
-  const context = { runs, body, signal, views, linked, state, remember };
+  const body = askAbout(runs, state);
+  if (body === null) {
+    status.textContent = "There is no picture yet: choose a file above.";
+    return;
+  }
+  const isAlone = state.views === null && chosen.every((name) => slow.includes(name)) && runs.every((run) => run.n_parameters < 5e6);
+  const context = { runs, body, signal, views, linked, state, remember, isAlone };
   for (const name of chosen) if (slow.includes(name)) offer(places.get(name), name, context);
   const quick = chosen.filter((name) => !slow.includes(name));
   if (!quick.length) return;
   status.textContent = "computing …";
-  await drawViews(quick, await look({ ...body, views: quick }, signal), places, context);
-  status.textContent = "";
+  try {
+    await drawViews(quick, await look({ ...body, views: quick }, signal), places, context);
+  } finally {
+    status.textContent = "";
+  }
 };
 
-const drawViews = async (names, data, places, { runs, body, signal, views, linked }) => {
+// What is looked at, as the API takes it; null: a picture, and there is none yet.
+const askAbout = (runs, state) => {
+  const given = Object.fromEntries(["target", "word"].filter((name) => state[name].trim()).map((name) => [name, state[name]]));
+  if (runs[0].tags.length > 1) given.tag = state.tag;
+  if (runs.length === 1 && state.layer && state.head) Object.assign(given, { layer: state.layer, head: state.head });  // of other models there may be fewer
+  const names = { runs: runs.map((run) => run.name), ...given };
+  if (runs[0].verbs.includes("caption")) return state.picture === null ? null : { ...names, picture: state.picture };
+  const line = (text) => text.replace(/\s+/g, " ").trim();
+  return { ...names, text: runs[0].n_texts === 2 ? `${line(state.text)}\t${line(state.second)}` : state.text };
+};
+
+const drawViews = async (names, data, places, { runs, body, signal, views, linked, remember }) => {
   const scripts = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await import(`regard/${name}`)])));
   if (signal.aborted) return;
   data.panels.forEach((panel, i) => {
-    panel.fetchHead = (layer, head, stack) => fetchHead(runs[i].name, {
-      text: body.text, ...(body.target ? { target: body.target } : {}), layer: layer + 1, head: head + 1, stack: stack + 1 }, signal);
+    const same = Object.fromEntries(["text", "picture", "target", "tag"].filter((name) => name in body).map((name) => [name, body[name]]));
+    panel.fetchHead = (layer, head, stack) => fetchHead(runs[i].name, { ...same, layer: layer + 1, head: head + 1, stack: stack + 1 }, signal);
+    const nStacks = panel.views.attention?.data.stacks.length ?? 0;
+    if (runs.length === 1 && nStacks === 1) panel.remember = remember;  // which head was chosen
   });
   for (const name of names) {
     const section = drawSection(name, data, views);
     places.get(name).replaceChildren(section);
     start(scripts, data, section, linked);
-    addSaveBars(section, data);
+    addSaveBars(section, data, { ...body, views: [name] });
   }
 };
 
@@ -62,7 +85,7 @@ const offer = (place, name, context) => {
   const said = make("span", { role: "status", class: "small" });
   const failed = make("p", { class: "failed", role: "alert", hidden: true });
   const go = make("button", { type: "button", class: "go" }, "Compute");
-  const stop = make("button", { type: "button", class: "share", hidden: true }, "Give up");
+  const stop = make("button", { type: "button", class: "plain", hidden: true }, "Give up");
   const form = name === "vectors" ? askForTexts(state, remember) : null;
   const ask = async () => {
     const question = { ...context.body, views: [name], ...(form ? form.read() : {}) };
@@ -102,7 +125,8 @@ const offer = (place, name, context) => {
   place.replaceChildren(make("section", { class: "looked" }, make("h3", {}, capital(name)), make("p", { class: "note" }, capital(views[name].split(":")[0]) + "."),
     ...(form ? [form.root] : []), row, failed));
   const isKnown = answered.has(JSON.stringify({ ...context.body, views: [name], ...(form ? form.read() : {}) }));
-  if (isKnown || (clicked === name && (!form || form.isReady()))) ask();
+  const isWanted = clicked === name || context.isAlone;
+  if (isKnown || (isWanted && (!form || form.isReady()))) ask();
   if (clicked === name) clicked = null;
 };
 
@@ -113,7 +137,7 @@ const askForTexts = (state, remember) => {
   texts.value = state.texts || state.text;
   const lines = () => texts.value.split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 12);
   return {
-    root: make("div", { class: "controls" }, make("label", {}, make("span", {}, "Word"), word), make("label", {}, make("span", {}, "Texts with this word, one a line (12 at most)"), texts)),
+    root: make("div", { class: "form" }, make("label", {}, make("span", {}, "Word"), word), make("label", {}, make("span", {}, "Texts with this word, one a line (12 at most)"), texts)),
     read: () => ({ text: lines()[0] ?? "", texts: lines(), word: word.value.trim() }),
     isReady: () => word.value.trim() !== "" && lines().length > 0,
   };
@@ -138,10 +162,12 @@ const drawSection = (name, data, views) => {
   return section;
 };
 
-const addSaveBars = (section, data) => {
+// What is on the screen is saved as it is; of what is not a drawing there, and for an SVG of a canvas, the server draws the view.
+export const addSaveBars = (section, data, question) => {
   for (const place of section.querySelectorAll("[data-view]")) {
     const panel = data.panels[Number(place.dataset.panel)], view = panel.views[place.dataset.view];
     const find = () => [...place.querySelectorAll("svg, canvas")].sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight)[0];
-    place.append(saveBar(`${view.name}-of-${panel.name}`, { json: view, table: view.table, picture: find() ? find : null }));
+    const draw = (kind) => drawView({ ...question, runs: [panel.name], kind });
+    place.append(saveBar(`${view.name}-of-${panel.name}`, { json: view, table: view.table, picture: find() ? find : null, draw: view.name === "steps" ? null : draw }));
   }
 };

@@ -47,22 +47,29 @@ const toPng = async (svg) => {
 };
 const canvasBlob = (canvas) => new Promise((keep) => canvas.toBlob(keep, "image/png"));
 
-// Buttons for what there is: `json` and `table` are values, `picture()` gives an svg or a canvas when it is asked for.
-export const saveBar = (name, { json, table, picture }) => {
+// Buttons for what there is: `json` and `table` are values, `picture()` gives an svg or a canvas when it is asked for, and
+// `draw(kind)` a file that the server draws where there is neither.
+export const saveBar = (name, { json, table, picture, draw }) => {
   const bar = make("div", { class: "save", role: "group", "aria-label": `Save ${name}` }, make("span", {}, "Save as"));
-  const add = (kind, act) => bar.append(make("button", { type: "button", onclick: act }, kind));
-  const plain = (_, value) => (value instanceof Uint8Array ? Array.from(value) : value);
-  if (picture) {
-    add("PNG", async () => {
-      const found = picture();
-      download(`${name}.png`, found instanceof HTMLCanvasElement ? await canvasBlob(found) : await toPng(found));
-    });
-    if (!(picture() instanceof HTMLCanvasElement)) {
-      add("SVG", () => download(`${name}.svg`, new Blob([toSvg(picture())], { type: "image/svg+xml" })));
+  const told = make("span", { role: "status" });
+  const add = (kind, make_file) => bar.append(make("button", { type: "button", onclick: async () => {
+    told.textContent = draw ? "drawing …" : "";
+    try {
+      download(`${name}.${kind.toLowerCase()}`, await make_file());
+      told.textContent = "";
+    } catch (error) {
+      told.textContent = error.message;
     }
-  }
-  if (table) add("CSV", () => download(`${name}.csv`, new Blob([toCsv(table)], { type: "text/csv" })));
-  if (json) add("JSON", () => download(`${name}.json`, new Blob([JSON.stringify(json, plain, 1)], { type: "application/json" })));
+  } }, kind));
+  const plain = (_, value) => (value instanceof Uint8Array ? Array.from(value) : value);
+  const isCanvas = picture?.() instanceof HTMLCanvasElement;
+  if (picture) add("PNG", () => (isCanvas ? canvasBlob(picture()) : toPng(picture())));
+  else if (draw) add("PNG", () => draw("png"));
+  if (picture && !isCanvas) add("SVG", () => new Blob([toSvg(picture())], { type: "image/svg+xml" }));
+  else if (draw) add("SVG", () => draw("svg"));
+  if (table) add("CSV", () => new Blob([toCsv(table)], { type: "text/csv" }));
+  if (json) add("JSON", () => new Blob([JSON.stringify(json, plain, 1)], { type: "application/json" }));
+  bar.append(told);
   return bar;
 };
 

@@ -1,11 +1,11 @@
 // Writing: each token as it comes, and what else was probable at its place. Choosing another token goes on from there.
-import { make, mix, numbers, percent, showSpaces } from "regard/base";
+import { make, mix, percent, showSpaces } from "regard/base";
 import { stream } from "./ask.js";
-import { drawBars, tokenLine } from "./answers.js";
-import { drawTokens, saveBar } from "./save.js";
+import { drawBars, nameToken, numbersBelow, tokenLine } from "./answers.js";
+import { drawTokens } from "./save.js";
 
 export const WRITE = {
-  label: "Write", verb: "generate", isSlow: true,
+  label: "Write", verb: "generate",
   note: "The model goes on with the text. Point at a token to see what else was probable there; choose another to go on from it.",
   options: [
     { name: "max_tokens", label: "tokens", value: 60, min: 1, max: 500, step: 1 },
@@ -25,14 +25,14 @@ export const write = async (root, run, state, signal, goOn) => {
   const shade = (one) => mix(run.colour, 0.7 * Math.min(1, -Math.log2(one.probability ?? 1) / 12));  // by its surprise
   const show = (i) => {
     const one = written[i];
-    const rows = one.alternatives.map((other) => [other.text, other.probability, percent(other.probability)]);
+    const rows = one.alternatives.map((other) => [nameToken(other.text), other.probability, percent(other.probability)]);
     const before = state.text + written.slice(0, i).map((token) => token.text).join("");
     detail.replaceChildren(
-      make("p", { class: "which" }, `“${showSpaces(one.token)}” had ${one.probability === null ? "no probability told" : percent(one.probability)}`),
+      make("p", { class: "which" }, `“${nameToken(one.token)}” had ${one.probability === null ? "no probability told" : percent(one.probability)}`),
       make("p", { class: "small" }, "the most probable there; choose one to go on from it:"),
-      drawBars(rows, run.colour, "What else was probable here"),
+      drawBars(rows, run.colour, "What else was probable here", detail.clientWidth || 300),
       make("p", { class: "picks" }, ...one.alternatives.map((other) => make("button", { type: "button", class: "pick",
-        "aria-label": `Go on with ${showSpaces(other.text)}`, onclick: () => goOn(before + other.text) }, showSpaces(other.text)))));
+        "aria-label": `Go on with ${nameToken(other.text)}`, onclick: () => goOn(before + other.text) }, nameToken(other.text)))));
   };
   const repaint = () => {
     const tokens = written.map((one) => one.text);
@@ -58,5 +58,6 @@ export const write = async (root, run, state, signal, goOn) => {
   show(0);
   const table = { columns: ["token", "probability", "most probable", "its probability"],
     rows: written.map((one) => [one.token, one.probability?.toPrecision(4), one.alternatives[0]?.text, one.alternatives[0]?.probability.toPrecision(4)].map((x) => x ?? "")) };
-  bar.append(saveBar(`written-by-${run.name}`, { json: { prompt: state.text, tokens: written }, table, picture: () => drawTokens([{ text: state.text }, ...written.map((one) => ({ text: one.text, colour: shade(one) }))]) }), numbers(table));
+  numbersBelow(bar, `written-by-${run.name}`, { json: { prompt: state.text, tokens: written }, table,
+    picture: () => drawTokens([{ text: state.text }, ...written.map((one) => ({ text: one.text, colour: shade(one) }))]) });
 };

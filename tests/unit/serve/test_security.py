@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
-from regard.serve.security import COOKIE, Guard, GuardedApp
+from regard.serve.security import Guard, GuardedApp
 
 JSON = {"content-type": "application/json"}
 
@@ -92,8 +93,8 @@ def test_the_token_moves_from_the_address_into_a_cookie() -> None:
     assert answer.headers["location"] == "/?a=b"
     assert "HttpOnly" in answer.headers["set-cookie"]
     assert "SameSite=Strict" in answer.headers["set-cookie"]
-    assert guarded.get("/", headers={"cookie": f"{COOKIE}=secret"}).status_code == 200
-    assert guarded.get("/", headers={"cookie": f"{COOKIE}=other"}).status_code == 401
+    assert guarded.get("/", headers={"cookie": "regard_token=secret"}).status_code == 200
+    assert guarded.get("/", headers={"cookie": "regard_token=other"}).status_code == 401
 
 
 def test_a_token_leads_to_no_other_site() -> None:
@@ -114,6 +115,25 @@ def test_every_answer_says_what_a_browser_may_do_with_it() -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "access-control-allow-origin" not in answer.headers
         assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    app, sent = FastAPI(), []
+
+    @app.post("/ask")
+    async def ask(request: Request) -> dict[str, Any]:
+        return {"n": len(await request.body())}
+
+    async def never() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"9")]
+    scope = {"type": "http", "method": "POST", "path": "/ask", "query_string": b"", "headers": headers}
+    asyncio.run(GuardedApp(app, Guard(max_read_seconds=0.01))(scope, never, send))
+    assert sent[0]["status"] == 408
 
 
 def test_requests_beyond_the_limit_are_told_when_to_come_again() -> None:

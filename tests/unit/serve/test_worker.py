@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -174,3 +175,31 @@ def test_a_worker_that_ends_tells_those_who_wait() -> None:
         late.result(WAIT)
     with pytest.raises(TooLateError, match="going down"):
         worker.ask("a", 1, list)
+
+
+def test_texts_get_as_much_time_as_what_is_computed_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]  # seconds, which only work lets pass
+    monkeypatch.setattr("regard.serve.worker.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    worker, done, ended = Worker(Limits(n_batch=1)), [], threading.Event()
+
+    def write() -> Generator[Any, None, None]:
+        for _ in range(40):
+            clock[0] += 1.0
+            yield "token"
+
+    def compute(items: Sequence[Any]) -> list[Any]:
+        clock[0] += 10.0
+        done.append("batch")
+        return list(items)
+
+    gate, _ = block(worker)
+    worker.write(write, lambda step: ended.set() if step is None else done.append(step))
+    answers = [worker.ask("a", item, compute) for item in range(3)]
+    gate.is_open.set()
+    for answer in answers:
+        answer.result(WAIT)
+    assert ended.wait(WAIT)
+    worker.close()
+    first, second, third = (i for i, what in enumerate(done) if what == "batch")
+    assert second - first - 1 == 10
+    assert third - second - 1 == 10
