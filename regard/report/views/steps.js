@@ -33,7 +33,7 @@ const strip = (vector, most = Math.max(...vector.map(Math.abs), 1e-9)) => {
 
 const attend = (root, given, colour) => {
   const e = structuredClone(given);
-  const isLong = (e.query ?? []).length > MAX_SHOWN;
+  const isLong = (e.query ?? e.values?.[0] ?? []).length > MAX_SHOWN;
   let scores = e.scores ?? e.keys.map((k) => dot(e.query, k));
   const canType = Boolean(e.scores) || isLong;  // scores themselves, where there are no vectors that one would type
   const largest = Math.max(...(e.values ?? [[1]]).flat().map(Math.abs), 1e-9);
