@@ -58,13 +58,13 @@ def view_layers(subject: Subject, options: LookOptions) -> View | None:
     found = read_layers_out(subject)
     if found is None:
         return None
-    vocabulary, names = subject.run.tokenizers[-1], [name_layer(layer) for layer in found.layers]
+    vocabulary, names = subject.run.tokenizers[-1], [name_reading(layer) for layer in found.layers]
     tokens, n_all = subject.tokens, len(list_places(subject))
     return View(
         name="layers",
         title="What it would say at each layer",
         note="The model's last norm and its head, read from the states of every layer, as if it stopped there. The "
-        "last layer's is what it says. Choose a row to see more than the first choice."
+        "last is what it says. Choose a row to see more than the first choice."
         + (f" The last {len(found.places)} of {n_all} places." if n_all > len(found.places) else ""),
         summary=summarise(found, names),
         data={
@@ -75,6 +75,7 @@ def view_layers(subject: Subject, options: LookOptions) -> View | None:
                 {
                     "read": tokens[place.row] if not subject.is_written else subject.trace.inputs[place.row],
                     "token": place.token,
+                    "own": None if place.own is None else vocabulary.token_text(place.own),
                     "came": None if place.token is None else tokens[place.token],
                     "isOwn": [best[i][0][0] == place.own for best in found.best],
                     "best": [[[vocabulary.token_text(t), round(p, 4)] for t, p in best[i]] for best in found.best],
@@ -147,6 +148,11 @@ def list_places(subject: Subject) -> list[Place]:
     return [Place(t, t + 1, ids.get(t + 1)) for t in range(n - 1)] + [Place(n - 1, None, None)]
 
 
+def name_reading(layer: str) -> str:
+    """What a reading is called: that of a layer, or the model's own where more comes behind its last layer."""
+    return "the whole model" if layer == "logits" else name_layer(layer)
+
+
 def summarise(found: ReadOut, names: Sequence[str]) -> str:
     """What the numbers say, in a sentence or two."""
     means = found.means
@@ -155,10 +161,10 @@ def summarise(found: ReadOut, names: Sequence[str]) -> str:
         if np.isnan(means[0])
         else f"A token costs {means[0]:.1f} bits where the head reads {names[0]}, "
         + "".join(f"{mean:.1f} after {name}, " for name, mean in zip(names[1:-1], means[1:-1], strict=True))
-        + f"and {means[-1]:.1f} after {names[-1]}. "
+        + f"and {means[-1]:.1f} {'of' if found.layers[-1] == 'logits' else 'after'} {names[-1]}. "
     )
     before = found.agrees(len(names) - 2)
-    return f"{said}In {before:.0%} of places the last layer's first choice is there already at {names[-2]}."
+    return f"{said}In {before:.0%} of places its first choice is there already at {names[-2]}."
 
 
 def explain_no_layers(subject: Subject, options: LookOptions) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from regard.errors import RegardError, nearest
-from regard.lens.alignment_view import view_alignment
+from regard.lens.alignment_view import explain_no_alignment, view_alignment
 from regard.lens.attention_view import view_attention
 from regard.lens.by_hand import view_steps
 from regard.lens.cell_view import explain_no_cells, view_cells
@@ -44,7 +44,7 @@ VIEWS: dict[str, ViewEntry] = {
         view_attention, "where each head of each layer looks", "its tokens do not attend to one another"
     ),
     "alignment": ViewEntry(
-        view_alignment, "a translation: which words of the source each word comes from", "it attends to no source"
+        view_alignment, "a translation: which words of the source each word comes from", explain_no_alignment
     ),
     "picture": ViewEntry(view_picture, "a caption: where in the picture each word looked", "it looks at no picture"),
     "steps": ViewEntry(

@@ -13,6 +13,7 @@ from test_model_contract import BENCHES, GRADIENT, Case, Files, build, files, op
 from regard.errors import RegardError
 from regard.layers.taps import Taps
 from regard.lens.by_hand import Example, view_steps
+from regard.lens.logit_lens import read_out
 from regard.lens.prediction import Prediction
 from regard.lens.recording import trace
 from regard.lens.subject import Subject
@@ -129,6 +130,17 @@ def test_steps_by_hand_end_with_the_weights_of_the_model(files: Files, case: Cas
     A, z = taps[f"{before}attention"][0, view.data["token"]], taps[f"{before}z"][0, view.data["token"]]
     np.testing.assert_allclose(found.weights, A[A > 0], rtol=0, atol=1e-3)  # its numbers are rounded
     np.testing.assert_allclose(found.z, z, rtol=0, atol=1e-2)
+
+
+@EACH
+def test_the_last_reading_of_the_layers_is_what_the_model_says(files: Files, case: Case) -> None:  # noqa: F811
+    run, _, item = build_run(files, case)
+    found = run.trace(item)
+    if "logits" not in found.taps or case.task in ("classification", "rating", "tagging", "answering"):
+        return
+    own = torch.from_numpy(found["logits"]).log_softmax(dim=-1).numpy()
+    last = list(read_out(run.model, found).values())[-1]
+    np.testing.assert_allclose(last, own, rtol=0, atol=1e-10)
 
 
 def test_what_computes_nothing_says_so(files: Files) -> None:  # noqa: F811

@@ -21,11 +21,11 @@ export const draw = (root, view, page) => {
     return row;
   });
   const choose = (i) => {
-    const { read, came, best } = places[i];
+    const { read, came, own, best } = places[i];
     rows.forEach((row, k) => { row.classList.toggle("on", k === i); row.tabIndex = k === i ? 0 : -1; });
     which.textContent = `${where === "at" ? "At" : "After"} “${showSpaces(read)}”` + (came === null || where === "at" ? "" : `, where “${showSpaces(came)}” came`);
     detail.replaceChildren(...best.map((found, l) => make("div", {}, make("p", { class: "small" }, layers[l]),
-      ...found.map(([text, p]) => make("div", { class: text === came ? "bar own" : "bar" }, make("span", { class: "name" }, showSpaces(text)),
+      ...found.map(([text, p]) => make("div", { class: text === own ? "bar own" : "bar" }, make("span", { class: "name" }, showSpaces(text)),
         make("i", { style: `width:${100 * p}%;background:${page.colour}` }), make("b", {}, percent(p)))))));
   };
   const body = make("tbody", {}, ...rows);

@@ -51,6 +51,13 @@ def test_neighbours_are_other_words_the_nearest_first() -> None:
     assert [found.words[i] for i in found.neighbours(0, 0)] == ["blue", "army"]
 
 
+def test_a_neighbour_is_named_once_however_often_it_stands_near() -> None:
+    words = ("green", "blue", "Blue", "army")
+    states = np.array([[2.0, 0], [1.9, 0.1], [1.8, 0.1], [-3, 0]])
+    found = WordInTexts((Occurrence(0, 0, 5),), ("embedding",), (states,), words, words, np.zeros((0, 0)), ())
+    assert [found.words[i] for i in found.neighbours(0, 0)] == ["blue", "army"]
+
+
 def test_a_map_keeps_the_distances_of_points_that_lie_in_a_plane() -> None:
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(6, 2)) @ np.linalg.qr(rng.normal(size=(5, 2)))[0].T  # a plane in five dimensions

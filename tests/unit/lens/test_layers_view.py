@@ -16,7 +16,7 @@ from regard.lens.look import look_at
 from regard.lens.subject import Subject
 from regard.lens.trace import trace_text
 from regard.lens.view import LookOptions
-from regard.mixers.config import BagConfig, LSTMConfig, TransformerConfig
+from regard.mixers.config import BagConfig, LSTMConfig, PointerConfig, TransformerConfig
 from regard.models.table import build_model
 from regard.report.lens_pictures import draw_layers
 from regard.text.config import TokenizerConfig
@@ -71,8 +71,17 @@ def test_what_came_is_unknown_where_tokens_and_text_do_not_go_together() -> None
     assert [place.own for place in list_places(subject)] == [None] * 7
 
 
-def test_what_has_no_layers_that_the_head_could_read_says_so() -> None:
-    subject = look_into("bag", BagConfig(d_model=8, d_hidden=12))
+def test_what_comes_behind_the_last_layer_is_read_out_too() -> None:
+    subject = look_into("pointer", PointerConfig(d_model=8, n_layers=1, max_memory=8))
+    view = view_layers(subject, LookOptions())
+    assert view is not None
+    assert view.data["layers"] == ["the embedding", "layer 1", "the whole model"]
+    assert view.data["bits"][-1] == pytest.approx(subject.trace.nats[1:].mean() / np.log(2))
+
+
+def test_what_predicts_no_tokens_says_so() -> None:
+    subject = look_into("bag", BagConfig(d_model=8))
+    subject.run.model = torch.nn.Linear(2, 2)
     panel = look_at(subject, ["layers"])
     assert not panel.views
     assert dict(panel.missing)["layers"] == explain_no_layers(subject, LookOptions())
