@@ -249,7 +249,7 @@ def _say_share(pattern: Pattern) -> str:
     """
     where = {
         "itself": "the token itself", "own word": "other pieces of its own word",
-        "same word": "the same word elsewhere", "marks": "marks and punctuation",
+        "same word": "the same word elsewhere", "marks": "marks and punctuation", "one word": "one and the same word",
     }.get(pattern.name, f"the {pattern.name}")  # fmt: skip
     return f"{pattern.share:.0%} of its weight on {where}"
 
