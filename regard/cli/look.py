@@ -64,8 +64,8 @@ def look(
 ) -> None:
     """Look inside models on a text of yours: one page that works without a network, pictures, and JSON.
 
-    Views: next, surprise, attention, alignment, picture, steps, influence, faithfulness, cells, vectors,
-    gradients, positions, over-time. A view that a model has nothing for is left out.
+    Views: next, surprise, layers, attention, alignment, picture, steps, influence, faithfulness, cells,
+    vectors, gradients, positions, over-time. A view that a model has nothing for is left out.
 
     Examples:
       regard look runs/transformer --text "In October, people in the US celebrate"

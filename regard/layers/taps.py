@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.errors import RegardError, nearest
+from regard.kernels.device import at_least_float32
 
 Replacement = Callable[[Tensor], Tensor] | Tensor | NDArray[Any] | float
 """What stands in for a value: a function of it, or numbers, of which NaN leaves what was computed."""
@@ -143,6 +144,13 @@ class Taps:
 
     def __iter__(self) -> Iterator[str]:
         return (n.removeprefix(self._prefix) for n in self._kept if n.startswith(self._prefix))
+
+    def __repr__(self) -> str:
+        return f"<Taps: {', '.join(f'{name} {tuple(self[name].shape)}' for name in self) or 'nothing recorded yet'}>"
+
+    def to_numpy(self) -> dict[str, NDArray[Any]]:
+        """Every value as an array, by its name, with the batch dimension; float32 at least."""
+        return {name: at_least_float32(self[name].detach()).cpu().numpy() for name in self}
 
     def named(self, ending: str) -> dict[str, Tensor]:
         """All taps whose name ends so: `named("attention")` is every layer's weights."""

@@ -52,6 +52,13 @@ def view_alignment(subject: Subject, options: LookOptions) -> View | None:
     )  # fmt: skip
 
 
+def explain_no_alignment(subject: Subject, options: LookOptions) -> str:
+    """Why there is no view of an alignment."""
+    if subject.picture is not None:
+        return "its source is a picture and has no words: see picture"
+    return "it wrote nothing" if subject.trace.named("cross_attention") else "it attends to no source"
+
+
 def _choose(layers: list[list[Array]], mean: Array, options: LookOptions) -> list[int] | None:
     """The head that is asked for, or None for the mean over the heads of the last layer."""
     if options.layer is None and options.head is None:

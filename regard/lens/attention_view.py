@@ -23,7 +23,7 @@ Weights = NDArray[np.floating]
 
 
 def view_attention(subject: Subject, options: LookOptions) -> View | None:
-    """Self-attention of all layers and heads; None for a model that does not attend to its own tokens.
+    """Self-attention of all layers and heads, and a reader's pool; None for what does not attend to its own tokens.
 
     A page that fetches heads when they are chosen gives `options.extra["sent_bytes"]`: heads beyond so many bytes are
     then in `rest` of each stack, to be sent later.
@@ -45,7 +45,7 @@ def view_attention(subject: Subject, options: LookOptions) -> View | None:
         + (
             " A decoder's row writes its word, and the columns are what it has read until then: they begin with the "
             "mark of the start, and so stand one behind."
-            if any(stack.keys is not stack.rows for stack in stacks)
+            if any(stack.keys is not stack.rows and not stack.is_pool for stack in stacks)
             else ""
         )
         + (
@@ -63,7 +63,8 @@ def view_attention(subject: Subject, options: LookOptions) -> View | None:
 class Stack(NamedTuple):
     """Layers of self-attention, (N, T, T) each, lowest first, over one row of tokens; `keys` are what they look at.
 
-    A decoder's row t writes token t and has read the token before it, so its keys are not its rows.
+    A decoder's row t writes token t and has read the token before it, so its keys are not its rows. A reader that pools
+    by attention has one row (1, 1, T), that of its answer.
     """
 
     title: str
@@ -76,6 +77,11 @@ class Stack(NamedTuple):
     """Whether the rows are the tokens of the page."""
 
     @property
+    def is_pool(self) -> bool:
+        """Whether there is one row, which weighs all tokens for an answer about the text."""
+        return len(self.rows.tokens) == 1 and self.rows is not self.keys
+
+    @property
     def n_heads(self) -> int:
         return sum(map(len, self.layers))
 
@@ -85,10 +91,15 @@ def read_stacks(subject: Subject) -> list[Stack]:
     taps, trace = subject.trace.taps, subject.trace
     rows = Side(subject.tokens, subject.words, subject.word_texts)
     is_own = tuple(span is not None for span in subject.spans)
-    if not subject.is_written:
-        layers = read_layers(taps, len(rows.tokens))
-        return [Stack("", layers, rows, rows, is_own, True)] if layers else []
     found = []
+    if not subject.is_written:
+        pool = taps.get("pool.attention")
+        if layers := read_layers(taps, len(rows.tokens)):
+            found.append(Stack("" if pool is None else "reading the text", layers, rows, rows, is_own, True))
+        if pool is not None:
+            whole = Side(("the answer",), (0,), ("the answer",))
+            found.append(Stack("weighing its words", [pool], whole, rows, (True,), False))
+        return found
     if encoder := read_layers(taps, len(trace.sources), "encoder."):
         source = Side.of(subject.text, trace.sources, trace.source_spans)
         known = tuple(span is not None for span in trace.source_spans)
@@ -105,7 +116,7 @@ def describe_stack(stack: Stack, options: LookOptions, room: int) -> tuple[dict[
     """The data of a stack, a sentence about it, and the rows of the table behind it."""
     layers = stack.layers
     patterns = name_heads(stack)
-    first = choose_head(layers, options)
+    first = (0, 0) if stack.is_pool else choose_head(layers, options)
     kept = keep_heads(layers, patterns, first, room)
     names = Counter(p.name for row in patterns for p in row)
     n_layers, n_heads = len(layers), stack.n_heads
@@ -113,6 +124,7 @@ def describe_stack(stack: Stack, options: LookOptions, room: int) -> tuple[dict[
         f", {stack.title}: " if stack.title else ": "
     )
     said += ", ".join(f"{n} {name}" for name, n in names.most_common()) + "."
+    said = _say_pool(stack) if stack.is_pool else f"{said} {describe_head(stack, patterns, first)}"
     data = {
         "title": stack.title,
         "layers": [[{"pattern": p.name, "share": round(p.share, 4), "label": str(p)} for p in row] for row in patterns],
@@ -126,7 +138,7 @@ def describe_stack(stack: Stack, options: LookOptions, room: int) -> tuple[dict[
         "rows": None if stack.is_page else stack.rows.to_json(),
         "keys": None if stack.keys is stack.rows else stack.keys.to_json(),
     }  # fmt: skip
-    return data, f"{said} {describe_head(stack, patterns, first)}", _list_rows(stack, patterns, first)
+    return data, said, _list_rows(stack, patterns, first)
 
 
 def read_layers(taps: Mapping[str, Any], n_tokens: int, before: str = "") -> list[Weights]:
@@ -142,6 +154,9 @@ def read_layers(taps: Mapping[str, Any], n_tokens: int, before: str = "") -> lis
 def name_heads(stack: Stack) -> list[list[Pattern]]:
     """The pattern of every head of every layer; a decoder's rows are what they have read."""
     keys, layers = stack.keys, stack.layers
+    if stack.is_pool:
+        every = np.ones(layers[0].shape[1:], bool)
+        return [[name_head(head, {}, every, stack.is_own) for head in weights] for weights in layers]
     patterns = list_patterns(keys.tokens, keys.words, keys.word_texts, stack.is_own)
     can_see = np.any([(weights > 0).any(axis=0) for weights in layers], axis=0)
     namer = HeadNamer(patterns, can_see, stack.is_own)
@@ -219,6 +234,14 @@ def describe_head(stack: Stack, patterns: list[list[Pattern]], first: tuple[int,
     return f"{name}; in it {looks}." if others[q, k] > 0 else f"{name}."
 
 
+def _say_pool(stack: Stack) -> str:
+    """The words that weigh the most in the answer, each with the sum over its pieces."""
+    weights = np.bincount(stack.keys.words, stack.layers[0][0, 0])
+    best = np.argsort(-weights, kind="stable")[:3].tolist()
+    shown = ", ".join(f"“{stack.keys.word_texts[w]}” ({weights[w]:.0%})" for w in best)
+    return f"Of the words, these weigh the most in the answer: {shown}."
+
+
 def _say_share(pattern: Pattern) -> str:
     """How much of its weight a head puts where.
 
@@ -227,7 +250,7 @@ def _say_share(pattern: Pattern) -> str:
     """
     where = {
         "itself": "the token itself", "own word": "other pieces of its own word",
-        "same word": "the same word elsewhere", "marks": "marks and punctuation",
+        "same word": "the same word elsewhere", "marks": "marks and punctuation", "one word": "one and the same word",
     }.get(pattern.name, f"the {pattern.name}")  # fmt: skip
     return f"{pattern.share:.0%} of its weight on {where}"
 

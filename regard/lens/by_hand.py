@@ -10,17 +10,18 @@ The same numbers are computed again by the page's script, where they can be edit
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regard.errors import RegardError
-from regard.lens.attention_view import check_number, choose_head, read_layers
+from regard.lens.attention_view import check_number, choose_head
 from regard.lens.subject import Subject
-from regard.lens.view import LookOptions, Packed, View
+from regard.lens.view import LookOptions, Packed, Rows, View
 
 Array = NDArray[np.float64]
 
@@ -102,57 +103,121 @@ def regress(x: float, xs: Sequence[float], ys: Sequence[float], h: float) -> tup
     return found.weights, float(found.z[0])
 
 
-def view_steps(subject: Subject, options: LookOptions) -> View | None:
-    """One row of attention in numbers: q·k, over √d, softmax, weighted v, z. None where the model keeps no q, k, v."""
-    taps = subject.trace.taps
-    layers = read_layers(taps, len(subject.tokens))
-    if (
-        not layers
-        or subject.is_written
-        or not any(name.startswith("layers.") and name.endswith(".query") for name in taps)
-    ):
+class HeadRow(NamedTuple):
+    """One row of one head: its query (K,), the S keys and values (S, K), and what the model made of them (S,)."""
+
+    layer: int
+    head: int
+    t: int
+    query: Array
+    keys: Array
+    values: Array
+    scores: Array
+    weights: Array
+    names: tuple[str, ...]
+    """The tokens that are looked at."""
+
+    def divisor(self, seen: NDArray[np.int64]) -> float | None:
+        """What q·k is divided by the root of to give the model's scores: the width of a head, or 1; None: neither.
+
+        None stands for score functions that are no plain product, such as qᵀ W k or w·tanh(W [q; k]).
+        """
+        raw, scores = self.keys[seen] @ self.query, self.scores[seen]
+        room = 1e-3 * (1 + np.abs(raw))
+        for d in (float(len(self.query)), 1.0):
+            if np.all(np.abs(raw / math.sqrt(d) - scores) <= room):
+                return d
         return None
-    layer, head = choose_head(layers, options)
-    t = find_token(subject, options.word)
-    q, k, v, scores = (_row(taps, layer, head, name) for name in ("query", "key", "value", "scores"))
-    seen = np.flatnonzero(np.isfinite(scores[t]) & (layers[layer][head][t] > 0))
-    best = seen[np.argsort(-layers[layer][head][t][seen], kind="stable")[:MAX_KEYS]]
-    shown = np.sort(best)
-    raw = k[shown] @ q[t]
-    found = solve(raw, v[shown], float(q.shape[-1]))
-    z = layers[layer][head][t] @ v
-    word = subject.tokens[t].strip() or subject.tokens[t]
-    most = int(shown[found.weights.argmax()])
-    left_out = len(seen) - len(shown)
+
+
+def view_steps(subject: Subject, options: LookOptions) -> View | None:
+    """One row of attention in numbers: q·k, over √d, softmax, weighted v, z. None where the model keeps no q, k, v.
+
+    Of a decoder, its look at the source. Where scores are no product of q and k, the scores themselves come first.
+    """
+    row = read_row(subject, options)
+    if row is None:
+        return None
+    seen = np.flatnonzero(np.isfinite(row.scores) & (row.weights > 0))
+    shown = np.sort(seen[np.argsort(-row.weights[seen], kind="stable")[:MAX_KEYS]])
+    d, width = row.divisor(seen), len(row.query)
+    z = row.weights @ row.values
+    word = subject.tokens[row.t].strip() or subject.tokens[row.t]
+    names = [f"{s + 1} {row.names[s]}" for s in shown.tolist()]
+    vectors: dict[str, Any] = {"query": None, "keys": None, "scores": row.scores[shown].round(4).tolist()}
+    if d is not None:
+        vectors = {"query": row.query.round(4).tolist(), "keys": row.keys[shown].round(4).tolist(), "scores": None}
+    most = int(row.weights.argmax())
     return View(
         name="steps",
         title="One look, by hand",
-        note=f"Layer {layer + 1}, head {head + 1}, from “{word}”: its query times each key, over √{q.shape[-1]}, "
+        note=f"Layer {row.layer + 1}, head {row.head + 1}, from “{word}”: {_say_score(d, width)} "
         "through the softmax; the weights times the values give z. Numbers in boxes, the scores, d and the base, can "
         "be changed, and the rest follows."
-        + (f" The {left_out} keys with the least weight are left out." if left_out else ""),
-        summary=f"“{word}” (token {t + 1}) looks at “{subject.tokens[most].strip()}” with "
-        f"{layers[layer][head][t][most]:.3f}; z = {_vector(z)}.",
+        + (f" The {len(seen) - len(shown)} keys with the least weight are left out." if len(seen) > len(shown) else ""),
+        summary=f"“{word}” (token {row.t + 1}) looks at “{row.names[most].strip()}” with {row.weights[most]:.3f}; "
+        f"z = {_vector(z)}.",
         data={
             "examples": [
                 {
-                    "kind": "attend", "title": "", "note": "", "words": [f"{s + 1} {subject.tokens[s]}" for s in shown],
-                    "asker": f"“{word}”", "d": q.shape[-1], "base": math.e, "printed": None, "scores": None,
-                    "query": q[t].round(4).tolist(), "keys": k[shown].round(4).tolist(),
-                    "values": v[shown].round(4).tolist(),
+                    "kind": "attend", "title": "", "note": "", "words": names, "asker": f"“{word}”", **vectors,
+                    "d": width if d == width else None, "base": math.e, "printed": None,
+                    "values": row.values[shown].round(4).tolist(),
                 }
             ],
-            "layer": layer, "head": head, "token": t, "z": Packed(z, "float32"),
+            "layer": row.layer, "head": row.head, "token": row.t, "z": Packed(z, "float32"),
         },
-        table=(
-            ("key", "q·k", f"/ √{q.shape[-1]}", "softmax", "v"),
-            [
-                (f"{s + 1} {subject.tokens[s]}", f"{raw[i]:.3f}", f"{scores[t][s]:.3f}",
-                 f"{layers[layer][head][t][s]:.4f}", _vector(v[s]))
-                for i, s in enumerate(shown.tolist())
-            ],
-        ),
+        table=_list_steps(row, shown, names, d),
     )  # fmt: skip
+
+
+def _say_score(d: float | None, width: int) -> str:
+    if d is None:
+        return "its score for each key, by the model's own score function,"
+    return f"its query times each key, over √{width}," if d == width else "its query times each key,"
+
+
+def _list_steps(row: HeadRow, shown: NDArray[np.int64], names: Sequence[str], d: float | None) -> Rows:
+    """The numbers of each key: q·k and what it is divided by, where there are such, then the weight and the value."""
+    columns = ["key", *([] if d is None else ["q·k"]), *([f"/ √{d:g}"] if d not in (None, 1.0) else [])]
+    columns += [*(["score"] if d is None else []), "softmax", "v"]
+    rows = []
+    for name, s in zip(names, shown.tolist(), strict=True):
+        numbers = [] if d is None else [f"{row.keys[s] @ row.query:.3f}"]
+        numbers += [f"{row.scores[s]:.3f}"] if d != 1.0 else []
+        rows.append((name, *numbers, f"{row.weights[s]:.4f}", _vector(row.values[s])))
+    return columns, rows
+
+
+def read_row(subject: Subject, options: LookOptions) -> HeadRow | None:
+    """The row that is asked for: of a reader in its attention to its own tokens, of a decoder in that to its source."""
+    taps, trace = subject.trace.taps, subject.trace
+    kind = "cross_" if subject.is_written else ""
+    layers = sorted(int(m[1]) for name in taps if (m := re.fullmatch(rf"layers\.(\d+)\.{kind}attention", name)))
+    if not layers or any(f"layers.{layer}.{kind}query" not in taps for layer in layers):
+        return None
+    weights = [taps[f"layers.{layer}.{kind}attention"] for layer in layers]
+    layer, head = _choose_look(weights, options) if kind else choose_head(weights, options)
+    t = find_token(subject, options.word)
+
+    def take(name: str) -> Array:
+        """What one head computed, (T, K) or (T, S); keys and values may be shared by several heads."""
+        found = taps[f"layers.{layers[layer]}.{kind}{name}"]
+        return np.asarray(found[head * len(found) // len(weights[layer])], dtype=np.float64)
+
+    return HeadRow(
+        layer, head, t, take("query")[t], take("key"), take("value"), take("scores")[t],
+        np.asarray(weights[layer][head][t], dtype=np.float64), trace.sources if kind else subject.tokens,
+    )  # fmt: skip
+
+
+def _choose_look(weights: Sequence[Array], options: LookOptions) -> tuple[int, int]:
+    """A decoder's layer and head that are asked for, from 0 on; else the last layer and its sharpest head."""
+    check_number("layer", options.layer, len(weights))
+    layer = len(weights) - 1 if options.layer is None else options.layer - 1
+    check_number("head", options.head, len(weights[layer]))
+    sharpest = int(weights[layer].max(axis=-1).mean(axis=-1).argmax())
+    return layer, sharpest if options.head is None else options.head - 1
 
 
 def find_token(subject: Subject, word: str | None) -> int:
@@ -173,14 +238,6 @@ def find_token(subject: Subject, word: str | None) -> int:
             f"--word {word}: the text has no such word. It has {shown[:300]}; or give a number from 1 on."
         )
     return max(t for t, w in enumerate(subject.words) if w == found[-1])
-
-
-def _row(taps: Any, layer: int, head: int, name: str) -> Array:
-    """What one head computed, (T, K) or (T, S). Keys and values may be shared by several heads."""
-    layers = sorted({int(n.split(".")[1]) for n in taps if n.startswith("layers.") and n.endswith(".attention")})
-    found = taps[f"layers.{layers[layer]}.{name}"]
-    n_heads = len(taps[f"layers.{layers[layer]}.attention"])
-    return np.asarray(found[head * len(found) // n_heads], dtype=np.float64)
 
 
 def _vector(v: Array, most: int = 6) -> str:

@@ -74,7 +74,7 @@ def summarise(found: WordInTexts, has_more: bool = True) -> str:
         text += " These are the words of your texts alone: the run's held-out text cannot be read."
     if n > 1:
         off = ~np.eye(n, dtype=bool)
-        place = " (to which the vector of the place may be added)" if first_differs(found) else ""
+        place = explain_first(found)
         first, end = (float(found.alike(layer)[off].mean()) for layer in (0, last))
         text += (
             f" Their mean cosine is {first:+.2f} at {name_layer(found.layers[0])}{place} and {end:+.2f} after "
@@ -87,9 +87,15 @@ def summarise(found: WordInTexts, has_more: bool = True) -> str:
     return f"{text} Nearest to the first after {name_layer(found.layers[last])}: {shown}."
 
 
-def first_differs(found: WordInTexts) -> bool:
-    """Whether one word has several vectors at the lowest layer, as where vectors of places are added to it."""
-    return float(found.alike(0).min()) < 0.999
+def explain_first(found: WordInTexts) -> str:
+    """Why one word has several vectors at the lowest layer, where it has: it is spelled in several ways, or placed."""
+    n, alike = len(found.occurrences), found.alike(0)
+    if float(alike.min()) >= 0.999:
+        return ""
+    same = np.array([[found.words[a] == found.words[b] for b in range(n)] for a in range(n)])
+    if float(alike[same].min()) >= 0.999:
+        return " (it is spelled in several ways)"
+    return " (to which the vector of the place may be added)"
 
 
 def name_layer(tap: str) -> str:

@@ -78,12 +78,15 @@ class WordInTexts:
         return total / max(1, n * (n - 1))
 
     def neighbours(self, layer: int, occurrence: int) -> list[int]:
-        """The words in context nearest to an occurrence, other occurrences of the word left out."""
+        """The words in context nearest to an occurrence, each word once and the word itself left out."""
         unit = self._unit(layer)
         cosines = unit @ unit[occurrence]
-        own = self.words[0].lower()
-        order = np.argsort(-cosines, kind="stable")
-        return [int(i) for i in order if self.words[i].lower() != own][:N_NEIGHBOURS]
+        found: dict[str, int] = {self.words[0].lower(): occurrence}
+        for i in np.argsort(-cosines, kind="stable").tolist():
+            found.setdefault(self.words[i].lower(), i)
+            if len(found) > N_NEIGHBOURS:
+                break
+        return list(found.values())[1:]
 
     def cosine(self, layer: int, a: int, b: int) -> float:
         """The cosine of two words in context, from the mean of the layer."""

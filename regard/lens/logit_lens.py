@@ -2,8 +2,9 @@
 
     P_l = softmax(W norm(h^l_t) + b)      ("logit lens", nostalgebraist 2020)
 
-The last layer's is the model's own prediction. Of a BERT the masked head reads each layer; of a model that copies, its
-vocabulary alone is read out.
+The last one is the model's own prediction. It is that of the last layer, or stands beside it as `logits`, where more
+comes between: a recurrent decoder's look at its source, the words that a model copies. Of a BERT the masked head reads
+each layer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from regard.errors import RegardError
 from regard.lens.trace import Trace
 from regard.mixers.attention import AttentionStack
 from regard.mixers.convolution import Convolution
+from regard.mixers.convolution_decoder import ConvolutionDecoder
 from regard.mixers.transformer_decoder import TransformerDecoder
 from regard.models.bert import Bert
 from regard.models.captioner import Captioner
@@ -34,7 +36,8 @@ Array = NDArray[np.float64]
 def read_out(model: Any, trace: Trace, rows: Sequence[int] | slice = slice(None)) -> dict[str, Array]:
     """log P of every token, (rows, V), by the name of the layer that it is read from: embedding, layers.0, ...
 
-    Layers of another width than the head reads are left out. `rows` are those of the trace, all by default.
+    `logits` comes last where more than the norm and the head stands behind the last layer. Layers of another width than
+    the head reads are left out. `rows` are those of the trace, all by default.
     """
     norm, head, width = _find_head(model)
     found: dict[str, Array] = {}
@@ -45,7 +48,19 @@ def read_out(model: Any, trace: Trace, rows: Sequence[int] | slice = slice(None)
         weight = next(model.parameters())
         h = torch.from_numpy(states).to(weight.device, weight.dtype)
         found[name.removesuffix(".hidden")] = head(norm(h)).double().log_softmax(dim=-1).cpu().numpy()
+    if "logits" in trace.taps and not _ends_with_head(norm, trace, [*found][-1]):
+        found["logits"] = torch.from_numpy(trace["logits"][rows]).double().log_softmax(dim=-1).numpy()
     return found
+
+
+def _ends_with_head(norm: nn.Module, trace: Trace, last: str) -> bool:
+    """Whether the head reads the last layer's states, and nothing is added to what it says."""
+    if "probabilities.mixed" in trace.taps:  # words that are copied
+        return False
+    states = torch.from_numpy(trace[last if last == "embedding" else f"{last}.hidden"])
+    weight = next(norm.parameters(), states)
+    read = norm(states.to(weight.device, weight.dtype)).cpu().numpy()
+    return bool(np.allclose(read, trace["hidden"], rtol=0, atol=1e-4))
 
 
 def _find_head(model: Any) -> tuple[nn.Module, Any, int]:
@@ -58,7 +73,11 @@ def _find_head(model: Any) -> tuple[nn.Module, Any, int]:
         return norm, lambda h: inner.logits(h)[..., : inner.vocab_size], inner.d_model
     if isinstance(model, Seq2Seq | Captioner):
         target = model.target
-        norm = target.decoder.norm if isinstance(target.decoder, TransformerDecoder) else nn.Identity()
+        norm = (
+            target.decoder.norm
+            if isinstance(target.decoder, TransformerDecoder | ConvolutionDecoder)
+            else nn.Identity()
+        )
 
         def read(h: Tensor) -> Tensor:
             return nn.functional.linear(h, target.output_weight, target.bias)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from regard.errors import RegardError, nearest
-from regard.lens.alignment_view import view_alignment
+from regard.lens.alignment_view import explain_no_alignment, view_alignment
 from regard.lens.attention_view import view_attention
 from regard.lens.by_hand import view_steps
 from regard.lens.cell_view import explain_no_cells, view_cells
 from regard.lens.context_view import view_vectors
 from regard.lens.gradient_view import explain_no_gradients, view_gradients
 from regard.lens.influence_view import explain_no_influence, view_faithfulness, view_influence
+from regard.lens.layers_view import explain_no_layers, view_layers
 from regard.lens.next_word import explain_no_next, view_next
 from regard.lens.over_time import view_over_time
 from regard.lens.picture_view import view_picture
@@ -38,11 +39,12 @@ class ViewEntry(NamedTuple):
 VIEWS: dict[str, ViewEntry] = {
     "next": ViewEntry(view_next, "what comes after the text", explain_no_next),
     "surprise": ViewEntry(view_surprise, "what each token cost, and what was expected", "it predicts no tokens"),
+    "layers": ViewEntry(view_layers, "what it would say if it stopped at each layer", explain_no_layers, is_slow=True),
     "attention": ViewEntry(
         view_attention, "where each head of each layer looks", "its tokens do not attend to one another"
     ),
     "alignment": ViewEntry(
-        view_alignment, "a translation: which words of the source each word comes from", "it attends to no source"
+        view_alignment, "a translation: which words of the source each word comes from", explain_no_alignment
     ),
     "picture": ViewEntry(view_picture, "a caption: where in the picture each word looked", "it looks at no picture"),
     "steps": ViewEntry(

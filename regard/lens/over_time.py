@@ -66,17 +66,18 @@ def view_over_time(subject: Subject, options: LookOptions) -> View | None:
     moments = [_look_at(snapshots.open(step), step, subject.text, trace, search_text) for step in snapshots.steps]
     heads = choose_heads(moments[0].attention, moments[-1].attention)
     curves = read_curves(read_metrics(subject.run.folder))
+    unit = None if trace is None else name_unit(trace, "cell" if trace.tap.endswith("cell") else "unit")
     return View(
         name="over-time",
         title="How it learned",
         note="Move the slider through the weights that the run kept: what it writes, how one unit and the heads that "
         "changed the most read the text, how far the gradient reaches, and where training stood.",
-        summary=summarise(moments),
+        summary=summarise(moments, unit, "" if trace is None else trace.feature),
         data={
             "steps": list(snapshots.steps),
             "samples": [m.sample for m in moments],
             "bits": [m.bits for m in moments],
-            "unit": None if trace is None else name_unit(trace, "cell" if trace.tap.endswith("cell") else "unit"),
+            "unit": unit,
             "feature": None if trace is None else trace.feature,
             "cells": [list(m.cell) for m in moments],
             "r": [m.cell_r for m in moments],
@@ -163,14 +164,14 @@ def read_curves(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[list[float
     return {name: points[:: max(1, len(points) // 200)] for name, points in curves.items()}
 
 
-def summarise(moments: Sequence[Moment]) -> str:
+def summarise(moments: Sequence[Moment], unit: str | None = None, feature: str = "") -> str:
     """What the numbers say, in a sentence."""
     first, last = moments[0], moments[-1]
     text = f"{len(moments)} snapshots, from step {first.step:,} to step {last.step:,}."
     if first.bits is not None and last.bits is not None:
         text += f" The text cost {first.bits:.2f} bits a token at first and {last.bits:.2f} at last."
-    if first.cell_r is not None and last.cell_r is not None:
-        text += f" The unit's correlation with its feature went from {first.cell_r:+.2f} to {last.cell_r:+.2f}."
+    if unit is not None and first.cell_r is not None and last.cell_r is not None:
+        text += f" The correlation of {unit} with “{feature}” went from {first.cell_r:+.2f} to {last.cell_r:+.2f}."
     return text
 
 

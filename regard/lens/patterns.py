@@ -13,8 +13,9 @@ may look at two keys at least:
 A head is named after the pattern with the largest share_p - even_p, where share_p ≥ MIN_SHARE and the difference is at
 least MIN_GAIN. Patterns of places, on the left, come first: a head that looks at the token before looks at its own
 word, too, where that has several pieces. "own word" and "same word" are measured over the tokens that have such a key.
-A head that fits none is broad where its perplexity e^H is at least MIN_BREADTH of the number of keys, on average, and
-mixed elsewhere (after Clark et al. 2019, who name such heads of BERT).
+A head that fits none of them looks at "one word" where one key, not the first, has such a share of the tokens that may
+look at it, which are half of all at least. Any other head is broad where its perplexity e^H is at least MIN_BREADTH of
+the number of keys, on average, and mixed elsewhere (after Clark et al. 2019, who name such heads of BERT).
 """
 
 from __future__ import annotations
@@ -105,9 +106,17 @@ class HeadNamer:
                 best, gain = Pattern(name, share), share - even
         if best.name != "mixed":
             return best
+        if (column := self._find_column(a, rows)) is not None:
+            return Pattern("one word", column)
         entropy = -(a * np.log(np.where(a > 0, a, 1.0))).sum(axis=1)
         breadth = float((np.exp(entropy) / n_seen).mean())
         return Pattern("broad" if breadth >= MIN_BREADTH else "mixed", breadth)
+
+    def _find_column(self, a: Weights, rows: Bools) -> float | None:
+        if "itself" not in self.patterns:
+            return None
+        seen = self.can_see[rows]
+        return find_column(a, seen / seen.sum(axis=1, keepdims=True), seen & ~self.patterns["itself"][rows])
 
     def _count(self, rows: Bools) -> tuple[NDArray[np.int64], dict[str, tuple[NDArray[np.float64], float]]]:
         """How many keys each row sees; and for each pattern [k fits p at q] over the number of rows, and even_p."""
@@ -128,3 +137,20 @@ class HeadNamer:
 def name_head(weights: Weights, patterns: Mapping[str, Bools], can_see: Bools, is_own: Sequence[bool]) -> Pattern:
     """The pattern of one head's weights (T, T); `can_see` is True where query q may look at key k."""
     return HeadNamer(patterns, can_see, is_own).name(weights)
+
+
+def find_column(a: Weights, even: Weights, others: Bools) -> float | None:
+    """The share of the key that most queries look at, the first left out; None where no key stands out.
+
+    `a` (Q, T) are weights and `even` what they would be without a choice; `others` is True where a query may look at
+    another token.
+
+    >>> a = np.array([[0.5, 0.5, 0, 0], [0.2, 0.7, 0.1, 0], [0.1, 0.8, 0, 0.1]])
+    >>> find_column(a, np.full((3, 4), 0.25), np.array([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]], dtype=bool))
+    0.75
+    """
+    n = others.sum(axis=0)
+    share, plain = ((weights * others).sum(axis=0) / np.maximum(n, 1) for weights in (a, even))
+    stands_out = (share >= MIN_SHARE) & (share - plain > MIN_GAIN) & (n >= max(MIN_PLACES, len(a) / 2))
+    stands_out[0] = False
+    return float(share[stands_out].max()) if stands_out.any() else None

@@ -73,9 +73,10 @@ def view_positions(subject: Subject, options: LookOptions) -> View | None:
         kind = "learned" if table.is_learned else "sinusoidal"
         reach = f"falls below 0.5 at {half} apart" if half is not None else "stays above 0.5"
         next_to = float(curve.mean[1]) if len(curve.mean) > 1 else 1.0
+        side = f"In the {_side(table)}: " if len(tables) > 1 and _side(table) else ""
         said.append(
-            f"{n} {kind} vectors of {D} numbers: the cosine of neighbours is {next_to:.2f}, {reach}; at one offset it "
-            f"varies by {float(curve.spread[1:].mean()) if len(curve.spread) > 1 else 0.0:.2g}"
+            f"{side}{n} {kind} vectors of {D} numbers: the cosine of neighbours is {next_to:.2f}, {reach}; at one "
+            f"offset it varies by {float(curve.spread[1:].mean()) if len(curve.spread) > 1 else 0.0:.2g}"
         )
         shown = table.values[:MAX_SHOWN]
         plain.append({
@@ -91,16 +92,20 @@ def view_positions(subject: Subject, options: LookOptions) -> View | None:
         note="A row for each position, a column for each number of its vector. P Pᵀ shows how alike two positions "
         "are: of sinusoids the product depends on how far apart they are and on nothing else, so that its picture is "
         "striped along the diagonal. Vectors that were never trained are noise.",
-        summary="; ".join(said) + ".",
+        summary=". ".join(said) + ".",
         data={"tables": plain},
         table=(("table", "apart", "mean cosine", "its spread"), rows),
     )
 
 
 def _name(table: PositionTable, n: int) -> str:
-    kind = "learned" if table.is_learned else "sinusoidal"
-    side = {"encoder": "encoder", "target": "decoder"}.get(table.where.split(".")[0], "")
+    kind, side = "learned" if table.is_learned else "sinusoidal", _side(table)
     return f"{side}, {kind}" if n > 1 and side else kind
+
+
+def _side(table: PositionTable) -> str:
+    """Which part of a translator a table is in; empty for other models."""
+    return {"encoder": "encoder", "target": "decoder"}.get(table.where.split(".")[0], "")
 
 
 def _round(values: Array) -> list[float]:

@@ -20,6 +20,7 @@ from torch import Tensor
 from regard.layers.taps import Taps
 from regard.models.bert import Bert
 from regard.models.elmo import DIRECTIONS, EOS, Elmo, OneDirection, tell_words
+from regard.models.encoder_from_scratch import TextEncoder
 from regard.models.language_model import LanguageModel
 from regard.models.pointer import PointerModel
 from regard.models.reader import Reader
@@ -70,7 +71,7 @@ def pick_states(record: Taps) -> dict[str, Tensor]:
 def has_units(model: Any) -> bool:
     """Whether units of a model can be read: one that reads text, by layers."""
     inner = model.encoder if isinstance(model, Reader) else model
-    return isinstance(inner, LanguageModel | PointerModel | Elmo | Bert | Seq2Seq)
+    return isinstance(inner, LanguageModel | PointerModel | Elmo | Bert | Seq2Seq | TextEncoder)
 
 
 def read_units(
@@ -84,7 +85,8 @@ def read_units(
 ) -> Reading | None:
     """Read a text and hand out the units of `model`, chunk by chunk; None for a model that has none.
 
-    `n_lanes` None: one for every 2,000 tokens, up to eight. Of a Seq2Seq, the encoder reads the lines of the text.
+    `n_lanes` None: one for every 2,000 tokens, up to eight. The encoder of a Seq2Seq, and one that a task trained from
+    its own texts, reads the lines of the text one by one.
     `pick` says which values of a record are handed out.
     """
     if isinstance(model, Reader):
@@ -92,7 +94,7 @@ def read_units(
     if not has_units(model):
         return None
     words = tell_words(model, tokenizer) if isinstance(model, Elmo) else tokenizer
-    if isinstance(model, Seq2Seq):
+    if isinstance(model, Seq2Seq | TextEncoder):
         return _read_lines(model, tokenizer, text, pick)
     ids, offsets = words.encode_with_offsets(text)
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
@@ -179,15 +181,18 @@ def _read_windows(
     return _chunk(pick(record), (begin + np.arange(B * T)).reshape(B, T), len(before), n)
 
 
-def _read_lines(model: Seq2Seq, tokenizer: Tokenizer, text: str, pick: Pick) -> Reading:
-    """The encoder on every line of the text that it has room for."""
-    limit, lines, at, n = model.encoder.max_context, [], 0, 0
+def _read_lines(model: Seq2Seq | TextEncoder, tokenizer: Tokenizer, text: str, pick: Pick) -> Reading:
+    """The encoder on every line of the text that it has room for; one of a task's own sees the mark of the end too."""
+    end = [tokenizer.eos] if isinstance(model, TextEncoder) else []
+    limit = model.encoder.max_context if isinstance(model, Seq2Seq) else model.max_positions
+    device, lines, at, n = next(model.parameters()).device, [], 0, 0
     spans: list[NDArray[np.int64]] = []
     for line in text.split("\n"):
         ids, offsets = tokenizer.encode_with_offsets(line)
-        if len(ids) and (limit is None or len(ids) <= limit):
-            lines.append((n, torch.from_numpy(ids.astype(np.int64))))
+        if len(ids) and (limit is None or len(ids) + len(end) <= limit):
+            lines.append((n, torch.tensor([*ids.tolist(), *end])))
             spans.append(np.array(offsets, dtype=np.int64) + at)
+            spans[-1][0, 0] = max(0, at - 1)  # the line end before it, so that lines are shown as lines
             n += len(ids)
         at += len(line) + 1
     joined = np.concatenate(spans) if spans else np.zeros((0, 2), dtype=np.int64)
@@ -195,10 +200,10 @@ def _read_lines(model: Seq2Seq, tokenizer: Tokenizer, text: str, pick: Pick) -> 
     def read() -> Iterator[Chunk]:
         model.eval()
         for first, ids in lines:
-            record, source = Taps(), ids[None].to(model.embedding.device)
+            record, source = Taps(), ids[None].to(device)
             with torch.inference_mode():
                 model.encode(source, torch.ones_like(source, dtype=torch.bool), None, record)
-            yield _chunk(pick(record), first + np.arange(len(ids))[None], 0, n)
+            yield _chunk(pick(record), first + np.arange(len(ids) - len(end))[None], 0, n)
 
     return Reading(joined[:, 0], joined[:, 1], read())
 

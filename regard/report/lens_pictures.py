@@ -16,6 +16,7 @@ COLUMNS = 84  # characters in a line of coloured text
 MAX_LINES = 16
 PER_INCH = 7.5  # characters of a title
 GREY = "#c3c8ce"
+MAX_PLACES = 24  # rows of a picture of layers
 
 
 def draw_cells(view: View, panel: Panel, colour: str) -> Any:
@@ -53,10 +54,10 @@ def wrap_tokens(tokens: list[str], values: list[float]) -> list[list[tuple[str, 
     return [line for line in lines if line]
 
 
-def _rectangle(x: float, y: float, colour: str) -> Any:
+def _rectangle(x: float, y: float, colour: Any, width: float = 1.0, height: float = 1.0) -> Any:
     from matplotlib.patches import Rectangle  # here: it takes long to start
 
-    return Rectangle((x, y), 1, 1, color=colour, linewidth=0)
+    return Rectangle((x, y), width, height, color=colour, linewidth=0)
 
 
 def draw_gradients(view: View, panel: Panel, colour: str) -> Any:
@@ -86,6 +87,42 @@ def draw_positions(view: View, panel: Panel, colour: str) -> Any:
     right.legend(frameon=False, fontsize=9)
     clean_axes(right, "cosine, by positions apart")
     return figure
+
+
+def draw_layers(view: View, panel: Panel, colour: str) -> Any:
+    """The first choice of every layer at the last places of the text; bold where it is what came."""
+    places, layers = view.data["places"][-MAX_PLACES:], view.data["layers"]
+    width = max(6.0, 1.7 + 1.55 * (len(layers) + 1))
+    figure = _begin(view, panel, width, 1.5 + 0.27 * len(places))
+    axes = figure.subplots()
+    rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    for row, place in enumerate(places):
+        for column, best in enumerate(place["best"]):
+            (text, p), *_ = best
+            strength = 0.55 * p**0.5
+            fill = [1 + (part - 1) * strength for part in rgb]
+            axes.add_patch(_rectangle(column + 0.02, row + 0.06, fill, 0.96, 0.88))
+            weight = "bold" if place["isOwn"][column] else "normal"
+            axes.text(column + 0.06, row + 0.5, f"{_label(text)}  {p:.0%}", va="center", fontsize=8, color=INK,
+                      family="monospace", weight=weight)  # fmt: skip
+        came = "?" if place["came"] is None else _label(place["came"])
+        axes.text(len(layers) + 0.1, row + 0.5, came, va="center", fontsize=8, color=INK, family="monospace")
+    axes.set(xlim=(0, len(layers) + 1), ylim=(len(places), 0))
+    axes.set_xticks([i + 0.5 for i in range(len(layers) + 1)], [*layers, "what came"], color=SOFT)
+    axes.set_yticks(
+        [i + 0.5 for i in range(len(places))], [f"{view.data['where']} {_label(p['read'])}" for p in places], color=SOFT
+    )
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return figure
+
+
+def _label(text: str, most: int = 12) -> str:
+    """A token that can be read: spaces and line ends can be seen, and $ is no formula."""
+    shown = (text.strip(" ") or "␣").replace("\n", "⏎").replace("\t", "→")
+    return (shown if len(shown) <= most else shown[: most - 1] + "…").replace("$", r"\$")
 
 
 def _draw_signed(axes: Any, values: Any, title: str) -> None:

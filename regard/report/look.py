@@ -19,6 +19,7 @@ from regard.lens.view import Packed, View
 from regard.report.look_pictures import PICTURES, draw_picture
 from regard.report.palette import looks_of
 from regard.report.shell import frame_page, how_to_repeat, report_page, script_json, section, text_of
+from regard.score.figures import join_names
 
 BLUE = "#0072b2"  # of what belongs to no model
 SHARED = ("base", "matrix", "chart")
@@ -100,14 +101,13 @@ def look_next(found: Sequence[NextWord], command: str = "") -> Look:
 def render_look(look: Look) -> str:
     """The page: a section for each view, in it a panel for each model."""
     names = [name for name in VIEWS if any(view.name == name for panel in look.panels for view in panel.views)]
-    text = look.panels[0].source or look.panels[0].text
     models = ", ".join(dict.fromkeys(panel.model or panel.name for panel in look.panels))
-    is_one_text = len({panel.source or panel.text for panel in look.panels}) == 1
+    headline, lede = _head(look, names, models)
     return report_page(
         title=f"Regard: {models}",
         kicker=f"Regard · {'look' if look.panels[0].tokens else 'next'} · {models}",
-        headline=f"“{_cut(text, 90)}”" if is_one_text else f"{models}: {len(look.panels)} lines",
-        lede=" ".join(_lede(look)) if is_one_text else "What the model computed on each of them.",
+        headline=headline,
+        lede=lede,
         sections=[
             *(_section(look, name) for name in names),
             _say_missing(look),
@@ -130,13 +130,26 @@ def add_views(panels: Sequence[Sequence[View]], colour: str = BLUE) -> dict[str,
     return {"own_css": styles_of(names), "modules": modules_of(names), "data": {"panels": data}} if names else {}
 
 
+def _head(look: Look, names: Sequence[str], models: str) -> tuple[str, str]:
+    """The headline, and the sentence below it: about a text, about one word in several, or about many lines."""
+    if names == ["vectors"]:
+        data = look.views["vectors"].data
+        texts = dict.fromkeys(occurrence["text"] for occurrence in data["occurrences"])
+        if len(texts) > 1:
+            return f"“{data['word']}” in {len(texts)} texts", f"What {models} made of one word in several contexts."
+    if len({panel.source or panel.text for panel in look.panels}) > 1:
+        return f"{models}: {len(look.panels)} lines", "What the model computed on each of them."
+    text = look.panels[0].source or look.panels[0].text
+    return f"“{_cut(text, 90)}”", " ".join(_lede(look))
+
+
 def _lede(look: Look) -> Iterable[str]:
-    n = len(look.panels[0].tokens)
+    n, models = len(look.panels[0].tokens), join_names([panel.name for panel in look.panels])
     if not n:
         verb = "expect" if len(look.panels) > 1 else "expects"
-        yield f"What {' and '.join(panel.name for panel in look.panels)} {verb} after this text."
+        yield f"What {models} {verb} after this text."
         return
-    yield f"What {' and '.join(panel.name for panel in look.panels)} computed on this text, {n:,} tokens."
+    yield f"What {models} computed on this text, {n:,} tokens."
     for panel in look.panels:
         if panel.text and panel.source and panel.text != panel.source:
             did = "was made to write" if panel.is_forced else "wrote"

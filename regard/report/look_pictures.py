@@ -15,6 +15,7 @@ from regard.report.figure import clean_axes, new_figure
 from regard.report.lens_pictures import (
     draw_cells,
     draw_gradients,
+    draw_layers,
     draw_over_time,
     draw_positions,
     draw_vectors,
@@ -203,7 +204,7 @@ def show_spaces(text: str) -> str:
 
 
 PICTURES: dict[str, Callable[[View, Panel, str], Any]] = {
-    "next": draw_next, "surprise": draw_surprise, "attention": draw_attention,
+    "next": draw_next, "surprise": draw_surprise, "layers": draw_layers, "attention": draw_attention,
     "alignment": draw_alignment, "picture": draw_photograph,
     "influence": draw_influence, "faithfulness": draw_faithfulness,
     "cells": draw_cells, "vectors": draw_vectors, "gradients": draw_gradients, "positions": draw_positions,

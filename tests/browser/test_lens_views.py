@@ -89,3 +89,32 @@ def test_sliders_move_through_layers_and_through_snapshots(tmp_path: Path, run: 
     found = in_browser(tmp_path, learned.to_html(), script, width=390, is_dark=True)
     assert (found["said"], found["first"], found["changed"]) == ("6", ["0", "0"], True)
     assert (found["matrices"], found["wide"]) == (1, True)
+
+
+def test_layers_are_drawn_and_rows_can_be_chosen(tmp_path: Path, run: Path) -> None:
+    html = api.look(run, f"the cat {HOSTILE}", views=["surprise", "layers"]).to_html()
+    script = """
+      const one = (q) => document.querySelector(q), all = (q) => [...document.querySelectorAll(q)];
+      found.images = all("img").length;
+      found.heads = all(".says-table thead th").map((th) => th.textContent);
+      found.rows = all(".says-table tbody tr").length;
+      const which = () => one(".view-layers .which").textContent;
+      const before = which(), rows = all(".says-table tbody tr");
+      rows.at(-1).focus();
+      rows.at(-1).dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp", bubbles: true }));
+      found.which = [before, which()];
+      found.moved = document.activeElement === rows.at(-2) && rows.at(-2).tabIndex === 0 && rows.at(-1).tabIndex === -1;
+      found.bars = all(".view-layers .distributions > div").length;
+      rows[1].dispatchEvent(new PointerEvent("pointerenter"));
+      found.linked = all(".view-surprise .token.hovered").map((s) => s.dataset.token);
+      found.wide = document.documentElement.scrollWidth <= innerWidth;
+    """
+    found = in_browser(tmp_path, html, script)
+    assert found["images"] == 0
+    assert found["heads"] == ["after", "embedding", "layer 1", "layer 2", "came"]
+    assert found["rows"] == 1 + len(f"the cat {HOSTILE}")
+    assert found["which"] == ["After “>”", "After “)”, where “>” came"]
+    assert found["moved"]
+    assert found["bars"] == 3  # a list for each layer
+    assert found["linked"] == ["2"]  # the token that row 1 expects
+    assert found["wide"]

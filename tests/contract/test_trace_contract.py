@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,12 @@ from test_model_contract import BENCHES, GRADIENT, Case, Files, build, files, op
 
 from regard.errors import RegardError
 from regard.layers.taps import Taps
+from regard.lens.by_hand import Example, view_steps
+from regard.lens.logit_lens import read_out
 from regard.lens.prediction import Prediction
 from regard.lens.recording import trace
+from regard.lens.subject import Subject
+from regard.lens.view import LookOptions
 from regard.tasks.table import task_of
 
 EACH = pytest.mark.parametrize("case", GRADIENT.values(), ids=GRADIENT)
@@ -103,6 +108,39 @@ def test_a_trace_has_a_row_for_every_token(files: Files, case: Case) -> None:  #
         if name.startswith(("layers", "embedding", "hidden")) and not name.endswith(("cross_key", "cross_value")):
             assert T in tap.shape, name
     assert not found.sources or len(found.sources) == len(found.source_spans)
+
+
+@EACH
+def test_steps_by_hand_end_with_the_weights_of_the_model(files: Files, case: Case) -> None:  # noqa: F811
+    run, _, item = build_run(files, case)
+    picture = {"picture": item} if case.task == "captions" else {}
+    text = item if isinstance(item, str) else "" if picture else "\t".join(item)
+    target = {"translation": BENCHES["translation"].truth[1], "captions": "a red square"}.get(case.task)
+    subject = Subject(run, text, target, **picture)
+    view = view_steps(subject, LookOptions(layer=1, head=1))
+    taps, kind = subject.trace.taps, "cross_" if subject.is_written else ""
+    attending = [name for name in taps if re.fullmatch(rf"layers\.\d+\.{kind}query", name)]
+    assert (view is not None) == bool(attending)
+    if view is None:
+        return
+    example = view.data["examples"][0]
+    given = {name: example[name] for name in ("scores", "query", "keys", "values", "d", "base")}
+    found = Example(title="", note="", words=example["words"], **given).solve()
+    before = attending[0].removesuffix("query")
+    A, z = taps[f"{before}attention"][0, view.data["token"]], taps[f"{before}z"][0, view.data["token"]]
+    np.testing.assert_allclose(found.weights, A[A > 0], rtol=0, atol=1e-3)  # its numbers are rounded
+    np.testing.assert_allclose(found.z, z, rtol=0, atol=1e-2)
+
+
+@EACH
+def test_the_last_reading_of_the_layers_is_what_the_model_says(files: Files, case: Case) -> None:  # noqa: F811
+    run, _, item = build_run(files, case)
+    found = run.trace(item)
+    if "logits" not in found.taps or case.task in ("classification", "rating", "tagging", "answering"):
+        return
+    own = torch.from_numpy(found["logits"]).log_softmax(dim=-1).numpy()
+    last = list(read_out(run.model, found).values())[-1]
+    np.testing.assert_allclose(last, own, rtol=0, atol=1e-10)
 
 
 def test_what_computes_nothing_says_so(files: Files) -> None:  # noqa: F811

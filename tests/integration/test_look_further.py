@@ -66,6 +66,7 @@ def test_a_word_is_compared_in_several_texts(regard: Command, transformer_run: P
     done = regard("look", transformer_run, "--word", "cat", *texts, "--out", tmp_path / "look")
     assert done.code == 0, done.err
     assert "“cat” in context: 2 occurrences" in done.out.replace("\n", " ")
+    assert "<h1>“cat” in 2 texts</h1>" in (tmp_path / "look" / "index.html").read_text()  # and not the first of them
     no_word = regard("look", transformer_run, *texts, "--out", tmp_path / "other")
     assert no_word.code == 2
     assert "2 texts are compared by a word that is in all of them: add --word WORD." in no_word.err.replace("\n", " ")
@@ -92,9 +93,11 @@ def test_an_ngram_model_has_none_of_these(ngram_run: Path) -> None:
 def test_a_run_is_seen_as_it_learned(regard: Command, watched_run: Path, tmp_path: Path) -> None:
     done = regard("look", watched_run, "--over-time", "--text", "the cat sat on", "--out", tmp_path / "look")
     assert done.code == 0, done.err
-    assert "3 snapshots, from step 0 to step 6." in done.out.replace("\n", " ")
+    said = " ".join(done.out.split())
+    assert "3 snapshots, from step 0 to step 6." in said
     view = json.loads((tmp_path / "look" / "look.json").read_text())["panels"][0]["views"]["over-time"]
     data = view["data"]
+    assert f"The correlation of {data['unit']} with “{data['feature']}” went from" in said
     assert data["steps"] == [0, 3, 6]
     assert all(sample.startswith("the cat sat on") for sample in data["samples"])
     assert data["bits"][0] > data["bits"][-1]  # it has learned something

@@ -23,7 +23,7 @@ const drawStack = (root, stack, page, number) => {
   const rows = stack.rows ?? page, keys = stack.keys ?? rows;
   const rowGroups = groups(rows.words), keyGroups = groups(keys.words);
   const rowPieces = rows.tokens.map((_, t) => [t]);
-  const hasPieces = rowGroups.length < rows.tokens.length;
+  const hasPieces = rowGroups.length < rows.tokens.length || keyGroups.length < keys.tokens.length;
   const state = { layer: first[0], head: first[1], byWords: hasPieces, mode: 0, row: null };
   const which = make("p", { class: "which" });
   const said = make("p", { class: "says", "aria-live": "polite" });

@@ -83,10 +83,14 @@ export const pointChart = ({ points, label, width = 640, height = 420 }) => {
     const dot = make("circle", { cx, cy, r: p.isStrong ? 6 : 3, fill: p.colour });
     dot.dataset.tip = p.tip ?? p.text;
     svg.append(dot);
-    const box = [cx + 5, cy - 7, cx + 9 + 7 * p.text.length, cy + 6];
-    if (!isFree(box) && !p.isStrong) continue;
-    taken.push(box);
-    svg.append(make("text", { x: cx + 8, y: cy + 4, class: p.isStrong ? "strong" : "" }, p.text));
+    const long = 9 + 7 * p.text.length, rows = p.isStrong ? [0, 15, -15, 30, -30] : [0];  // strong names always find a place
+    const tried = rows.flatMap((dy) => [false, true].slice(0, p.isStrong ? 2 : 1).map((isLeft) => ({ isLeft, dy,
+      box: isLeft ? [cx - long, cy + dy - 7, cx - 5, cy + dy + 6] : [cx + 5, cy + dy - 7, cx + long, cy + dy + 6] })));
+    const place = tried.find(({ box }) => isFree(box) && box[0] > 0) ?? (p.isStrong ? tried[0] : null);
+    if (!place) continue;
+    taken.push(place.box);
+    svg.append(make("text", { x: place.isLeft ? cx - 9 : cx + 8, y: cy + place.dy + 4, "text-anchor": place.isLeft ? "end" : "start",
+      class: p.isStrong ? "strong" : "" }, p.text));
   }
   return svg;
 };

@@ -41,7 +41,7 @@ export const draw = (root, view, page) => {
     const grey = gradients.map((curve, i) => ({ name: "", colour: "#d5d9de", width: 1, dots: false, points: curve.map((v, k) => [k, v]) })).filter((_, i) => i !== at);
     gradientPlace.replaceChildren(make("p", { class: "small" }, "gradient by distance on this text; grey: at the other steps"),
       lineChart({ lines: [...grey, { name: "", colour: page.colour, points: gradients[at].map((v, k) => [k, v]) }], x: "steps back",
-        y: "norm of the gradient", isLog: true, width: half(), height: 220, label: `Gradient by distance after step ${steps[at]}` }));
+        y: "norm of the gradient", isLog: true, width: heads.length ? half() : widthOf(root, 760), height: 220, label: `Gradient by distance after step ${steps[at]}` }));
   };
   const showCurves = () => {
     const loss = [{ name: "training", colour: "#8b929c", points: curves.train, dots: false }, { name: "validation", colour: page.colour, points: curves.valid }]

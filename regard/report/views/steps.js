@@ -33,7 +33,7 @@ const strip = (vector, most = Math.max(...vector.map(Math.abs), 1e-9)) => {
 
 const attend = (root, given, colour) => {
   const e = structuredClone(given);
-  const isLong = (e.query ?? []).length > MAX_SHOWN;
+  const isLong = (e.query ?? e.values?.[0] ?? []).length > MAX_SHOWN;
   let scores = e.scores ?? e.keys.map((k) => dot(e.query, k));
   const canType = Boolean(e.scores) || isLong;  // scores themselves, where there are no vectors that one would type
   const largest = Math.max(...(e.values ?? [[1]]).flat().map(Math.abs), 1e-9);
@@ -84,7 +84,7 @@ const project = (root, given, colour) => {
     const cells = rows.map((row) => row.map(() => make("td")));
     shown[name] = (values, shade) => values.forEach((row, i) => row.forEach((x, j) => {
       if (isEdited) return;
-      cells[i][j].textContent = write(x);
+      cells[i][j].textContent = shade === undefined ? write(x) : fixed(x);
       if (shade) cells[i][j].style.background = mix(colour, 0.7 * x);
     }));
     if (isEdited) rows.forEach((row, i) => row.forEach((x, j) => cells[i][j].append(input(x, (value) => { row[j] = value; update(); }, `${name}, row ${i + 1}, column ${j + 1}`))));
@@ -96,7 +96,7 @@ const project = (root, given, colour) => {
     const [Q, K, V] = [times(e.X, e.WQ), times(e.X, e.WK), times(e.X, e.WV)];
     const S = times(Q, transpose(K)), A = S.map((row) => softmax(row));
     shown["Q = X W^Q"](Q); shown["K = X W^K"](K); shown["V = X W^V"](V); shown["S = Q Kᵀ"](S);
-    shown["A = softmax of each row"](A, true); shown["Z = A V"](times(A, V));
+    shown["A = softmax of each row"](A, true); shown["Z = A V"](times(A, V), false);
   };
   const line = (...parts) => make("div", { class: "matrices" }, ...parts);
   root.append(
@@ -134,7 +134,7 @@ const regress = (root, given, colour) => {
     make("td", {}, input(e.ys[i], (v) => { e.ys[i] = v; update(); }, `y of point ${i + 1}`)), ...outputs[i])));
   const slider = make("input", { type: "range", min: low, max: high, step: 0.05, value: e.x, "aria-label": "x", oninput: (event) => { e.x = event.target.valueAsNumber; update(); } });
   root.append(make("p", { class: "asked" }, "x ", slider, "  width h = ", input(e.h, (v) => { if (v > 0) { e.h = v; update(); } }, "width of the kernel")), answer,
-    make("div", { class: "twocolumns" }, svg, make("div", { class: "scroller" }, make("table", { class: "work" },
+    make("div", { class: "twocolumns curve" }, svg, make("div", { class: "scroller" }, make("table", { class: "work" },
       make("thead", {}, make("tr", {}, ...["key x", "value y", "score", "weight"].map((h) => make("th", { scope: "col" }, h)))), body))));
   update();
 };

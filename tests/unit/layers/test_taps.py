@@ -120,3 +120,12 @@ def test_a_gradient_that_never_came_is_an_error() -> None:
         taps.gradient("hidden")
     with pytest.raises(RegardError, match=r"There is no tap 'hiden'\. Did you mean 'hidden'\?"):
         taps.gradient("hiden")
+
+
+def test_a_record_shows_its_names_and_becomes_arrays() -> None:
+    taps = Taps()
+    assert repr(taps) == "<Taps: nothing recorded yet>"
+    taps.scope("layers.0").keep("hidden", torch.ones(1, 2, 3, dtype=torch.bfloat16, requires_grad=True))
+    assert repr(taps) == "<Taps: layers.0.hidden (1, 2, 3)>"
+    (found,) = taps.to_numpy().values()
+    assert (found.dtype, found.shape) == ("float32", (1, 2, 3))

@@ -72,3 +72,15 @@ def test_only_layers_over_their_own_tokens_are_read() -> None:
     }  # fmt: skip
     assert [layer.max() for layer in read_layers(taps, T)] == [1.0, 0.0]
     assert [layer.shape for layer in read_layers(taps, 9, "encoder.")] == [(1, 9, 9)]
+
+
+def test_the_pool_of_a_reader_is_one_row_and_says_which_words_weigh_most() -> None:
+    words = Side(("I", " lo", "ve", " it"), (0, 1, 1, 2), ("I", "love", "it"))
+    pool = np.array([[[0.1, 0.3, 0.4, 0.2]]])
+    answer = Side(("the answer",), (0,), ("the answer",))
+    pooled = Stack("weighing its words", [pool], answer, words, (True,), False)
+    data, said, _ = describe_stack(pooled, LookOptions(layer=3, head=2), 10**6)  # which are of other stacks
+    assert said == "Of the words, these weigh the most in the answer: “love” (70%), “it” (20%), “I” (10%)."
+    assert data["full"]["0,0"].array.tolist() == pool[0].tolist()
+    assert data["rows"]["wordTexts"] == ("the answer",)
+    assert data["layers"][0][0]["pattern"] == "broad"

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import torch
 
-from regard.lens.by_hand import regress, solve
+from regard.lens.by_hand import regress, solve, view_steps
+from regard.lens.subject import Subject
+from regard.lens.trace import trace_text
+from regard.lens.view import LookOptions
+from regard.mixers.config import RecurrentAttentionConfig
+from regard.models.table import build_model
 from regard.studies.by_hand import list_examples, measure
 from regard.studies.config import ByHandConfig
+from regard.text.config import TokenizerConfig
+from regard.text.learning import train_tokenizer
 
 EXAMPLES = {example.title: example for example in list_examples(ByHandConfig())}
 
@@ -60,3 +71,36 @@ def test_the_study_says_the_true_numbers_and_shows_every_example() -> None:
     matrices = finding.views[0].data["examples"][5]
     Q, K = (np.array(matrices["X"]) @ np.array(matrices[name]) for name in ("WQ", "WK"))
     assert (Q @ K.T).tolist() == [[0, 1, 1], [1, 1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("score", "d", "columns"),
+    [
+        ("scaled-dot", 8, ["key", "q·k", "/ √8", "softmax", "v"]),
+        ("dot", None, ["key", "q·k", "softmax", "v"]),
+        ("bilinear", None, ["key", "score", "softmax", "v"]),
+        ("mlp", None, ["key", "score", "softmax", "v"]),
+    ],
+)
+def test_the_steps_of_a_model_are_those_of_its_score_function(score: str, d: int | None, columns: list[str]) -> None:
+    torch.manual_seed(0)
+    words = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["the cat sat on the mat\n"])
+    config = RecurrentAttentionConfig(d_model=8, n_layers=1, score=score)
+    model = build_model("rnn-attention", config, words.vocab_size).double()
+    torch.nn.init.normal_(model.embedding, std=1.0)  # states that differ, so that scores do
+    run = SimpleNamespace(
+        model=model, folder=Path("run"), tokenizer=words, task=SimpleNamespace(verb="generate"),
+        trace=lambda text: trace_text(model, words, text),
+    )  # fmt: skip
+    subject = Subject(run, "the cat sat on the mat")
+    view = view_steps(subject, LookOptions())
+    assert view is not None
+    assert view.table is not None
+    assert list(view.table[0]) == columns
+    example, t = view.data["examples"][0], view.data["token"]
+    assert example["d"] == d
+    scores = example["scores"] if d is None and score != "dot" else np.array(example["keys"]) @ example["query"]
+    found = solve(scores, example["values"], d)
+    A = subject.trace["layers.1.attention"][0, t]
+    np.testing.assert_allclose(found.weights, A[A > 0], rtol=0, atol=1e-3)
+    np.testing.assert_allclose(found.z, subject.trace["layers.1.z"][0, t], rtol=0, atol=1e-3)

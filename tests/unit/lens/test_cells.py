@@ -18,6 +18,7 @@ from regard.lens.views import CellTrace, CellView
 from regard.models.bert_config import BertConfig
 from regard.models.elmo import OneDirection
 from regard.models.elmo_config import ElmoConfig
+from regard.models.encoder_from_scratch import TextEncoder, build_encoder
 from regard.models.seq2seq_config import Seq2SeqConfig
 from regard.models.table import build_model, model_config
 from regard.text.config import TokenizerConfig
@@ -188,6 +189,23 @@ def test_an_encoder_of_pairs_reads_line_by_line() -> None:
     assert set(map(name_place, both)) == {"layer 1 (encoder, ahead)", "layer 1 (encoder, back)"}
     for tap in both:
         np.testing.assert_allclose(both[tap][7:], alone[tap], rtol=0, atol=1e-6)
+
+
+def test_an_encoder_of_a_task_reads_line_by_line_with_the_mark_of_the_end() -> None:
+    torch.manual_seed(0)
+    encoder = build_encoder("lstm", model_config("lstm", SIZES["lstm"]), CHARACTERS.vocab_size)
+    assert isinstance(encoder, TextEncoder)
+    reading = read_units(encoder.eval(), CHARACTERS, "He said\nno")
+    assert reading is not None
+    assert reading.starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9]  # the second line begins with the line end before it
+    found, record = gather(reading), Taps()
+    ids = torch.tensor([[*CHARACTERS.encode("no").tolist(), CHARACTERS.eos]])
+    with torch.no_grad():
+        encoder.encode(ids, torch.ones_like(ids, dtype=torch.bool), None, record)
+    cells_of = [name for name in record if name.endswith(".cell")]
+    assert set(cells_of) == set(found)
+    for tap in cells_of:
+        np.testing.assert_allclose(found[tap][7:], record[tap][0, :2].tanh(), rtol=0, atol=1e-6)
 
 
 def test_what_was_found_is_said_with_the_share_that_nothing_explains() -> None:

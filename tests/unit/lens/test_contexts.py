@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from tiny_training import SIZES
 
 from regard.errors import RegardError
+from regard.lens.context_view import explain_first
 from regard.lens.contexts import Occurrence, WordInTexts, find_word, project, read_word
 from regard.models.table import build_model, model_config
 from regard.text.config import TokenizerConfig
@@ -49,6 +52,26 @@ def test_cosines_are_taken_from_the_mean_of_the_layer() -> None:
 def test_neighbours_are_other_words_the_nearest_first() -> None:
     found = made_up([[2.0, 0], [1, 0], [0.5, 0.1], [-3, 0]])
     assert [found.words[i] for i in found.neighbours(0, 0)] == ["blue", "army"]
+
+
+def test_a_neighbour_is_named_once_however_often_it_stands_near() -> None:
+    words = ("green", "blue", "Blue", "army")
+    states = np.array([[2.0, 0], [1.9, 0.1], [1.8, 0.1], [-3, 0]])
+    found = WordInTexts((Occurrence(0, 0, 5),), ("embedding",), (states,), words, words, np.zeros((0, 0)), ())
+    assert [found.words[i] for i in found.neighbours(0, 0)] == ["blue", "army"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("green", "Green", "blue", "army"), " (it is spelled in several ways)"),
+        (("green", "green", "blue", "army"), " (to which the vector of the place may be added)"),
+    ],
+)
+def test_why_a_word_has_two_vectors_before_the_first_layer(words: tuple[str, ...], said: str) -> None:
+    found = replace(made_up([[6.0, 5], [4, 5], [5, 6], [5, 4]]), words=words)
+    assert explain_first(found) == said
+    assert explain_first(made_up([[6.0, 5], [6, 5], [5, 6], [5, 4]])) == ""
 
 
 def test_a_map_keeps_the_distances_of_points_that_lie_in_a_plane() -> None:

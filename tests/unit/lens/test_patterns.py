@@ -79,3 +79,14 @@ def test_a_short_text_is_not_named_after_what_even_weights_do() -> None:
 
 def test_nothing_to_measure_has_no_name() -> None:
     assert name(np.zeros((T, T))) == Pattern("mixed", 0.0)
+
+
+def test_a_head_in_which_most_tokens_look_at_one_place_looks_at_one_word() -> None:
+    column = np.zeros((T, T), bool)
+    column[3:, 2] = True  # all that come later look at "cat"
+    found = name(put(column, share=0.6))
+    assert found.name == "one word"
+    assert found.share == pytest.approx(0.6 + 0.4 * np.mean([1 / (q + 1) for q in range(3, T)]))
+    late = np.zeros((T, T), bool)
+    late[8:, 7] = True  # which two tokens only may look at
+    assert name(put(late)).name != "one word"
