@@ -20,9 +20,9 @@ def open_kept_tokenizer(path: Path) -> Tokenizer | None:
 
 
 def keep_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    """Keep a tokenizer as `path`."""
-    tokenizer.save(path)
+    """Keep a tokenizer as `path`; its hash first, so that none is ever without it."""
     write_atomically(_hash_beside(path), tokenizer.hash.encode())
+    tokenizer.save(path)
 
 
 def _hash_beside(path: Path) -> Path:

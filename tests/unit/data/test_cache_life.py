@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from PIL import Image
 
 from regard.data import cache as cache_of
 from regard.data import pictures
-from regard.data.cache import HELD, LOCK, find_or_make, remove_abandoned, spool_folder
+from regard.data.cache import HELD, LOCK, Held, find_or_make, remove_abandoned, spool_folder
 from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
 from regard.data.checksums import FILE, find_damage
 from regard.errors import RegardError
@@ -48,9 +50,61 @@ def test_a_folder_is_abandoned_once_its_holder_is_gone(tmp_path: Path) -> None:
     remove_abandoned(tmp_path)
     assert begun.exists()  # made, and not locked yet: its writer is about to
     assert not seen.exists()
-    os.utime(begun, (0, 0))
+    for path in (begun, begun / LOCK):
+        os.utime(path, (0, 0))
     remove_abandoned(tmp_path)
     assert not begun.exists()
+
+
+def test_a_folder_whose_writer_ends_at_this_moment_is_not_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock can be had, since it is gone; what is in the folder is about to be renamed."""
+    folder = tmp_path / f"{PARTIAL}entry"
+    folder.mkdir()
+    held = Held(folder)
+    held.__enter__()
+    lock = fcntl.flock
+
+    def end_first(file: Any, how: int) -> None:
+        held.__exit__()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", end_first)
+    remove_abandoned(tmp_path)
+    assert folder.exists()
+
+
+def test_files_that_killed_writers_left_go_once_they_are_old(tmp_path: Path) -> None:
+    young, old = tmp_path / f"{PARTIAL}young", tmp_path / f"{PARTIAL}old"
+    young.touch()
+    old.touch()
+    os.utime(old, (0, 0))
+    remove_abandoned(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [young.name]
+
+
+def test_what_is_being_written_stays_when_the_cache_is_emptied(tmp_path: Path) -> None:
+    make_entry(tmp_path, "whole", 1000, 0)
+    at_work = tmp_path / "encoded" / f"{PARTIAL}at-work"
+    at_work.mkdir()
+    (tmp_path / "tokenizers").mkdir()
+    (tmp_path / "tokenizers" / "a.json").write_bytes(b"x" * 10)
+    assert remove_all(tmp_path) > 1010
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["encoded", f"encoded/{at_work.name}"]
+
+
+def test_an_entry_that_others_remove_is_made_again(tmp_path: Path) -> None:
+    folder, n_opened = tmp_path / "encoded" / "a", 0
+
+    def open_folder(found: Path) -> str | None:
+        nonlocal n_opened
+        n_opened += 1
+        if n_opened == 2:  # just after it was written
+            shutil.rmtree(found)
+        return (found / "x").read_text() if (found / "x").exists() else None
+
+    assert find_or_make(folder, open_folder, lambda aside: (aside / "x").write_text("x") and None) == "x"
 
 
 def make_entry(cache: Path, name: str, size: int, age: float) -> Path:
