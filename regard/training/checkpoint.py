@@ -72,9 +72,14 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) 
 
     if not folder.exists():
         write_folder_atomically(folder, fill)
+    drop_oldest(run_folder, keep)
+    return folder
+
+
+def drop_oldest(run_folder: Path, keep: int | None) -> None:
+    """Remove all checkpoints but the newest `keep`, two at least (None: remove none)."""
     for old in checkpoint_folders(run_folder)[: -max(2, keep)] if keep is not None else []:
         remove_folder(old)
-    return folder
 
 
 def drop_from(run_folder: Path, step: int) -> Path | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 SAID = "said"
-"""The file in a working folder that has all that a command printed."""
+"""The file in a working folder that has all that a command printed, where no other is given."""
 
 
 def warm_up() -> None:
@@ -54,20 +54,17 @@ def start(
     folder: Path,
     environment: Mapping[str, str] | None = None,
     prepare: Callable[[], None] | None = None,
-    stdin: int | None = None,
+    said: Path | None = None,
 ) -> int:
-    """Start `regard WORDS` in `folder`, where what it prints goes into `SAID`; returns the process's id.
-
-    `prepare` is called in the new process before the command.
-    """
+    """Start `regard WORDS` in `folder`; returns the process's id. `prepare` is called in it before the command."""
 
     def act() -> int:
         os.chdir(folder)
         os.environ.update(environment or {})
-        said = os.open(SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin, 0)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        printed = os.open(said or SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(printed, 1)
+        os.dup2(printed, 2)
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         sys.argv = ["regard", *words]
         if prepare is not None:

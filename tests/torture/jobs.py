@@ -20,6 +20,8 @@ LONG_WORDS = {**BY_WORD, "train": {**STEPS, "n_context": 8}}
 TEXT = {"data": {"train": "data/few.txt"}}
 PAIRS = {"data": {"train": "data/pairs.tsv"}}
 COUNTED = ("ngram", "lsa")
+RUNS = ("lstm", "transformer", "ngram", "skipgram", "bert", "translation", "parsing", "captions", "classify")
+"""Recipes whose runs other commands use."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def list_jobs() -> list[Job]:
     compare = f"--budget 200tokens --jobs 1 --seeds 1 --out {OUT}"
     jobs.append(Job("compare models", f"compare ngram bag --data data/few.txt --tokenizer char --match none {compare}"))
     jobs.append(Job("compare runs", f"compare runs/lstm runs/transformer --data data/few.txt --device cpu --out {OUT}"))
-    imported = {"ARPA": "data/few.arpa.gz", "GPT-2": "hf/gpt2", "BERT": "hf/bert", "a classifier": "hf/classify"}
+    imported = {"ARPA": "data/few.arpa.gz", "GPT-2": "hf/gpt2", "BERT": "hf/bert", "a classifier": "hf/reader"}
     imported["ELMo"] = "hf/elmo"
     jobs += [
         Job(f"import {name}", f"import {source} --out {OUT}", is_refused_when_done=True)
@@ -142,9 +144,8 @@ def build(folder: Path, names: set[str] | None = None) -> None:
         if names is not None and not names:
             return
         _write_pictures(folder)
-        for name in ("lstm", "transformer", "ngram", "skipgram", "bert", "translation", "parsing", "captions"):
-            if names is None or name in names:
-                api.train(f"recipes/{name}.yaml", out=f"runs/{name}")
+        for name in RUNS if names is None else sorted(names):
+            api.train(f"recipes/{name}.yaml", out=f"runs/{name}")
         if names is None:
             _build_more(folder)
     finally:
@@ -161,9 +162,9 @@ def _build_more(folder: Path) -> None:
     api.train({**gpt2, "model": {**known["transformer"]["model"], "name": "gpt2"}}, out="runs/gpt2")
     reader = {**known["classify"], "encoder_from": "runs/bert", "encoder": {"pool": "pooler"}}
     del reader["model"], reader["tokenizer"]
-    api.train(reader, out="runs/classify")
+    api.train(reader, out="runs/reader")
     (folder / "hf").mkdir()
-    for name in ("gpt2", "bert", "classify"):
+    for name in ("gpt2", "bert", "reader"):
         api.export(f"runs/{name}", f"hf/{name}")
     api.export("runs/ngram", "data/few.arpa.gz")
     _write_elmo(folder / "hf" / "elmo")
