@@ -39,7 +39,15 @@ class MappedWord:
 
 
 def write_word_map(
-    vectors: WordVectors, source: str, words: Sequence[str], *, n: int, by: str, seed: int, out: Path, force: bool
+    vectors: WordVectors,
+    source: str,
+    words: Sequence[str],
+    *,
+    n: int,
+    by: str,
+    seed: int,
+    out: Path,
+    force: bool = False,
 ) -> Path:
     """Write report.html, figure.png and numbers.json into `out`; returns the page.
 
