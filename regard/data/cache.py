@@ -53,8 +53,9 @@ def content_hash(path: Path, cache: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     seen = [str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
     note = cache / "hashes" / key_of(seen)
-    if note.exists() and len(kept := note.read_text()) == 64:
-        return kept
+    with suppress(OSError):  # not there, or removed at this moment
+        if len(kept := note.read_text()) == 64:
+            return kept
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - stat.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick

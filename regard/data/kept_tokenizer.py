@@ -15,8 +15,10 @@ def open_kept_tokenizer(path: Path) -> Tokenizer | None:
         found = Tokenizer.load(path)
     except RegardError:
         return None
-    note = _hash_beside(path)  # which version 0.1.0 did not write
-    return found if not note.exists() or note.read_bytes() == found.hash.encode() else None
+    try:
+        return found if _hash_beside(path).read_bytes() == found.hash.encode() else None
+    except OSError:  # version 0.1.0 did not write it, or it is being removed
+        return found
 
 
 def keep_tokenizer(tokenizer: Tokenizer, path: Path) -> None:

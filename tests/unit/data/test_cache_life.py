@@ -16,12 +16,15 @@ import pytest
 from PIL import Image
 
 from regard.data import cache as cache_of
-from regard.data import pictures
+from regard.data import pictures, prepared_pairs, prepared_text
 from regard.data.cache import HELD, LOCK, Held, find_or_make, remove_abandoned, spool_folder
 from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
 from regard.data.checksums import FILE, find_damage
+from regard.data.config import DataConfig
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
 from regard.files import PARTIAL
+from regard.text.config import TokenizerConfig
 
 
 def _spool_often(cache: str, n: int) -> None:
@@ -176,3 +179,27 @@ def test_a_full_disk_while_pictures_are_kept_is_one_sentence(tmp_path: Path, mon
     found = pictures.load_pictures(files, 8, "crop", tmp_path / "cache")
     np.testing.assert_array_equal(found.pixels[2], np.full((8, 8, 3), (2, 0, 0)))
     assert cache_of.LOCK not in [path.name for path in (tmp_path / "cache").rglob("*")]
+
+
+def test_a_cache_that_is_emptied_meanwhile_loses_nothing_that_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every folder is removed as soon as it was opened; what was read stays mapped."""
+
+    def find_and_empty(folder: Path, *given: Any) -> Any:
+        found = find_or_make(folder, *given)
+        remove_all(tmp_path / "cache")
+        return found
+
+    for module in (prepared_text, prepared_pairs):
+        monkeypatch.setattr(module, "find_or_make", find_and_empty)
+    (tmp_path / "text.txt").write_text("".join(f"the cat sat on mat {i}\n" for i in range(60)))
+    (tmp_path / "pairs.tsv").write_text("".join(f"The cat {i}.\tDie Katze {i}.\n" for i in range(60)))
+    words, cache = TokenizerConfig(kind="word", vocab_size=None), tmp_path / "cache"
+    text = prepared_text.prepare_text(DataConfig(train=str(tmp_path / "text.txt")), words, cache=cache)
+    assert len(text.train) > 100
+    pairs = prepared_pairs.prepare_pairs(
+        PairsConfig(train=str(tmp_path / "pairs.tsv")), words, cache=tmp_path / "cache"
+    )
+    assert len(pairs.train) > 40
+    assert prepared_text.open_text(text.fingerprint, cache) is None
