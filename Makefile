@@ -47,8 +47,12 @@ check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
 heavy: $(DEV)  ## what takes long and seldom breaks: compiled models, the tiny form of every benchmark
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m heavy
 
-torture: $(DEV)  ## broken and hostile files of every kind, by the thousand, for 10 minutes
+torture: $(DEV)  ## broken files by the thousand, kills, full disks, starts at once, long pipes; under an hour
 	@OMP_NUM_THREADS=1 $(BIN)/python tests/torture/mutate.py --seconds 600 --jobs 2
+	@$(BIN)/python tests/torture/kill.py --seconds 900
+	@$(BIN)/python tests/torture/disk.py --seconds 300
+	@$(BIN)/python tests/torture/starts.py --starts 1000 --seconds 600
+	@$(BIN)/python tests/torture/soak.py --lines 1000000 --seconds 300
 
 lint: $(DEV)  ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -17,6 +17,7 @@ from regard.models.table import MODELS
 from regard.report.evaluation import draw_evaluation
 from regard.report.look import look_next
 from regard.report.looking import look, look_alignments, open_models, predict_next
+from regard.report.page_folder import check_page_folder
 from regard.run import engine
 from regard.run import folder as run_folder
 from regard.run.checksums import Checked, check_run, trust_run
@@ -43,10 +44,9 @@ Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 Kind = TypeVar("Kind")
 
 __all__ = [
-    "check", "compare", "compare_runs", "draw_word_map", "export", "export_vectors", "import_run", "load",
-    "load_vectors",
-    "look", "look_alignments", "look_next", "measure_coverage", "open_models", "plan", "predict_next", "report",
-    "score_vectors", "study", "trace", "train",
+    "check", "check_page_folder", "compare", "compare_runs", "draw_word_map", "export", "export_vectors", "import_run",
+    "load", "load_vectors", "look", "look_alignments", "look_next", "measure_coverage", "open_models", "plan",
+    "predict_next", "report", "score_vectors", "study", "trace", "train",
 ]  # fmt: skip
 
 
@@ -89,7 +89,8 @@ def resolve(
     given = with_settings(given, settings)
     if start_from is not None:
         given["start_from"] = str(start_from)
-    return build_config(apply_start(given, begun), is_new=begun is None)
+    before = None if begun is None else run_folder.load_config(begun / "config.yaml")
+    return build_config(apply_start(given, begun), is_new=begun is None, begun=before)
 
 
 def name_encoder(given: str) -> dict[str, Any]:
@@ -261,8 +262,8 @@ def export(folder: str | Path, to: str | Path, *, force: bool = False, is_marian
     A file that is there already is written over with `force` only, and a folder never. `is_marian`: a Transformer that
     translates is written for Hugging Face, as Marian, and not for CTranslate2.
     """
-    check_not_there(Path(to), force)
-    export_run(engine.load(folder, device="cpu"), to, is_marian)
+    check_not_there(Path(to), force)  # before anything is loaded
+    export_run(engine.load(folder, device="cpu"), to, is_marian, force)
 
 
 def embed(
@@ -419,12 +420,13 @@ def draw_word_map(
     by: str = "pca",
     seed: int = 0,
     out: str | Path = "map",
+    force: bool = False,
 ) -> Path:
     """Draw words of a run or a file in two dimensions, each of `words` with its n nearest; returns the page.
 
     Without words, the most frequent ones of four letters and more are drawn. The page, a picture and the numbers behind
-    them go into the folder `out`.
+    them go into the folder `out`; `force` writes into one that holds files of somebody else.
     """
     from regard.report.word_map import write_word_map  # here, since most verbs need none of it and start the sooner
 
-    return write_word_map(load_vectors(source), str(source), words, n=n, by=by, seed=seed, out=Path(out))
+    return write_word_map(load_vectors(source), str(source), words, n=n, by=by, seed=seed, out=Path(out), force=force)

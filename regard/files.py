@@ -1,7 +1,8 @@
 """Files that are written whole or not at all: write aside in the same folder, fsync, rename, fsync the folder.
 
 A reader, or a run that is started again after kill -9 or a power cut, sees either the old content or the new one.
-What a killed writer leaves behind has a name that starts with `PARTIAL` and is removed by `remove_partial`.
+What a killed writer leaves behind has a name that starts with `PARTIAL`: `remove_partial` removes it from a folder with
+one writer, and elsewhere the next writer of the same name does, a day later.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from pathlib import Path
 from regard.errors import RegardError
 
 PARTIAL = ".partial-"
+OLD = 24 * 3600.0  # seconds: who wrote nothing for so long is not at work any more
 
 
 def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
@@ -33,12 +36,13 @@ def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
     aside = _aside(path)
     with _explain_errors(path.parent):
         _make(path.parent, path.parent)
+        remove_old_partial(path.parent, f"{path.name}-")
         try:
             if isinstance(data, bytes):
                 aside.write_bytes(data)
             else:
                 data(aside)
-                _follow_umask(aside.parent, [aside])
+                _follow_umask(_aside(path), [aside])
             _sync(aside)
             os.replace(aside, path)
             aside.unlink(missing_ok=True)  # still there where both were links to one file: POSIX renames nothing then
@@ -54,9 +58,10 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
     aside = _aside(folder)
     with _explain_errors(folder.parent):
         _make(aside, folder)
+        remove_old_partial(folder.parent, f"{folder.name}-")
         try:
             fill(aside)
-            _follow_umask(aside, [path for path in aside.rglob("*") if path.is_file()])
+            _follow_umask(aside / _aside(folder).name, [path for path in aside.rglob("*") if path.is_file()])
             for file in sorted(aside.rglob("*")):
                 _sync(file)
             _sync(aside)
@@ -99,11 +104,32 @@ def remove_partial(folder: Path) -> list[str]:
     """Remove what writers that were killed left in `folder`; returns the names. Only for a folder with one writer."""
     left = sorted(Path(folder).glob(f"{PARTIAL}*"))
     for path in left:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(path)
     return [path.name for path in left]
+
+
+def is_old(path: Path, seconds: float = OLD) -> bool:
+    """Whether nothing was written to a file, or to a folder and the files in it, for so long."""
+    try:
+        paths = (path, *path.iterdir()) if path.is_dir() else (path,)
+        return time.time() - max(each.lstat().st_mtime for each in paths) > seconds
+    except OSError:  # gone meanwhile
+        return False
+
+
+def remove_old_partial(folder: Path, beginning: str = "") -> None:
+    """Remove what killed writers of files whose names begin so left in `folder`; one still at work keeps its own."""
+    with suppress(OSError):  # not there, or it may be written and not be listed
+        for name in os.listdir(folder):
+            if name.startswith(f"{PARTIAL}{beginning}") and is_old(folder / name):
+                _remove(folder / name)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _aside(path: Path) -> Path:
@@ -121,9 +147,8 @@ def _make(path: Path, folder: Path) -> None:
         raise RegardError(f"The folder '{folder}' cannot be made: {error.strerror}. Choose another.") from None
 
 
-def _follow_umask(folder: Path, files: Iterable[Path]) -> None:
-    """Give files the mode of any new file in `folder`: what libraries write may be readable by its owner alone."""
-    probe = _aside(folder / "mode")
+def _follow_umask(probe: Path, files: Iterable[Path]) -> None:
+    """Give files the mode of the new file `probe`: what libraries write may be readable by its owner alone."""
     probe.touch()
     mode = stat.S_IMODE(probe.stat().st_mode)
     probe.unlink()

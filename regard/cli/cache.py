@@ -33,7 +33,7 @@ def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: As
       regard cache --clean
     """
     root = cache_root()
-    for folder in (root, *(root / kind for kind in LIMITED)):
+    for folder in (root, *(path for path in root.glob("[!.]*") if path.is_dir())):
         remove_abandoned(folder)
     removed = _remove_damaged(list_entries(root)) if check else 0
     removed += _remove_to(list_entries(root), parse_size(to, "--max")) if to is not None else 0

@@ -11,7 +11,7 @@ import typer
 
 import regard
 from regard.cli import lines
-from regard.cli.options import Device, Tag
+from regard.cli.options import Device, Force, Tag
 from regard.cli.terminal import print_note
 
 MAX_DRAWN = 30  # lines on a page of alignments
@@ -76,6 +76,7 @@ def align(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Draw the first alignments, as a page and pictures.")
     ] = None,
+    force: Force = False,
     to: Tag = None,
     device: Device = "auto",
 ) -> None:
@@ -91,6 +92,8 @@ def align(
     from regard.score.alignment import alignment_error_rate, read_alignments, same_sentences
 
     sources, targets = lines.read_aligned([source, target])
+    if out is not None:
+        regard.api.check_page_folder(out, force=force)
     wanted = None if gold is None else read_alignments(gold)
     if wanted is not None:
         same_sentences(len(sources), len(wanted))  # before any work is done
@@ -100,7 +103,7 @@ def align(
     if out is not None:
         kept = [i for i, (s, t) in enumerate(zip(sources, targets, strict=True)) if s.strip() and t.strip()][:MAX_DRAWN]
         gold_links = [] if wanted is None else [str(wanted[i]) for i in kept]
-        draw_alignments(loaded, [(sources[i], targets[i]) for i in kept], out, to, gold_links)
+        draw_alignments(loaded, [(sources[i], targets[i]) for i in kept], out, to, gold_links, force)
     found = (loaded.align(s, t, to) for s, t in zip(sources, targets, strict=True))
     if wanted is not None:
         print(alignment_error_rate(list(found), wanted))
@@ -110,8 +113,13 @@ def align(
 
 
 def draw_alignments(
-    run: Any, pairs: Sequence[tuple[str, str]], out: Path, tag: str | None, gold: Sequence[str] = ()
+    run: Any,
+    pairs: Sequence[tuple[str, str]],
+    out: Path,
+    tag: str | None,
+    gold: Sequence[str] = (),
+    force: bool = False,
 ) -> None:
     """Draw where the words of targets look, and say where the page is."""
-    page = regard.api.look_alignments(run, pairs, tag=tag, gold=gold).save(out)
+    page = regard.api.look_alignments(run, pairs, tag=tag, gold=gold).save(out, force)
     print_note(f"The alignments of {len(pairs)} line{'s' * (len(pairs) != 1)}: {page}")

@@ -58,6 +58,7 @@ def look(
     to: options.Tag = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Alternatives that are shown for a token.")] = 8,
     out: Out = Path("look"),
+    force: options.Force = False,
     search: Search = None,
     over_time: OverTime = False,
     device: options.Device = "auto",
@@ -86,13 +87,14 @@ def look(
     asked = ["steps"] if steps else ["vectors"] if word is not None and not takes_word else []
     views = [*(view or ()), *asked] or None
     texts = _read_texts(text, picture)
+    regard.api.check_page_folder(out, force=force)  # before anything is computed
     with terminal.draw_progress() as progress:
         found = regard.look(
             runs, texts, target=target, picture=picture, last=last, tag=to, views=views, top_k=top_k,
             layer=layer, head=head, word=word, gold=gold, device=device, search_text=_read_file(search),
             over_time=over_time, progress=progress, command=shlex.join(["regard", *sys.argv[1:]]),
         )  # fmt: skip
-    page = found.save(out)
+    page = found.save(out, force)
     terminal.print_look(found, page, has_tables=steps)
 
 

@@ -38,6 +38,7 @@ def predict_next(
     target: Target = None,
     by: By = "words",
     out: Out = None,
+    force: options.Force = False,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
 ) -> None:
@@ -56,9 +57,11 @@ def predict_next(
     runs, text = _split(given)
     if by not in ("words", "tokens"):
         raise RegardError(f"--by is words or tokens, not '{by}'.")
+    if out is not None:
+        regard.api.check_page_folder(out, force=force)  # before anything is computed
     found = regard.predict_next(runs, text, target=target, n=top_k, device=device)
     if out is not None:
-        page = regard.api.look_next(found, shlex.join(["regard", *sys.argv[1:]])).save(out)
+        page = regard.api.look_next(found, shlex.join(["regard", *sys.argv[1:]])).save(out, force)
     if as_json:
         print(json.dumps({"text": text, "models": [each.to_dict() for each in found]}, ensure_ascii=False))
         return

@@ -16,9 +16,9 @@ from regard.cli.terminal import console
 from regard.data.tree_lines import to_brackets
 from regard.decode.config import BeamConfig, search_trees
 from regard.errors import RegardError
-from regard.files import make_folder, write_atomically
-from regard.report.parses import write_parses
-from regard.report.trees import tree_svg, tree_text
+from regard.files import check_not_there, make_folder, write_atomically
+from regard.report.parses import PAGE, write_parses
+from regard.report.trees import is_tree_svg, tree_svg, tree_text
 
 if TYPE_CHECKING:
     from regard.decode.parse import Parse
@@ -45,6 +45,7 @@ def parse(
     draw: Draw = False,
     svg: Svg = None,
     out: Out = None,
+    force: options.Force = False,
     skip_bad: options.SkipBad = False,
     window: options.Window = None,
     max_tokens: options.BatchTokens = 4096,
@@ -74,15 +75,16 @@ def parse(
     )
     search = BeamConfig.from_dict(search_trees(n_best=n_best, beam=beam))
     parser = loaded.parser(search, others=more, tag=loaded.reader.choose_tag(to))
-    for folder in (svg, out):
-        if folder is not None:
-            make_folder(folder)
+    if svg is not None:
+        make_folder(svg)
+    if out is not None:
+        regard.api.check_page_folder(out, PAGE, force)
     is_typed, is_below_another = lines.is_typed(file), False
     shown: list[tuple[str, Parse]] = []
     found = lines.answer_lines(parser.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
     for number, sentence, parsed in found:
         if svg is not None:
-            _write_pictures(svg, number, parsed, n_best)
+            _write_pictures(svg, number, parsed, n_best, force)
         if out is not None and parsed.tree is not None:
             shown.append((sentence, parsed))
         for text in _texts(number, parsed, n_best, draw, as_json):
@@ -92,11 +94,13 @@ def parse(
         print(f"The trees are drawn in {write_parses(shown, loaded.folder, out)}.", file=sys.stderr)
 
 
-def _write_pictures(folder: Path, number: int, parsed: Parse, n_best: int) -> None:
+def _write_pictures(folder: Path, number: int, parsed: Parse, n_best: int, force: bool) -> None:
     """1.svg for the tree of line 1; 1-1.svg, 1-2.svg where several trees are asked for."""
     for rank, each in enumerate(parsed.all, 1):
         assert each.tree is not None
         name = f"{number}.svg" if n_best == 1 else f"{number}-{rank}.svg"
+        if (folder / name).exists() and not is_tree_svg(folder / name):
+            check_not_there(folder / name, force)
         write_atomically(folder / name, tree_svg(each.tree).encode())
 
 

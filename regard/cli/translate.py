@@ -60,6 +60,7 @@ def translate(
     to: options.Tag = None,
     align: Align = False,
     out: Draw = None,
+    force: options.Force = False,
     skip_bad: options.SkipBad = False,
     window: options.Window = None,
     max_tokens: options.BatchTokens = 4096,
@@ -83,33 +84,33 @@ def translate(
       # an ensemble, with word alignments, drawn on a page
       regard translate runs/one test.en --with runs/two --align --out alignments
     """
-    _check_drawing(out, align)
+    _check_drawing(out, align, force)
     sampling = _sampling(sample, beam, {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed})
-    config = BeamConfig(
-        beam=_width(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha, max_length=max_length,
-        max_ratio=max_ratio, no_repeat_ngram=no_repeat,
-    )  # fmt: skip
+    config = BeamConfig(beam=_width(beam, n_best), n_best=n_best, length_penalty=length_penalty, alpha=alpha,
+                        max_length=max_length, max_ratio=max_ratio, no_repeat_ngram=no_repeat)  # fmt: skip
     loaded, *more = (_open(folder, device, precision, engine) for folder in (run, *(others or ())))
     tag = loaded.reader.choose_tag(to)
     decode = loaded.translator(config, others=more, tag=tag, sampling=sampling).lines
     found = lines.answer_lines(decode, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)
     drawn: list[tuple[str, str]] = []
     for number, source, best in found:
-        drawn += [(source, best[0].text)] if source.strip() else []
+        drawn += [(source, best[0].text)] if out and source.strip() and len(drawn) < MAX_DRAWN else []
         links = [str(loaded.align(source, each.text, tag)) for each in best] if align else [None] * len(best)
         for translation, link in zip(best, links, strict=True):
             print(_line(number, translation, link, n_best, as_json), flush=lines.is_typed(file))
     if out is not None:
-        draw_alignments(loaded, drawn[:MAX_DRAWN], out, tag)
+        draw_alignments(loaded, drawn, out, tag, force=force)
 
 
 def _open(folder: Path, device: str, precision: str, engine: str) -> TranslationRun:
     return regard.load(folder, device, precision, engine=engine, kind=regard.TranslationRun)
 
 
-def _check_drawing(out: Path | None, align: bool) -> None:
+def _check_drawing(out: Path | None, align: bool, force: bool) -> None:
     if out is not None and not align:
         raise RegardError("--out draws word alignments: add --align, or leave it out. Translations go to the terminal.")
+    if out is not None:
+        regard.api.check_page_folder(out, force=force)
 
 
 def _line(number: int, translation: Translation, links: str | None, n_best: int, as_json: bool) -> str:

@@ -95,6 +95,7 @@ def draw_map(
     by: Annotated[str, typer.Option("--by", help="pca, or umap where umap-learn is installed.")] = "pca",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of umap.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the page and the picture.")] = Path("map"),
+    force: options.Force = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Draw words in two dimensions, as a page and a picture: the most frequent, or some with their nearest.
@@ -103,7 +104,7 @@ def draw_map(
       regard vectors map runs/skipgram --out map
       regard vectors map runs/skipgram ship church horse --n 15 --out map
     """
-    page = regard.api.draw_word_map(source, words or (), n=n, by=by, seed=seed, out=out)
+    page = regard.api.draw_word_map(source, words or (), n=n, by=by, seed=seed, out=out, force=force)
     print((out / "numbers.json").read_text(encoding="utf-8") if as_json else f"Wrote {page} and {out / 'figure.png'}")
 
 

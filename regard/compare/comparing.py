@@ -25,7 +25,9 @@ from regard.tasks.test_set import Decoding
 from regard.training.device import pick_device
 from regard.training.progress import Reporter
 
-WRITTEN = (FILE, "overview.png", "report.html", OUTPUTS, VIEWS, "failures")
+WRITTEN = (OUTPUTS, VIEWS, "failures")
+DRAWN = (FILE, "overview.png", "report.html")
+"""What is written when all runs are tested: compare.json first, so that the others are ours where it is."""
 SPLITS = ("train", "valid", "test")
 
 Contenders = Sequence[str | Path] | str | Path | Mapping[str, Any]
@@ -146,7 +148,8 @@ def _check_place(out: Path) -> None:
         return
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")
-    strangers = sorted(p.name for p in out.iterdir() if p.name not in WRITTEN and not p.name.startswith("."))
+    ours = WRITTEN + (DRAWN if (out / FILE).exists() else ())
+    strangers = sorted(p.name for p in out.iterdir() if p.name not in ours and not p.name.startswith("."))
     if strangers:
         raise RegardError(f"'{out}' is not empty (it holds {strangers[0]}); choose another --out.")
     if (out / FILE).exists() and Comparison.load(out).setup.training is not None:

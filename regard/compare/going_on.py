@@ -19,7 +19,7 @@ from regard.compare.plan import Plan, Planned
 from regard.compare.read_plan import read_plan
 from regard.config import RunConfig, read_yaml
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import PARTIAL, write_atomically
 from regard.training.config import OptimizerConfig
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 
@@ -39,7 +39,9 @@ def go_on_with(plan: Plan) -> Plan:
                     f"'{plan.out}' holds another comparison: {_tell_change(key, value, now.get(key))}. "
                     "Choose another --out, or ask for the same again to go on with it."
                 )
-    elif plan.out.exists() and (not plan.out.is_dir() or any(plan.out.iterdir())):
+    elif plan.out.exists() and (
+        not plan.out.is_dir() or any(not found.name.startswith(PARTIAL) for found in plan.out.iterdir())
+    ):
         raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
     return plan
 

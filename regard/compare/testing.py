@@ -22,11 +22,11 @@ from regard import __version__
 from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
 from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
-from regard.compare.result_cache import OUTPUTS, hash_file, read_answers, read_view, write_answers, write_view
+from regard.compare.result_cache import OUTPUTS, VIEWS, hash_file, read_answers, read_view, write_answers, write_view
 from regard.data.cache import key_of
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
-from regard.files import write_atomically
+from regard.files import remove_old_partial, write_atomically
 from regard.lens.views import Views, WindowLosses
 from regard.models.outline import count_non_embedding
 from regard.run.engine import load
@@ -73,6 +73,8 @@ class Request:
 def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter) -> Comparison:
     """Test every run, rank the contenders and write what was found."""
     tell = draw or _show_nothing
+    for folder in (request.out, request.out / OUTPUTS, request.out / VIEWS):
+        remove_old_partial(folder)
     test_sets = {}
     lender = next((run for run in request.runs if not run.is_imported), None)
     for entry in request.entries:

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from regard.data.cache_limit import keep_within_limit, mark_used
+from regard.data.cache_limit import YOUNG, keep_within_limit, mark_used
 from regard.data.checksums import find_damage, write_checksums
 from regard.errors import RegardError
-from regard.files import PARTIAL, remove_folder, write_atomically, write_folder_atomically
+from regard.files import PARTIAL, is_old, remove_folder, write_atomically, write_folder_atomically
 
 fcntl: Any
 try:
@@ -28,6 +28,7 @@ except ImportError:  # Windows: leftovers of killed encodes stay until the cache
 LOCK = "lock"
 HELD = b"held"
 T = TypeVar("T")
+MAX_ATTEMPTS = 3  # to fill a folder that others empty: a cache that is cleaned, a damaged entry that two have seen
 SMALL = 2**20  # below this many bytes a file is hashed again rather than remembered
 
 
@@ -52,8 +53,9 @@ def content_hash(path: Path, cache: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     seen = [str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
     note = cache / "hashes" / key_of(seen)
-    if note.exists() and len(kept := note.read_text()) == 64:
-        return kept
+    with suppress(OSError):  # not there, or removed at this moment
+        if len(kept := note.read_text()) == 64:
+            return kept
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - stat.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
@@ -85,23 +87,28 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
     `open_folder` gives None where a folder is not there or not whole. A folder appears whole or not at all.
     """
     remove_abandoned(folder.parent)
-    found = open_whole(folder, open_folder)
-    # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
-    if found is None and folder.exists() and (found := open_whole(folder, open_folder)) is None:
-        with suppress(FileNotFoundError):  # another process saw it too
-            remove_folder(folder)
-    if found is None:
-        try:
-            write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            # Another process made the same meanwhile: its folder holds what ours did.
-        found = open_folder(folder)
-        keep_within_limit(folder)
-    if found is None:
-        raise RegardError(f"{folder} was deleted or damaged just after it was written. Start again.")
-    return found
+    for _ in range(MAX_ATTEMPTS):
+        found = open_whole(folder, open_folder)
+        # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
+        if found is None and folder.exists() and (found := open_whole(folder, open_folder)) is None:
+            with suppress(FileNotFoundError):  # another process saw it too
+                remove_folder(folder)
+        if found is not None:
+            return found
+        _make(folder, fill)
+        if (found := open_folder(folder)) is not None:
+            keep_within_limit(folder)
+            return found
+    raise RegardError(f"{folder} was deleted or damaged each time just after it was written. Start again.")
+
+
+def _make(folder: Path, fill: Callable[[Path], None]) -> None:
+    try:
+        write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
+    except OSError as error:
+        # Another process made the same meanwhile: its folder holds what ours did.
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
 
 
 def open_whole(folder: Path, open_folder: Callable[[Path], T | None]) -> T | None:
@@ -169,9 +176,12 @@ class Held:
 def remove_abandoned(folder: Path) -> None:
     """Remove what encodes that were killed left in `folder`; those that are still at work keep theirs."""
     for path in folder.glob(f"{PARTIAL}*"):
-        if path.is_dir() and _is_abandoned(path):
-            with suppress(OSError):  # another process removes it too
-                remove_folder(path)
+        with suppress(OSError):  # another process removes it too
+            if path.is_dir():
+                if _is_abandoned(path):
+                    remove_folder(path)
+            elif is_old(path, YOUNG):
+                path.unlink()
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -180,15 +190,10 @@ def _is_abandoned(folder: Path) -> bool:
     try:
         with open(folder / LOCK, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file.read() == HELD or _is_old(folder)
+            # Where its writer has just ended, the lock could be had because the file is no longer in the folder.
+            is_left = file.read() == HELD and os.path.samestat(os.fstat(file.fileno()), os.stat(folder / LOCK))
+            return is_left or is_old(folder, YOUNG)
     except BlockingIOError:
         return False
     except OSError:  # not locked yet, or just renamed: leave it alone while it is young
-        return _is_old(folder)
-
-
-def _is_old(folder: Path) -> bool:
-    try:
-        return time.time() - folder.stat().st_mtime > 3600
-    except OSError:  # gone meanwhile
-        return False
+        return is_old(folder, YOUNG)

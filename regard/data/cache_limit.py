@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import PARTIAL, remove_folder
+from regard.files import remove_folder
 
 LIMITED = ("encoded", "pair-texts", "pairs", "pictures", "features")
 """Folders whose entries are large."""
@@ -101,7 +100,7 @@ def keep_within_limit(made: Path, limit: int | None = None) -> list[CacheEntry]:
 def remove_entry(entry: CacheEntry) -> None:
     """Remove an entry so that no half of it can be seen."""
     with suppress(FileNotFoundError):
-        if entry.path.is_dir():
+        if entry.path.is_dir() and not entry.path.is_symlink():
             remove_folder(entry.path)
         else:
             entry.path.unlink()
@@ -113,9 +112,15 @@ def remove_all(cache: Path) -> int:
     What other processes are writing keeps its `PARTIAL` name, and is swept once they are gone.
     """
     n_bytes = 0
-    for path in cache.glob("*"):
-        if path.name == KEPT or path.name.startswith(PARTIAL) or not path.is_dir():
+    for folder in cache.glob("[!.]*"):
+        if folder.name == KEPT or not folder.is_dir():
             continue
-        n_bytes += sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-        shutil.rmtree(path, ignore_errors=True)
+        for path in folder.glob("[!.]*"):
+            with suppress(OSError):  # another process removes it too
+                files = [path, *(path.rglob("*") if path.is_dir() else ())]
+                size = sum(file.lstat().st_size for file in files if not file.is_dir())
+                remove_entry(CacheEntry(path, size, 0.0))
+                n_bytes += size
+        with suppress(OSError):  # it holds what is being written
+            folder.rmdir()
     return n_bytes

@@ -15,14 +15,16 @@ def open_kept_tokenizer(path: Path) -> Tokenizer | None:
         found = Tokenizer.load(path)
     except RegardError:
         return None
-    note = _hash_beside(path)  # which version 0.1.0 did not write
-    return found if not note.exists() or note.read_bytes() == found.hash.encode() else None
+    try:
+        return found if _hash_beside(path).read_bytes() == found.hash.encode() else None
+    except OSError:  # version 0.1.0 did not write it, or it is being removed
+        return found
 
 
 def keep_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    """Keep a tokenizer as `path`."""
-    tokenizer.save(path)
+    """Keep a tokenizer as `path`; its hash first, so that none is ever without it."""
     write_atomically(_hash_beside(path), tokenizer.hash.encode())
+    tokenizer.save(path)
 
 
 def _hash_beside(path: Path) -> Path:

@@ -164,7 +164,7 @@ def _encode(texts: PairTexts, tokenizers: tuple[Tokenizer, Tokenizer], cache: Pa
             done += int(rows.starts[-1])
         (aside / NOTE).write_text(json.dumps({"texts": texts.key}), encoding="utf-8")
 
-    return find_or_make(folder, lambda found: _open_ids(found, cache), fill)
+    return find_or_make(folder, lambda found: _open_ids(found, cache, texts), fill)
 
 
 def _put_tags_before(ids: Any, lengths: Any, tags: Any) -> tuple[Any, Any]:
@@ -178,12 +178,16 @@ def _kind(tokenizer: Tokenizer) -> Kind:
     return np.uint16 if tokenizer.vocab_size <= MAX_NARROW else np.uint32
 
 
-def _open_ids(folder: Path, cache: Path) -> PreparedPairs | None:
-    """The ids in a folder with their texts, or None where one of them is not there or not whole."""
+def _open_ids(folder: Path, cache: Path, texts: PairTexts | None = None) -> PreparedPairs | None:
+    """The ids in a folder with their texts, or None where one of them is not there or not whole.
+
+    `texts` that are open already may have been removed from the cache.
+    """
     try:
         note = read_object(folder / NOTE)
-        texts = open_whole(cache / "pair-texts" / Path(note["texts"]).name, open_texts)
         if texts is None:
+            texts = open_whole(cache / "pair-texts" / Path(note["texts"]).name, open_texts)
+        if texts is None or texts.key != note["texts"]:
             return None
         source, target = (_open_side(folder, side, getattr(texts, side)) for side in SIDES)
     except (OSError, ValueError, KeyError, TypeError, RegardError):

@@ -32,6 +32,7 @@ from regard.data.source import TextFile, resolve
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, SplitPlan, plan_split
 from regard.data.stream import Stream, StreamWriter, open_streams, read_n_stretches, write_note
 from regard.data.workers import count_workers, encode_batches
+from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, choose_part_to_learn_from, take_evenly, train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -99,10 +100,14 @@ def open_text(fingerprint: str, cache: Path | None = None) -> PreparedText | Non
     """What an earlier `prepare_text` made, by its fingerprint; None where the cache has it no more."""
     folder = _folder(cache or cache_root(), fingerprint)
     streams = open_whole(folder, open_streams)
-    if streams is None or not (folder / "tokenizer.json").exists():
+    try:
+        tokenizer = Tokenizer.load(folder / "tokenizer.json") if streams is not None else None
+    except RegardError:  # removed meanwhile
+        tokenizer = None
+    if streams is None or tokenizer is None:
         return None
     train, valid, test = (streams[name] for name in NAMES)
-    return PreparedText(Tokenizer.load(folder), train, valid, test, fingerprint)
+    return PreparedText(tokenizer, train, valid, test, fingerprint)
 
 
 class _Text:
@@ -171,11 +176,23 @@ def _encode(text: _Text, tokenizer: Tokenizer, cache: Path) -> PreparedText:
     fingerprint = key_of(text.key, tokenizer.hash)
     fill = partial(_fill, text=text, tokenizer=tokenizer)
     folder = _folder(cache, fingerprint)
-    streams = find_or_make(folder, open_streams, fill)
-    said = text.cut.describe(), _describe_stretches(read_n_stretches(folder))
+    streams, n_stretches = find_or_make(folder, _open, fill)
+    said = text.cut.describe(), _describe_stretches(n_stretches)
     train, valid, test = (streams[name] for name in NAMES)
     notes = tuple(note for note in said if note)
     return PreparedText(tokenizer, train, valid, test, fingerprint, text.cut.document, notes)
+
+
+def _open(folder: Path) -> tuple[dict[str, Stream], int] | None:
+    """The streams of a folder and in how many stretches text was set apart; None where it is not there or not whole.
+
+    All is read at once: the folder may be removed while its files are mapped.
+    """
+    streams = open_streams(folder)
+    try:
+        return None if streams is None else (streams, read_n_stretches(folder))
+    except RegardError:
+        return None
 
 
 def _describe_stretches(n: int) -> str:

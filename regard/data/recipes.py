@@ -33,15 +33,15 @@ def read_recipe(name: str) -> str:
 
 
 def copy_recipes(name: str | None, to: Path) -> list[Path]:
-    """Copy one recipe, or all where `name` is None, and return the new files; none that is there is overwritten.
+    """Copy one recipe, or all where `name` is None, and return the files; none that says something else is overwritten.
 
     `to` is a folder, or for one recipe a file that ends in .yaml.
     """
     sources = sorted(recipe_folder().glob(f"*{SUFFIX}")) if name is None else [_find(name)]
     is_file = name is not None and to.suffix == SUFFIX
     targets = [to if is_file else to / source.name for source in sources]
-    for target in targets:
-        if target.exists():
+    for source, target in zip(sources, targets, strict=True):
+        if target.exists() and not (target.is_file() and target.read_bytes() == source.read_bytes()):
             raise RegardError(f"'{target}' exists already and is not overwritten. Give --copy another place.")
     for source, target in zip(sources, targets, strict=True):
         write_atomically(target, source.read_bytes())

@@ -155,11 +155,11 @@ def name_heads(stack: Stack) -> list[list[Pattern]]:
     """The pattern of every head of every layer; a decoder's rows are what they have read."""
     keys, layers = stack.keys, stack.layers
     if stack.is_pool:
-        every = np.ones(layers[0].shape[1:], bool)
-        return [[name_head(head, {}, every, stack.is_own) for head in weights] for weights in layers]
-    patterns = list_patterns(keys.tokens, keys.words, keys.word_texts, stack.is_own)
-    can_see = np.any([(weights > 0).any(axis=0) for weights in layers], axis=0)
-    namer = HeadNamer(patterns, can_see, stack.is_own)
+        namer = HeadNamer({}, np.ones(layers[0].shape[1:], bool), stack.is_own)
+    else:
+        patterns = list_patterns(keys.tokens, keys.words, keys.word_texts, stack.is_own)
+        can_see = np.any([(weights > 0).any(axis=0) for weights in layers], axis=0)
+        namer = HeadNamer(patterns, can_see, stack.is_own)
     return [[namer.name(head) for head in weights] for weights in layers]
 
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import PARTIAL, write_atomically
 from regard.lens.picture_attention import PictureAttention, Weights
 from regard.report.caption_panels import cover, encode_image, write_panels
 from regard.report.caption_sheet import write_sheet
+from regard.report.page_folder import MADE, begin_page, check_page_folder
 from regard.report.shell import fold, report_page, section, text_of
 
-MADE = "Made by Regard."
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
 
 
@@ -31,11 +31,13 @@ class CaptionDrawing:
         self.folder, self.examples = folder, list[PictureAttention]()
         if folder.exists() and not folder.is_dir():
             raise RegardError(f"'{folder}' is a file; give --draw a folder.")
-        if not force and folder.exists() and any(folder.iterdir()) and not _is_drawing(folder):
+        check_page_folder(folder, force=force)
+        if not force and folder.exists() and not _is_drawing(folder):
             raise RegardError(
                 f"'{folder}' holds files that Regard did not draw. Choose another folder, or add --force (in Python: "
                 "force=True) to draw into this one."
             )
+        begin_page(folder, force=force)
 
     def add(self, shown: PictureAttention) -> Path:
         """Draw the panels of one picture."""
@@ -51,10 +53,9 @@ class CaptionDrawing:
 
 
 def _is_drawing(folder: Path) -> bool:
-    """Whether all that a folder holds was drawn before: its page says who made it."""
-    names, page = [path.name for path in folder.iterdir()], folder / "index.html"
-    is_ours = page.is_file() and MADE in page.read_text(encoding="utf-8", errors="replace")
-    return is_ours and all(re.fullmatch(r"index\.html|sheet\.png|\d{4}-.*\.png", name) for name in names)
+    """Whether all files in a folder have names of drawings: pictures of the user's may lie beside a page."""
+    ours = rf"index\.html|sheet\.png|\d{{4}}-.*\.png|{re.escape(PARTIAL)}.*"
+    return all(re.fullmatch(ours, path.name) for path in folder.iterdir())
 
 
 def attention_page(examples: Sequence[PictureAttention], title: str = "Where each word looked") -> str:
@@ -67,7 +68,7 @@ def attention_page(examples: Sequence[PictureAttention], title: str = "Where eac
         headline=title,
         lede=LEDE,
         sections=[section(" ".join(shown.words), "", _example(shown, i), f"e{i}") for i, shown in enumerate(examples)],
-        made=MADE,
+        made=f"{MADE}.",
         own_css=text_of("captions.css"),
         own_js=text_of("captions.js"),
     )

@@ -11,12 +11,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
-from regard.files import make_folder, write_atomically
+from regard.files import write_atomically
 from regard.lens.look import VIEWS, Panel
 from regard.lens.next_word import NextWord, describe_next
 from regard.lens.view import Packed, View
 from regard.report.look_pictures import PICTURES, draw_picture
+from regard.report.page_folder import begin_page
 from regard.report.palette import looks_of
 from regard.report.shell import frame_page, how_to_repeat, report_page, script_json, section, text_of
 from regard.score.figures import join_names
@@ -55,12 +55,13 @@ class Look:
         """The page as text: one file that loads nothing."""
         return render_look(self)
 
-    def save(self, folder: str | Path) -> Path:
-        """Write index.html, look.json, and a PNG and an SVG of every view into `folder`; returns the page."""
+    def save(self, folder: str | Path, force: bool = False) -> Path:
+        """Write index.html, look.json, and a PNG and an SVG of every view into `folder`; returns the page.
+
+        `force` writes into a folder that holds files of somebody else.
+        """
         folder = Path(folder)
-        if folder.exists() and not folder.is_dir():
-            raise RegardError(f"'{folder}' is a file; --out (in Python: save) takes a folder to write into.")
-        make_folder(folder)
+        begin_page(folder, force=force)
         for number, (panel, colour) in enumerate(zip(self.panels, self.colours, strict=True), start=1):
             for view in panel.views:
                 if view.name in PICTURES:

@@ -6,9 +6,11 @@ import base64
 import io
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from regard.files import write_atomically
 from regard.lens.look import Panel
 from regard.lens.view import View, unpack
 from regard.report.figure import clean_axes, new_figure
@@ -38,7 +40,7 @@ def draw_picture(view: View, panel: Panel, path: Path, colour: str) -> None:
         warnings.filterwarnings("ignore", "constrained_layout not applied")  # a title that leaves no room is cut
         warnings.filterwarnings("ignore", "Glyph")  # of a letter that the font does not have, a box is drawn
         for kind in ("png", "svg"):
-            figure.savefig(path.with_name(f"{path.name}.{kind}"), format=kind)
+            write_atomically(path.with_name(f"{path.name}.{kind}"), partial(figure.savefig, format=kind))
 
 
 def begin_figure(view: View, panel: Panel, width: float, height: float) -> Any:

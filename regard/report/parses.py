@@ -13,6 +13,7 @@ from regard.report.trees import svg_width, tree_svg
 if TYPE_CHECKING:
     from regard.decode.parse import Parse  # with torch, which the command line starts without
 
+PAGE = "report.html"
 SMALLEST = 0.7  # to how much of its size a tree is made smaller before it scrolls
 MOST = 200  # sentences on a page; more would be slow to open
 CSS = """
@@ -28,9 +29,9 @@ CSS = """
 
 
 def write_parses(parses: Sequence[tuple[str, Parse]], run: Path, out: Path) -> Path:
-    """Write `out`/report.html, the trees of every sentence, and return its path."""
-    write_atomically(out / "report.html", render_parses(parses, run).encode("utf-8"))
-    return out / "report.html"
+    """Write `out`/report.html, the trees of every sentence, and return its path. The folder was checked before."""
+    write_atomically(out / PAGE, render_parses(parses, run).encode("utf-8"))
+    return out / PAGE
 
 
 def render_parses(parses: Sequence[tuple[str, Parse]], run: Path) -> str:

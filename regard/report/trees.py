@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
+from pathlib import Path
 
 from rich.cells import cell_len
 
 from regard.data.trees import Tree
 
+BEGIN = '<svg xmlns="http://www.w3.org/2000/svg" class="tree"'
 GAP = 2  # columns between two words
 INK, SOFT, LINE = "#1c1e21", "#0072b2", "#8b929c"
 SIZE, ROW, MARGIN = 14, 44, 14  # of the SVG, in pixels: letters, rows, the edge
@@ -48,7 +50,7 @@ def tree_svg(tree: Tree) -> str:
     title = escape(" ".join(map(_mark_unprintable, tree.words)))
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="tree" viewBox="0 0 {width:.1f} {height}" '
+            f'{BEGIN} viewBox="0 0 {width:.1f} {height}" '
             f'width="{width:.1f}" height="{height}" role="img" aria-label="{title}" text-anchor="middle" '
             f'font-family="system-ui, sans-serif" font-size="{SIZE}">',
             f"<title>{title}</title>",
@@ -56,6 +58,12 @@ def tree_svg(tree: Tree) -> str:
             "</svg>",
         ]
     )
+
+
+def is_tree_svg(path: Path) -> bool:
+    """Whether a file is a picture that `tree_svg` drew."""
+    with open(path, "rb") as file:
+        return file.read(len(BEGIN)) == BEGIN.encode()
 
 
 def svg_width(tree: Tree) -> float:

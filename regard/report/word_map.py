@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.files import make_folder, write_atomically
+from regard.files import write_atomically
 from regard.models.word_vectors import WordVectors
 from regard.report.figure import new_figure
+from regard.report.page_folder import begin_page, check_page_folder
 from regard.report.palette import INK, SOFT, colour_of
 from regard.report.shell import how_to_repeat, report_page, section, table
 
@@ -38,13 +39,25 @@ class MappedWord:
 
 
 def write_word_map(
-    vectors: WordVectors, source: str, words: Sequence[str], *, n: int, by: str, seed: int, out: Path
+    vectors: WordVectors,
+    source: str,
+    words: Sequence[str],
+    *,
+    n: int,
+    by: str,
+    seed: int,
+    out: Path,
+    force: bool = False,
 ) -> Path:
-    """Write report.html, figure.png and numbers.json into `out`; returns the page."""
+    """Write report.html, figure.png and numbers.json into `out`; returns the page.
+
+    `force` writes into a folder that holds files of somebody else.
+    """
     if by not in WAYS:
         raise RegardError(f"--by must be one of {', '.join(WAYS)}, not '{by}'.")
     if (out / "config.yaml").exists():
         raise RegardError(f"'{out}' is a run folder; give --out another one.")
+    check_page_folder(out, "report.html", force)
     chosen = choose_words(vectors, words, n)
     points, kept = project(np.stack([vectors.vector(word) for word, *_ in chosen]), by, seed)
     mapped = [MappedWord(word, float(x), float(y), group, cosine)
@@ -52,7 +65,7 @@ def write_word_map(
     what = f"{len(mapped)} words of {source} by {by.upper()}"
     note = "" if kept is None else f"The two directions hold {100 * kept:.0f}% of what these words differ in."
     typed = ["regard", "vectors", "map", source, *words, "--n", str(n), "--by", by, "--out", str(out)]
-    make_folder(out)
+    begin_page(out, "report.html", force)
     numbers = {"source": source, "by": by, "seed": seed, "kept": kept, "words": [vars(word) for word in mapped]}
     write_atomically(out / "numbers.json", (json.dumps(numbers, ensure_ascii=False, indent=1) + "\n").encode())
     write_atomically(out / "figure.png", lambda aside: draw_picture(mapped, what, note, aside))

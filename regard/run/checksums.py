@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.config import RunConfig
 from regard.data.known_sources import are_known, list_sources, remember_sources
 from regard.errors import RegardError
 from regard.run.folder import TOKENIZERS, open_folder, write_facts
@@ -63,9 +64,13 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def seal(folder: Path, facts: RunFacts) -> RunFacts:
-    """Write run.json with the checksums of the files that are there; returns what it says."""
-    sums = {name: sha256_of(folder / name) for name in SEALED if (folder / name).is_file()}
+def seal(folder: Path, facts: RunFacts, config: RunConfig | None = None) -> RunFacts:
+    """Write run.json with the checksums of the files that are there; returns what it says.
+
+    `config` is what config.yaml will say, where it is written last of all.
+    """
+    sums = {} if config is None else {"config.yaml": hashlib.sha256(config.to_yaml().encode()).hexdigest()}
+    sums |= {name: sha256_of(folder / name) for name in SEALED if name not in sums and (folder / name).is_file()}
     facts = replace(facts, checksums=sums)
     write_facts(folder, facts)
     return facts

@@ -11,8 +11,9 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from regard.config import RunConfig
+from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import check_not_there, remove_partial, write_atomically
 from regard.models.outline import outline, outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
@@ -32,18 +33,40 @@ from regard.weights.elmo import find_options, read_elmo
 from regard.weights.marian import holds_marian, read_marian, read_marian_weights
 
 
-def export_run(run: Any, to: Path | str, is_marian: bool = False) -> None:
+def export_run(run: Any, to: Path | str, is_marian: bool = False, force: bool = False) -> None:
     """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
 
-    `is_marian`: one that translates is written for Hugging Face, as Marian, and not for CTranslate2.
+    `is_marian`: one that translates is written for Hugging Face, as Marian, and not for CTranslate2. `force` writes
+    over files that are there.
     """
     task, to = task_of(run.config), Path(to)
+    check_not_there(to, force)
+    if not force:
+        _check_tokenizer_beside(run, to)
     if is_marian:
         task.export_marian(run, to)
     elif to.suffix == ".onnx":
         task.export_onnx(run, to)
     else:
         task.export(run, to)
+
+
+def _check_tokenizer_beside(run: Any, to: Path) -> None:
+    """Refuse to write a tokenizer over a file with another vocabulary, or with none."""
+    if to.suffix == ".onnx":
+        beside = to.with_suffix(".tokenizer.json")
+    elif isinstance(run.model, NgramModel) and run.tokenizer.kind != "word":
+        beside = to.with_name(f"{to.name}.tokenizer.json")
+    else:
+        return
+    if not beside.exists():
+        return
+    try:  # that of an export of this run that was killed
+        is_same = Tokenizer.load(beside).hf.get_vocab() == run.tokenizers[0].hf.get_vocab()
+    except RegardError:
+        is_same = False
+    if not is_same:
+        check_not_there(beside, force=False)
 
 
 def import_run(
@@ -199,10 +222,13 @@ def _write(
     save: Callable[[Path], None],
     note: str = "",
 ) -> AnyRun:
-    """Weights first: a folder is a run once config.yaml is there."""
+    """Write config.yaml last: with it the folder is a run, which lacks nothing then and is not imported again."""
     with run_folder.lock_folder(folder):
+        remove_partial(folder)
+        run_folder.check_free(folder, can_resume=False, force=force)  # once more: another process may have begun one
         write_atomically(folder / "model.safetensors", save)
-        run_folder.begin(folder, config, tokenizers, facts, force)
-        facts = seal(folder, facts)
-    write_card(OpenRun(folder, config, facts, tokenizers), None, None, note)
+        run_folder.write_tokenizers(folder, tokenizers)
+        facts = seal(folder, facts, config)
+        write_card(OpenRun(folder, config, facts, tokenizers), None, None, note)
+        run_folder.write_config(folder, config)
     return load(folder)

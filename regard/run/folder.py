@@ -34,6 +34,7 @@ from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
+from regard.training.snapshots import FOLDER as SNAPSHOTS
 from regard.training.weights import read_tensors
 from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_bytes, read_json
@@ -42,8 +43,8 @@ from regard.untrusted.values import quote
 FORMAT = 1
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
 LOCK = ".lock"
-_BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, "model.safetensors"}
-"""What a run that was killed before it had a config.yaml may have left."""
+_BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, "model.safetensors", "README.md"}
+"""What a training or an import that was killed before there was a config.yaml may have left."""
 
 
 @contextmanager
@@ -64,7 +65,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 def _refuse_links(folder: Path) -> None:
     """Refuse links where a run writes: in a folder that came from elsewhere they may lead to files of the user's."""
-    for name in (LOCK, METRICS, "state", "tensorboard"):
+    for name in (LOCK, METRICS, "state", "tensorboard", SNAPSHOTS):
         path = folder / name
         for written in (path, *([] if path.is_symlink() else path.glob("*"))):
             if written.is_symlink():
@@ -79,10 +80,14 @@ def begin(
 ) -> None:
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
     check_free(folder, force=force)  # once more: another process may have begun one since
-    for tokenizer, name in zip(tokenizers, TOKENIZERS, strict=False):
-        tokenizer.save(folder / name)
+    write_tokenizers(folder, tokenizers)
     write_facts(folder, facts)
     write_config(folder, config)
+
+
+def write_tokenizers(folder: Path, tokenizers: Sequence[Tokenizer]) -> None:
+    for tokenizer, name in zip(tokenizers, TOKENIZERS, strict=False):
+        tokenizer.save(folder / name)
 
 
 def write_config(folder: Path, config: RunConfig) -> None:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.data.cache import cache_root, key_of
+from regard.data.cache_limit import keep_within_limit, mark_used
 from regard.data.checksums import crc32_of
 from regard.data.pictures import FORM
 from regard.data.prepared_captions import CaptionData
@@ -52,6 +53,8 @@ def picture_features(
     if not file.exists() or (note.exists() and note.read_bytes() != f"{crc32_of(file)}".encode()):
         write_weights({"features": _compute(encoder, data, n_batch, tell)}, file)
         write_atomically(note, f"{crc32_of(file)}".encode())
+        keep_within_limit(file)
+    mark_used(file)
     return read_tensors(file, "delete it, and it is computed again")["features"]
 
 

@@ -90,11 +90,14 @@ def task_name(given: Any) -> str:
     return name
 
 
-def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete: bool = False) -> RunConfig:
+def build_config(
+    given: Mapping[str, Any], *, is_new: bool = False, is_complete: bool = False, begun: RunConfig | None = None
+) -> RunConfig:
     """The complete config that a recipe describes, checked.
 
-    In that of a run that `is_new`, settings that were left open follow from others that were set. Where `is_complete`,
-    it is a run folder's `config.yaml`: settings that it does not name are younger than the run.
+    In that of a run that `is_new`, settings that were left open follow from others that were set; in that of one that
+    goes on they are those of the config that it was `begun` with. Where `is_complete`, it is a run folder's
+    `config.yaml`: settings that it does not name are younger than the run.
     """
     if not isinstance(given, Mapping):
         raise RegardError(f"A run config must be a mapping with the keys {', '.join(_all_keys())}, not {quote(given)}.")
@@ -113,6 +116,7 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
         own = task.defaults(given)
         given = {**given, **{name: {**values, **mapping(given, name)} for name, values in own.items()}}
     given = task.adapt(given) if is_new else given
+    given = given if begun is None else _leave_as_begun(task, given, begun)
     model = dict(mapping(given, "model"))
     entry = model_entry(model_name := model.pop("name"))
     _refuse_foreign(given, task, model_name)
@@ -132,6 +136,21 @@ def build_config(given: Mapping[str, Any], *, is_new: bool = False, is_complete:
     )
     config = task.check(config)
     return replace(config, unused=task.list_unused(config))
+
+
+def _leave_as_begun(task: Task, given: Mapping[str, Any], begun: RunConfig) -> Mapping[str, Any]:
+    """The plain config with what a new run would derive from other settings as the run that was begun has it."""
+    try:
+        adapted = task.adapt(given)
+    except RegardError:  # a rule that is younger than the run
+        return given
+    before, filled = begun.to_dict(), dict(given)
+    for name, values in adapted.items():
+        if isinstance(values, Mapping) and isinstance(before.get(name), Mapping):
+            own = mapping(given, name)
+            derived = {key: before[name][key] for key in values if key not in own and key in before[name]}
+            filled[name] = {**own, **derived}
+    return filled
 
 
 def name_sources(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -54,8 +54,6 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) 
     One older than this is always kept: whether the new one is good, only the loss of the next update tells.
     """
     folder = run_folder / "state" / f"step-{checkpoint.state.step:08d}"
-    if folder.exists():
-        return folder
 
     def fill(aside: Path) -> None:
         for name in TENSORS:
@@ -72,10 +70,16 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) 
         }
         (aside / "state.json").write_text(json.dumps(written, indent=1) + "\n")
 
-    write_folder_atomically(folder, fill)
+    if not folder.exists():
+        write_folder_atomically(folder, fill)
+    drop_oldest(run_folder, keep)
+    return folder
+
+
+def drop_oldest(run_folder: Path, keep: int | None) -> None:
+    """Remove all checkpoints but the newest `keep`, two at least (None: remove none)."""
     for old in checkpoint_folders(run_folder)[: -max(2, keep)] if keep is not None else []:
         remove_folder(old)
-    return folder
 
 
 def drop_from(run_folder: Path, step: int) -> Path | None:

@@ -204,6 +204,7 @@ class _Run:
         except (KeyError, ValueError, TypeError, IndexError, RuntimeError) as error:  # written by somebody else
             what = f"its tensors are not those of this run ({type(error).__name__})"
             raise checkpoints.damage_error(latest, what) from error
+        checkpoints.drop_oldest(self.folder, self._count_kept())  # which one killed after it saved did not do
 
     def end(self) -> str | None:
         """Why the run is over, or None."""
@@ -300,10 +301,12 @@ class _Run:
         self.state.metrics_offset = self.metrics.sync()
         tensors, carried_shape = self.learner.tensors()
         saved = checkpoints.Checkpoint(self.state, tensors, carried_shape, self.started_with)
-        # While the loss is too high, the older checkpoints may be the only good ones.
-        keep = None if self.state.n_high else self.config.keep
-        self.latest = checkpoints.save_checkpoint(self.folder, saved, keep)
+        self.latest = checkpoints.save_checkpoint(self.folder, saved, self._count_kept())
         self.saved_at = time.monotonic()
+
+    def _count_kept(self) -> int | None:
+        """How many checkpoints are kept; None, all, while the loss is too high: the older may be the only good ones."""
+        return None if self.state.n_high else self.config.keep
 
     def give_up(self, what: str, step: int) -> RegardError:
         """The error that ends a run whose numbers went wrong; what may be spoilt is removed from its folder first.

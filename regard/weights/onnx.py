@@ -142,8 +142,9 @@ def write_onnx(
     program = _trace(face.eval(), given, shapes, inputs, outputs)
     named = {name: value if isinstance(value, str) else json.dumps(value) for name, value in facts.items()}
     program.model.metadata_props.update(named)
-    write_atomically(to, lambda aside: program.save(str(aside), external_data=False))
+    # The model last: once it is there, the export is done.
     write_atomically(to.with_suffix(".tokenizer.json"), tokenizer.encode())
+    write_atomically(to, lambda aside: program.save(str(aside), external_data=False))
 
 
 @torch.no_grad()

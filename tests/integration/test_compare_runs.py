@@ -305,6 +305,13 @@ def test_runs_that_cannot_be_compared_are_told_why(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_comparison_is_drawn_over_no_page_of_the_user(runs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(RegardError, match=r"is not empty \(it holds report.html\); choose another --out"):
+        api.compare(runs, out=tmp_path)
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
 def test_a_comparison_that_was_trained_is_not_written_over(runs: list[Path], tmp_path: Path) -> None:
     (tmp_path / "compare.json").write_bytes(to_json(made_up_comparison()))
     with pytest.raises(RegardError, match=r"holds a comparison of models that were trained for it; choose another"):

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import regard
+from regard.data.recipes import copy_recipes
 from regard.errors import RegardError
 from regard.files import write_atomically, write_folder_atomically
 from regard.report.captions import CaptionDrawing
+from regard.report.page_folder import begin_page, check_page_folder
 from regard.training.weights import read_tensors
 
 GIVEN: dict[str, Any] = {
@@ -66,10 +68,82 @@ def test_an_export_writes_over_no_file(regard: Callable[..., Any], ngram_run: Pa
     assert "\\data\\" in words.read_text()
 
 
+def test_an_export_writes_no_tokenizer_over_a_file(regard: Callable[..., Any], ngram_run: Path, tmp_path: Path) -> None:
+    words, beside = tmp_path / "words.arpa", tmp_path / "words.arpa.tokenizer.json"
+    beside.write_text("mine")
+    refused = regard("export", ngram_run, words)
+    assert (refused.code, f"'{beside}' is there already" in refused.err) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == [beside.name]
+    assert regard("export", ngram_run, words, "--force").code == 0
+    words.unlink()  # as if it had been killed before it wrote the counts
+    assert regard("export", ngram_run, words).code == 0
+
+
+def test_pages_are_drawn_over_no_file_of_the_user(
+    regard: Callable[..., Any], ngram_run: Path, lstm_run: Path, tmp_path: Path
+) -> None:
+    vectors, few = tmp_path / "few.vec", ("some", "more", "good", "words")
+    vectors.write_text("4 2\n" + "".join(f"{word} {i} {i * i}\n" for i, word in enumerate(few)))
+    drawn: dict[str, list[Any]] = {
+        "index.html": ["look", lstm_run, "--text", "the cat", "--view", "surprise"],
+        "report.html": ["vectors", "map", vectors],
+        "look.json": ["next", ngram_run, "the cat"],
+    }
+    for name, words in drawn.items():
+        folder = tmp_path / words[0]
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        refused = regard(*words, "--out", folder)
+        assert (refused.code, f"holds files that Regard did not draw ({name})" in refused.err) == (2, True)
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, "mine")]
+        assert regard(*words, "--out", folder, "--force").code == 0
+        assert (folder / name).read_text() != "mine"
+        assert regard(*words, "--out", folder).code == 0, "a page of ours is drawn anew"
+
+
+def test_a_page_is_there_first_so_that_a_killed_command_can_draw_again(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    begin_page(folder)
+    (folder / "look.json").touch()
+    (folder / ".partial-attention.png-1-ab").touch()
+    check_page_folder(folder)
+    (folder / "index.html").unlink()
+    with pytest.raises(RegardError, match=r"did not draw \(look.json\)"):
+        check_page_folder(folder)
+    check_page_folder(folder, force=True)
+
+
+def test_an_import_that_was_killed_before_its_config_is_made_again(
+    ngram_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = tmp_path / "words.arpa"
+    regard.api.export(ngram_run, words)
+    whole = regard.api.import_run(words, tmp_path / "whole").folder
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.run.folder.write_config", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            regard.api.import_run(words, tmp_path / "again")
+    for name in (".lock", ".partial-model.safetensors-1-ab"):
+        (tmp_path / "again" / name).touch()
+    again = regard.api.import_run(words, tmp_path / "again").folder
+    assert sorted(path.name for path in again.iterdir()) == sorted(path.name for path in whole.iterdir())
+    assert (again / "run.json").read_bytes() == (whole / "run.json").read_bytes()
+    assert not regard.api.check(again).is_damaged
+
+
+def test_recipes_that_were_copied_in_part_are_copied_to_the_end(tmp_path: Path) -> None:
+    first, *others = copy_recipes(None, tmp_path)
+    others[0].unlink()
+    assert len(copy_recipes(None, tmp_path)) == 1 + len(others)
+    first.write_text("mine")
+    with pytest.raises(RegardError, match="exists already and is not overwritten"):
+        copy_recipes(None, tmp_path)
+
+
 def test_captions_are_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
     CaptionDrawing(tmp_path)
     (tmp_path / "index.html").write_text("my page")
-    with pytest.raises(RegardError, match=r"files that Regard did not draw\. Choose another folder, or add --force"):
+    with pytest.raises(RegardError, match=r"files that Regard did not draw .*Choose another folder, or add --force"):
         CaptionDrawing(tmp_path)
     CaptionDrawing(tmp_path, force=True)
     (tmp_path / "index.html").write_text("<p>Made by Regard.")
@@ -80,12 +154,12 @@ def test_captions_are_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
         CaptionDrawing(tmp_path)
 
 
-@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "state", "tensorboard", "state/step-00000009"])
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "state", "tensorboard", "state/step-00000009", "snapshots"])
 def test_a_link_in_a_run_folder_is_not_followed(lstm_run: Path, tmp_path: Path, name: str) -> None:
     run, precious = tmp_path / "run", tmp_path / "precious"
     shutil.copytree(lstm_run, run)
     link = run / name
-    if name.startswith("state") or name == "tensorboard":
+    if name.startswith("state") or name in ("tensorboard", "snapshots"):
         precious.mkdir()
         (precious / ".partial-mine").write_text("mine")
         shutil.rmtree(link, ignore_errors=True)

@@ -53,6 +53,28 @@ def test_resuming_a_finished_run_says_that_nothing_was_left_to_do(regard: Comman
         said(done, 0, "Nothing was left to do: the run ended at step 6 (max_steps).")
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"name": "transformer", "d_model": 8, "n_layers": 1, "n_heads": 2},  # max_context follows from n_context
+        {"name": "bert", "size": "tiny", "d_model": 8, "n_layers": 1},  # wordpiece follows from the model
+    ],
+)
+def test_a_recipe_that_leaves_settings_open_goes_on_with_what_it_began(
+    text: Path, tmp_path: Path, model: dict[str, Any]
+) -> None:
+    given = {
+        "data": {"train": str(text)},
+        "model": model,
+        "tokenizer": {"vocab_size": 90} if model["name"] == "bert" else {"kind": "char"},
+        "train": {"max_steps": 2, "n_batch": 2, "n_context": 12, "eval_every": 1},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    package.train(given, out=tmp_path / "run")
+    longer = {**given, "train": {**given["train"], "max_steps": 3}}  # type: ignore[dict-item]
+    assert package.train(longer, out=tmp_path / "run", resume=True).config.train.max_steps == 3
+
+
 def test_an_imported_run_cannot_be_resumed(regard: Command, text: Path, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     write_hf_folder(tmp_path / "tiny")

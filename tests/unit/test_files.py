@@ -133,6 +133,19 @@ def test_leftovers_are_removed_and_named_and_nothing_else_is(tmp_path: Path) -> 
     assert remove_partial(tmp_path / "nowhere") == []
 
 
+def test_what_a_killed_writer_left_of_the_same_name_goes_a_day_later(tmp_path: Path) -> None:
+    old, old_folder, young, other = (tmp_path / f"{PARTIAL}{name}" for name in ("a-1-x", "a-2-x", "a-3-x", "b-1-x"))
+    old_folder.mkdir()
+    for path in (old, old_folder / "inside", young, other):
+        path.touch()
+    for path in (old, old_folder / "inside", old_folder, other):
+        os.utime(path, (0, 0))
+    write_atomically(tmp_path / "a", b"one")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, other.name, "a"]
+    write_folder_atomically(tmp_path / "b", lambda aside: None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, "a", "b"]
+
+
 def test_a_folder_is_renamed_before_it_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "old" / "inside").mkdir(parents=True)
     names: list[str] = []

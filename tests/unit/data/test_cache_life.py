@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,15 @@ import pytest
 from PIL import Image
 
 from regard.data import cache as cache_of
-from regard.data import pictures
-from regard.data.cache import HELD, LOCK, find_or_make, remove_abandoned, spool_folder
+from regard.data import pictures, prepared_pairs, prepared_text
+from regard.data.cache import HELD, LOCK, Held, find_or_make, remove_abandoned, spool_folder
 from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
 from regard.data.checksums import FILE, find_damage
+from regard.data.config import DataConfig
+from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
 from regard.files import PARTIAL
+from regard.text.config import TokenizerConfig
 
 
 def _spool_often(cache: str, n: int) -> None:
@@ -48,9 +53,61 @@ def test_a_folder_is_abandoned_once_its_holder_is_gone(tmp_path: Path) -> None:
     remove_abandoned(tmp_path)
     assert begun.exists()  # made, and not locked yet: its writer is about to
     assert not seen.exists()
-    os.utime(begun, (0, 0))
+    for path in (begun, begun / LOCK):
+        os.utime(path, (0, 0))
     remove_abandoned(tmp_path)
     assert not begun.exists()
+
+
+def test_a_folder_whose_writer_ends_at_this_moment_is_not_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock can be had, since it is gone; what is in the folder is about to be renamed."""
+    folder = tmp_path / f"{PARTIAL}entry"
+    folder.mkdir()
+    held = Held(folder)
+    held.__enter__()
+    lock = fcntl.flock
+
+    def end_first(file: Any, how: int) -> None:
+        held.__exit__()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", end_first)
+    remove_abandoned(tmp_path)
+    assert folder.exists()
+
+
+def test_files_that_killed_writers_left_go_once_they_are_old(tmp_path: Path) -> None:
+    young, old = tmp_path / f"{PARTIAL}young", tmp_path / f"{PARTIAL}old"
+    young.touch()
+    old.touch()
+    os.utime(old, (0, 0))
+    remove_abandoned(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [young.name]
+
+
+def test_what_is_being_written_stays_when_the_cache_is_emptied(tmp_path: Path) -> None:
+    make_entry(tmp_path, "whole", 1000, 0)
+    at_work = tmp_path / "encoded" / f"{PARTIAL}at-work"
+    at_work.mkdir()
+    (tmp_path / "tokenizers").mkdir()
+    (tmp_path / "tokenizers" / "a.json").write_bytes(b"x" * 10)
+    assert remove_all(tmp_path) > 1010
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["encoded", f"encoded/{at_work.name}"]
+
+
+def test_an_entry_that_others_remove_is_made_again(tmp_path: Path) -> None:
+    folder, n_opened = tmp_path / "encoded" / "a", 0
+
+    def open_folder(found: Path) -> str | None:
+        nonlocal n_opened
+        n_opened += 1
+        if n_opened == 2:  # just after it was written
+            shutil.rmtree(found)
+        return (found / "x").read_text() if (found / "x").exists() else None
+
+    assert find_or_make(folder, open_folder, lambda aside: (aside / "x").write_text("x") and None) == "x"
 
 
 def make_entry(cache: Path, name: str, size: int, age: float) -> Path:
@@ -122,3 +179,27 @@ def test_a_full_disk_while_pictures_are_kept_is_one_sentence(tmp_path: Path, mon
     found = pictures.load_pictures(files, 8, "crop", tmp_path / "cache")
     np.testing.assert_array_equal(found.pixels[2], np.full((8, 8, 3), (2, 0, 0)))
     assert cache_of.LOCK not in [path.name for path in (tmp_path / "cache").rglob("*")]
+
+
+def test_a_cache_that_is_emptied_meanwhile_loses_nothing_that_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every folder is removed as soon as it was opened; what was read stays mapped."""
+
+    def find_and_empty(folder: Path, *given: Any) -> Any:
+        found = find_or_make(folder, *given)
+        remove_all(tmp_path / "cache")
+        return found
+
+    for module in (prepared_text, prepared_pairs):
+        monkeypatch.setattr(module, "find_or_make", find_and_empty)
+    (tmp_path / "text.txt").write_text("".join(f"the cat sat on mat {i}\n" for i in range(60)))
+    (tmp_path / "pairs.tsv").write_text("".join(f"The cat {i}.\tDie Katze {i}.\n" for i in range(60)))
+    words, cache = TokenizerConfig(kind="word", vocab_size=None), tmp_path / "cache"
+    text = prepared_text.prepare_text(DataConfig(train=str(tmp_path / "text.txt")), words, cache=cache)
+    assert len(text.train) > 100
+    pairs = prepared_pairs.prepare_pairs(
+        PairsConfig(train=str(tmp_path / "pairs.tsv")), words, cache=tmp_path / "cache"
+    )
+    assert len(pairs.train) > 40
+    assert prepared_text.open_text(text.fingerprint, cache) is None

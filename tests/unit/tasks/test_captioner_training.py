@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,11 @@ def test_frozen_features_are_computed_once_and_teach_what_the_pictures_teach(tmp
     told: list[int] = []
     features = picture_features(encoder, prepared.data, tmp_path, tell=told.append)
     assert told == [12]
+    (kept,) = (tmp_path / "features").glob("*.safetensors")
+    os.utime(kept, (0, 0))
     assert torch.equal(picture_features(encoder, prepared.data, tmp_path, tell=told.append), features)
     assert told == [12]  # found in the cache
+    assert kept.stat().st_mtime > 0  # used just now, so that it is not the first to go where the cache is full
     losses = []
     for given in (None, features):
         objective = tiny_caption_task(model, prepared, features=given)

@@ -46,6 +46,13 @@ def test_only_the_newest_are_kept_and_found(tmp_path: Path) -> None:
     assert latest_checkpoint(tmp_path) == tmp_path / "state" / "step-00000010"
 
 
+def test_one_killed_before_it_removed_the_oldest_removes_it_when_it_goes_on(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        save_checkpoint(tmp_path, checkpoint(step), keep=3)
+    save_checkpoint(tmp_path, checkpoint(3), keep=2)
+    assert [f.name for f in checkpoint_folders(tmp_path)] == ["step-00000002", "step-00000003"]
+
+
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, checkpoint(1), keep=1)
     left = tmp_path / "state" / ".partial-step-00000002-9"

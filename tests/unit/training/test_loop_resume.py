@@ -302,3 +302,10 @@ def test_what_may_change_on_resume_are_settings_that_exist() -> None:
     for name in MAY_CHANGE_ON_RESUME:
         section, _, field = name.partition(".")
         assert field in {line.name for line in sections[section].help()}, name
+
+
+def test_a_run_killed_before_it_removed_its_oldest_checkpoint_removes_it_when_it_goes_on(tmp_path: Path) -> None:
+    run_tiny(tmp_path, checkpoint={"every_steps": 4, "keep": 9})
+    assert len(checkpoint_folders(tmp_path)) == 3
+    run_tiny(tmp_path, resume=True, checkpoint={"every_steps": 4, "keep": 2})
+    assert [folder.name for folder in checkpoint_folders(tmp_path)] == ["step-00000008", "step-00000012"]
