@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.models.outline import outline, outline_model
+from regard.models.outline import outline_for, outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.checksums import seal
@@ -28,6 +28,7 @@ from regard.training.weights import named_weights, save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
 from regard.weights.elmo import find_options, read_elmo
+from regard.weights.weight_files import read_shapes
 
 
 def export_run(run: Any, to: Path | str, is_marian: bool = False) -> None:
@@ -140,7 +141,7 @@ def _import_reader(
         }
     )
     config = task.complete(config)
-    reader = outline(lambda: task.build(config, (found.tokenizer,)))
+    reader = outline_for(read_shapes(path), lambda: task.build(config, (found.tokenizer,)))
     weights = hugging_face.read_reader_weights(path, head, named_weights(reader))
     if found.note:
         tell(found.note)

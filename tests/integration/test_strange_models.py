@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+import torch
+from tiny_bert import write_hf_bert
 from torture.corpus import write_elmo
 
 from regard import api
@@ -109,6 +113,88 @@ def test_weights_that_are_a_pipe_are_refused(elmo: Path) -> None:
     os.mkfifo(elmo / "weights.hdf5")
     with pytest.raises(RegardError, match="is no regular file but a pipe"):
         import_folder(elmo)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Hugging Face folder of BERT with a head, as it was written years ago."""
+    folder = tmp_path_factory.mktemp("bert") / "hf"
+    model = write_hf_bert(folder, kind="ForSequenceClassification")
+    (folder / "model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    return folder
+
+
+def write_pickle(folder: Path, program: bytes) -> None:
+    """Put another program into a .bin."""
+    with zipfile.ZipFile(folder / "pytorch_model.bin") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(folder / "pytorch_model.bin", "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, program if name.endswith("data.pkl") else data)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (b"\x80\x02" + b"(t" * 400_000 + b".", "holds no dict of tensors"),  # was searched from its beginning each time
+        (b"\x80\x02})" + b"\x85" * 200_000 + b"K\x01s.", "a name that is no text"),  # ended the process
+    ],
+)
+def test_a_program_in_a_bin_neither_hangs_nor_ends_the_process(
+    bert: Path, tmp_path: Path, program: bytes, why: str
+) -> None:
+    shutil.copytree(bert, tmp_path / "hf")
+    write_pickle(tmp_path / "hf", program)
+    with pytest.raises(RegardError, match=why):
+        import_folder(tmp_path / "hf")
+
+
+def test_tensors_that_share_their_numbers_take_no_memory_beyond_the_file(bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(bert, tmp_path / "hf")
+    numbers = torch.zeros(1000, 1000)
+    torch.save({f"layer.{i}": numbers for i in range(1000)}, tmp_path / "hf" / "pytorch_model.bin")
+    with pytest.raises(RegardError, match="its tensors together are many times larger than it is"):
+        import_folder(tmp_path / "hf")
+
+
+def test_a_bin_that_is_a_pipe_is_refused(bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(bert, tmp_path / "hf")
+    (tmp_path / "hf" / "pytorch_model.bin").unlink()
+    os.mkfifo(tmp_path / "hf" / "pytorch_model.bin")
+    with pytest.raises(RegardError, match="is no regular file but a pipe"):
+        import_folder(tmp_path / "hf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"num_hidden_layers": 10**7}, "The model has more than"), ({"hidden_size": 12 * 10**5}, "must be")],
+)
+def test_layers_of_a_folder_are_compared_before_vectors_are_computed(
+    bert: Path, tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    shutil.copytree(bert, tmp_path / "hf")
+    config = json.loads((bert / "config.json").read_text())
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(RegardError, match=why):
+        api.embed(tmp_path / "hf", ["the cat"], tmp_path / "out.npz")
+    with pytest.raises(RegardError, match=why):
+        import_folder(tmp_path / "hf")
+
+
+def test_a_run_with_a_saved_state_reads_no_vectors_again(tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("the cat sat on the mat\n" * 200)
+    (tmp_path / "my.vec").write_text("2 8\nthe" + " 1" * 8 + "\ncat" + " 2" * 8 + "\n")
+    given = {
+        "tokenizer": {"kind": "word", "vocab_size": None},
+        "model": {"name": "lstm", "d_model": 8, "n_layers": 1},
+        "train": {"max_steps": 2, "n_batch": 2, "n_context": 8, "eval_every": 2, "vectors": str(tmp_path / "my.vec")},
+        "checkpoint": {"has_tensorboard": False},
+    }
+    api.train(given, data=str(tmp_path / "my.txt"), out=tmp_path / "run")
+    (tmp_path / "my.vec").unlink()
+    run = api.train(out=tmp_path / "run", resume=True, settings=["train.max_steps=4"])
+    assert run.config.train.vectors == str(tmp_path / "my.vec")
 
 
 def test_a_page_of_a_text_without_end_is_refused(lstm_run: Path) -> None:
