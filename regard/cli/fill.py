@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import regard
-from regard.cli import options
+from regard.cli import lines, options
 from regard.errors import RegardError
 
 Text = Annotated[
@@ -47,8 +47,7 @@ def fill(
     """
     loaded = regard.load(run, device, kind=regard.MaskedLanguageModelRun)
     other = None if beside is None else regard.load(beside, device, kind=regard.LanguageModelRun)
-    texts = (line.rstrip("\r\n") for line in _open_input()) if text == "-" else iter([text])
-    for filled in loaded.predict(texts, top_k):
+    for filled in loaded.predict(_read_input() if text == "-" else iter([text]), top_k):
         found = filled.to_dict()
         if other is not None:
             found["beside"] = [
@@ -58,10 +57,11 @@ def fill(
         print(json.dumps(found, ensure_ascii=False) if as_json else _format(found, None if other is None else beside))
 
 
-def _open_input() -> Any:
-    if sys.stdin is None or sys.stdin.isatty():
+def _read_input() -> Iterator[str]:
+    if lines.is_typed(None):
         raise RegardError('Give a text, such as "The [MASK] barked", or pipe one a line into standard input.')
-    return sys.stdin
+    with lines.open_lines(None) as found:
+        yield from found
 
 
 def _find_prefixes(filled: Any, mask: str) -> list[str]:
@@ -78,13 +78,13 @@ def _find_prefixes(filled: Any, mask: str) -> list[str]:
 
 def _format(found: dict[str, Any], beside: Path | None) -> str:
     """A line a token, its probability first; with a second column for the left-to-right run."""
-    lines = [found["best"]]
+    shown = [found["best"]]
     for number, place in enumerate(found["places"]):
-        lines.append(f"\nplace {number + 1}" + (f"{'':<24}{beside}, from the left alone" if beside is not None else ""))
+        shown.append(f"\nplace {number + 1}" + (f"{'':<24}{beside}, from the left alone" if beside is not None else ""))
         others = found["beside"][number] if beside is not None else []
         cells = zip_longest(map(_cell, place), map(_cell, others), fillvalue="")
-        lines += [f"{here:<32}{there}".rstrip() for here, there in cells]
-    return "\n".join(lines)
+        shown += [f"{here:<32}{there}".rstrip() for here, there in cells]
+    return "\n".join(shown)
 
 
 def _cell(candidate: dict[str, Any]) -> str:

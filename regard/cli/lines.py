@@ -123,6 +123,18 @@ def _open(file: Path | None) -> AbstractContextManager[IO[bytes]]:
         raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
 
 
+def read_whole_input(limit: int = MAX_BYTES) -> str:
+    """The text on standard input, of at most `limit` bytes: what has no end is never held."""
+    with _open(None) as stream:
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise RegardError(f"Standard input gives more than {limit:,} bytes. Give a shorter text.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RegardError(f"Standard input is not UTF-8: {error.reason} at byte {error.start}. Convert it.") from None
+
+
 def read_lines(file: Path) -> list[str]:
     """All lines of a file. None can be left out, since others belong to them."""
     with _open(file) as stream:

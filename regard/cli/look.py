@@ -10,8 +10,11 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import options, terminal
+from regard.cli import lines, options, terminal
+from regard.data.reading import read_text_blocks
 from regard.errors import RegardError
+
+MAX_SEARCHED = 200_000  # characters, as many as `regard/lens/cells.py` looks at
 
 Runs = Annotated[
     list[Path],
@@ -102,14 +105,19 @@ def _read_texts(texts: list[str] | None, picture: Path | None) -> list[str]:
     """The texts of --text, one of them from standard input, less its last line end; a picture needs none."""
     if not texts and picture is None:
         raise RegardError('Give the text to look at: --text "In October, people", or --text - to read standard input.')
-    return [sys.stdin.read().removesuffix("\n") if text == "-" else text for text in texts or ()]
+    return [lines.read_whole_input().removesuffix("\n") if text == "-" else text for text in texts or ()]
 
 
 def _read_file(path: Path | None) -> str | None:
-    """A text file in UTF-8, where one is given."""
+    """The beginning of a text file in UTF-8, as much as is searched, where one is given."""
+    if path is None:
+        return None
+    found = ""
     try:
-        return None if path is None else path.read_text(encoding="utf-8")
+        for block in read_text_blocks(path, f"'{path}'"):
+            found += block
+            if len(found) >= MAX_SEARCHED:
+                break
     except OSError as error:
         raise RegardError(f"'{path}' cannot be read: {error.strerror}. Give --search a text file.") from None
-    except UnicodeDecodeError:
-        raise RegardError(f"'{path}' is no text in UTF-8. Give --search a text file.") from None
+    return found

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 console = SafeConsole(highlight=False)
 errors = SafeConsole(stderr=True, highlight=False)
 MAX_ROWS = 12  # of a batch that are shown
+MAX_ROW = 2000  # characters of each: a word can have millions
 
 # From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
 # dark backgrounds and by colour-blind readers (lightness alone tells the order).
@@ -51,7 +52,7 @@ def print_plan(plan: Rehearsal) -> None:
     console.print(table)
     console.print("[bold]The first batch, decoded[/bold]")
     for row, text in enumerate(plan.first_batch[:MAX_ROWS], start=1):
-        console.print(Text(f"{row:3}  ", "dim") + Text(on_one_line(text)))
+        console.print(Text(f"{row:3}  ", "dim") + Text(on_one_line(text[:MAX_ROW]) + "…" * (len(text) > MAX_ROW)))
     if (n_more := len(plan.first_batch) - MAX_ROWS) > 0:
         console.print(f"[dim]     and {n_more:,} more[/dim]")
     console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")

@@ -48,7 +48,9 @@ class BeamConfig(Settings):
         "what log P is divided by: 1, L^alpha, or ((5 + L) / 6)^alpha as in Wu et al. (2016)",
         choices=LENGTH_PENALTIES,
     )
-    alpha: float = setting(1.0, "how much the length counts: 0 not at all, more favours longer texts", low=0.0)
+    alpha: float = setting(
+        1.0, "how much the length counts: 0 not at all, more favours longer texts", low=0.0, high=20.0
+    )
     max_length: int | None = setting(None, "the longest text; null: max_ratio and max_extra alone limit it", low=1)
     max_ratio: float | None = setting(
         None,

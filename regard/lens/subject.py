@@ -15,6 +15,7 @@ from regard.models.captioner import Captioner
 from regard.models.gradient_model import GradientModel
 
 Span = tuple[int, int]
+MAX_CHARACTERS = 20_000  # of a text that is looked at: pages draw every token, some views every pair of them
 
 _SPACED = re.compile(r"\S+")
 _WORD = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]+|\n+")
@@ -136,13 +137,18 @@ class Side(NamedTuple):
 
 
 def check_length(run: Any, text: str) -> None:
-    """Refuse a text that is longer than the model sees at once, and say how its end can be looked at."""
+    """Refuse a text that is longer than a page shows or the model sees at once, and say how to look at its end."""
     model = run.model
     if isinstance(model, Bert):
         limit = None if model.max_positions is None else model.max_positions - 2
     else:
         limit = model.mixer.max_context if isinstance(model, GradientModel) else None
         limit = None if limit is None else limit - 1
+    if len(text) > MAX_CHARACTERS:
+        raise RegardError(
+            f"The text has {len(text):,} characters, and a page shows at most {MAX_CHARACTERS:,}. Shorten it, or look "
+            "at its end: --last 1000 (in Python: last=1000)."
+        )
     n = 0 if limit is None else len(run.tokenizer.encode(text))
     if limit is not None and n > limit:
         raise RegardError(

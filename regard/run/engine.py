@@ -21,6 +21,7 @@ from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, reopen_data
+from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
 from regard.training.snapshots import read_snapshot
@@ -59,8 +60,9 @@ def train(
     with progress() as draw:
         data = task.prepare(config, draw) if begun is None else reopen_data(task, begun, draw)
     start = find_initial_weights(config, folder)
-    rehearsal = task.rehearse(config, data, start)
-    config = rehearsal.config
+    planned = _leave_out_vectors(config, folder)
+    rehearsal = task.rehearse(planned, data, start)
+    config = rehearsal.config if planned is config else rehearsal.config.with_section("train", config.train)
     for note in ([start.note] if start is not None and start.note else []) + list(rehearsal.notes):
         reporter.note(note)
     rehearsal.check_memory()
@@ -79,6 +81,13 @@ def train(
                 run_folder.write_config(folder, config)
         task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
         return _finish(folder, data, is_tested)
+
+
+def _leave_out_vectors(config: RunConfig, folder: Path) -> RunConfig:
+    """The config without a file of word vectors, where a saved state has taken their place: it is not read again."""
+    if latest_checkpoint(folder) is None or config.train.vectors is None:
+        return config
+    return config.with_section("train", config.train.replace(vectors=None))
 
 
 def _finish(folder: Path, data: Any, is_tested: bool) -> AnyRun:

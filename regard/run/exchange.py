@@ -14,7 +14,7 @@ from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
 from regard.files import check_not_there, remove_partial, write_atomically
-from regard.models.outline import outline, outline_model
+from regard.models.outline import outline_for, outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
 from regard.run.checksums import seal
@@ -31,6 +31,7 @@ from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
 from regard.weights.elmo import find_options, read_elmo
 from regard.weights.marian import holds_marian, read_marian, read_marian_weights
+from regard.weights.weight_files import read_shapes
 
 
 def export_run(run: Any, to: Path | str, is_marian: bool = False, force: bool = False) -> None:
@@ -167,7 +168,7 @@ def _import_reader(
         }
     )
     config = task.complete(config)
-    reader = outline(lambda: task.build(config, (found.tokenizer,)))
+    reader = outline_for(read_shapes(path), lambda: task.build(config, (found.tokenizer,)))
     weights = hugging_face.read_reader_weights(path, head, named_weights(reader))
     if found.note:
         tell(found.note)

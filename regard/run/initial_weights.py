@@ -68,6 +68,7 @@ def open_initial_weights(path: Path) -> InitialWeights:
 def load_encoder(folder: Path) -> tuple[Encoder, Tokenizer, str, Settings]:
     """The pre-trained model of a folder, which gives states by layer, its tokenizer, its name and its settings."""
     start = open_initial_weights(folder)
+    _ = start.weights  # read first: their shapes are compared with the config's before memory is taken for a model
     model = build_model(start.model_name, start.model, start.tokenizer.vocab_size)
     start.load_into(model)
     return model.eval(), start.tokenizer, start.model_name, start.model

@@ -20,7 +20,7 @@ from regard.data.reading import BadLine, read_lines
 from regard.errors import MissingTextError, RegardError
 
 Link = tuple[int, int]
-_LINK = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
+_LINK = re.compile(r"(\d{1,9})([-p?])(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True)

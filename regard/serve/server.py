@@ -22,6 +22,7 @@ from regard.serve.security import TOKEN, Guard, is_loopback
 from regard.serve.served import ServedRuns
 from regard.serve.worker import Limits
 from regard.training.freed_memory import bound_memory
+from regard.untrusted.values import quote
 
 PORT = 8642
 N_PORTS = 50
@@ -57,10 +58,12 @@ def bind(host: str, port: int | None) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, number))
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, TypeError, UnicodeError) as error:
             listener.close()
             if isinstance(error, OverflowError):
                 raise RegardError(f"--port is a number from 0 to 65535, not {number}.") from None
+            if not isinstance(error, OSError):
+                raise RegardError(f"--host is the name or the address of this machine, not {quote(host)}.") from None
             problem = error
             continue
         listener.listen(1024)

@@ -52,11 +52,11 @@ def check_parts(parsed: Any, where: str) -> None:
 def check_ids(vocab: Any, where: str, more: list[Any] | None = None) -> None:
     """Refuse a vocabulary whose ids are no whole numbers, or go far beyond how many tokens there are."""
     ids = [*(vocab.values() if isinstance(vocab, Mapping) else []), *(more or [])]
-    wrong = next((i for i in ids if isinstance(i, bool) or not isinstance(i, int) or i < 0), None)
-    if not ids or wrong is not None:
+    wrong = [i for i in ids if isinstance(i, bool) or not isinstance(i, int) or i < 0]
+    if not ids or wrong:
         raise RegardError(
             f"{where} must have a vocabulary that gives every token a whole number from 0 on, and "
-            f"{'has none' if not ids else f'gives one {quote(wrong, 40)}'}. Copy it again from where it came from."
+            f"{'has none' if not ids else f'gives one {quote(wrong[0], 40)}'}. Copy it again from where it came from."
         )
     if max(ids) > 2 * len(ids) + MAX_HOLES:
         raise RegardError(

@@ -7,7 +7,6 @@ The files lie in one folder: one `*options*.json`, one `*weights*.hdf5`, and whe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,12 @@ from regard.models.elmo import DIRECTIONS
 from regard.models.elmo_config import ElmoConfig
 from regard.text.spelling import N_CHARACTERS
 from regard.text.tokenizer import EOS, UNK
+from regard.untrusted.hdf5 import ArrayFile, open_hdf5
 from regard.untrusted.small_files import MAX_NOTE, read_object, read_text
+from regard.untrusted.values import make_printable, quote
 
 Array = NDArray[np.float32]
+MAX_FILTER = 100  # characters that a convolution is wide; words are shorter
 THEIR_EOS, THEIR_BOS, THEIR_UNK = "</S>", "<S>", "<UNK>"
 
 
@@ -54,8 +56,9 @@ def read_elmo_config(path: Path) -> ElmoConfig:
             return ElmoConfig.from_dict({**settings, "input": "tokens"})
         return ElmoConfig.from_dict(settings | _read_characters(characters, where))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = make_printable(repr(error), 200)
         raise RegardError(
-            f"{where} is no options.json of ELMo: {error!r}. It must hold an object with `lstm`, and `char_cnn` where "
+            f"{where} is no options.json of ELMo: {why}. It must hold an object with `lstm`, and `char_cnn` where "
             "words are read by their characters."
         ) from None
 
@@ -63,11 +66,14 @@ def read_elmo_config(path: Path) -> ElmoConfig:
 def _read_characters(options: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Settings of the character CNN."""
     if options.get("n_characters", N_CHARACTERS) not in (N_CHARACTERS, N_CHARACTERS - 1):
+        given = quote(options["n_characters"], 40)
         raise RegardError(
-            f"{where} has n_characters {options['n_characters']}, and ELMo's numbering of bytes has {N_CHARACTERS}, or "
+            f"{where} has n_characters {given}, and ELMo's numbering of bytes has {N_CHARACTERS}, or "
             f"{N_CHARACTERS - 1} while training. Give the options of a model that reads bytes."
         )
     widths = dict(options["filters"])
+    if not widths or not all(isinstance(width, int) and 1 <= width <= MAX_FILTER for width in widths):
+        raise ValueError(f"filters of {quote(list(widths), 60)} characters; they have 1 to {MAX_FILTER}")
     return {
         "input": "characters",
         "d_character": options["embedding"]["dim"],
@@ -91,28 +97,29 @@ def read_elmo(folder: Path, reads_tokens: bool = False) -> tuple[ElmoConfig, lis
         )
     config = read_elmo_config(path)
     words = _read_words(folder, is_needed=reads_tokens or config.input == "tokens")
-    with _open_hdf5(_only(folder, "*weights*.hdf5")) as file:
+    with open_hdf5(_only(folder, "*weights*.hdf5")) as file:
         tensors = dict(_read_layers(file, config))
         if config.input == "characters" and not reads_tokens:
             tensors |= _read_cnn(file, config)
         elif config.input == "tokens":
-            tensors["input.weight"] = _sort_rows(_array(file, "embedding"), words, folder)
+            tensors["input.weight"] = _sort_rows(file.read("embedding", (None, config.d_model)), words, folder)
     if reads_tokens and config.input == "characters":
         config = config.replace(input="tokens")
-        with _open_hdf5(_only(folder, "*embedding*.hdf5", leaves_out="lm_embeddings")) as file:
-            tensors["input.weight"] = _sort_rows(_array(file, "embedding"), words, folder)
+        with open_hdf5(_only(folder, "*embedding*.hdf5", leaves_out="lm_embeddings")) as file:
+            tensors["input.weight"] = _sort_rows(file.read("embedding", (None, config.d_model)), words, folder)
     vocabulary = [EOS, UNK, *(word for word in words if word not in (THEIR_EOS, THEIR_BOS, THEIR_UNK))]
     return config, vocabulary, {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in tensors.items()}
 
 
-def _read_layers(file: Any, config: ElmoConfig) -> Iterator[tuple[str, Array]]:
+def _read_layers(file: ArrayFile, config: ElmoConfig) -> Iterator[tuple[str, Array]]:
     """W (I + P, 4 H), with gates i, g, f, o and 1 added to f while it is used, as W, U, b, b' of i, f, g, o."""
     H, D = config.d_hidden, config.d_model
-    order = np.concatenate([np.arange(H) + gate * H for gate in (0, 2, 1, 3)])
     for number, direction in enumerate(DIRECTIONS):
         for layer in range(config.n_layers):
             where = f"RNN_{number}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-            W, b = _array(file, f"{where}/W_0")[:, order], _array(file, f"{where}/B")[order]
+            W, b = file.read(f"{where}/W_0", (2 * D, 4 * H)), file.read(f"{where}/B", (4 * H,))
+            order = np.concatenate([np.arange(H) + gate * H for gate in (0, 2, 1, 3)])
+            W, b = W[:, order], b[order]
             b_prime = np.zeros_like(b)
             b_prime[H : 2 * H] = 1.0  # not added to b, which would round it
             ours = f"{direction}.{layer}.kernel"
@@ -120,22 +127,25 @@ def _read_layers(file: Any, config: ElmoConfig) -> Iterator[tuple[str, Array]]:
             yield f"{ours}.weight_hh_l0", W[D:].T
             yield f"{ours}.bias_ih_l0", b
             yield f"{ours}.bias_hh_l0", b_prime
-            yield f"{ours}.weight_hr_l0", _array(file, f"{where}/W_P_0").T
+            yield f"{ours}.weight_hr_l0", file.read(f"{where}/W_P_0", (H, D)).T
 
 
-def _read_cnn(file: Any, config: ElmoConfig) -> dict[str, Array]:
+def _read_cnn(file: ArrayFile, config: ElmoConfig) -> dict[str, Array]:
     """Character embeddings, with a row of zeros before them for no character; convolutions, highways, projection."""
-    embedding = _array(file, "char_embed")
+    E, filters = config.d_character, config.list_filters()
+    F = sum(n for _, n in filters)
+    embedding = file.read("char_embed", (N_CHARACTERS - 1, E))
     tensors = {"input.embedding": np.concatenate([np.zeros_like(embedding[:1]), embedding])}
-    for i in range(len(config.list_filters())):
-        tensors[f"input.convolutions.{i}.weight"] = _array(file, f"CNN/W_cnn_{i}")[0].transpose(2, 1, 0)
-        tensors[f"input.convolutions.{i}.bias"] = _array(file, f"CNN/b_cnn_{i}")
+    for i, (width, n) in enumerate(filters):
+        weight = file.read(f"CNN/W_cnn_{i}", (1, width, E, n))
+        tensors[f"input.convolutions.{i}.weight"] = weight[0].transpose(2, 1, 0)
+        tensors[f"input.convolutions.{i}.bias"] = file.read(f"CNN/b_cnn_{i}", (n,))
     for i in range(config.n_highway):
         for theirs, ours in (("carry", "gate"), ("transform", "transform")):
-            tensors[f"input.highways.{i}.{ours}.weight"] = _array(file, f"CNN_high_{i}/W_{theirs}").T
-            tensors[f"input.highways.{i}.{ours}.bias"] = _array(file, f"CNN_high_{i}/b_{theirs}")
-    tensors["input.project.weight"] = _array(file, "CNN_proj/W_proj").T
-    tensors["input.project.bias"] = _array(file, "CNN_proj/b_proj")
+            tensors[f"input.highways.{i}.{ours}.weight"] = file.read(f"CNN_high_{i}/W_{theirs}", (F, F)).T
+            tensors[f"input.highways.{i}.{ours}.bias"] = file.read(f"CNN_high_{i}/b_{theirs}", (F,))
+    tensors["input.project.weight"] = file.read("CNN_proj/W_proj", (F, config.d_model)).T
+    tensors["input.project.bias"] = file.read("CNN_proj/b_proj", (config.d_model,))
     return tensors
 
 
@@ -167,23 +177,3 @@ def _only(folder: Path, pattern: str, leaves_out: str = "/") -> Path:
         names = ", ".join(path.name for path in found) or "none"
         raise RegardError(f"'{folder}' must have one file {pattern}, and has {names}. Keep the one of this model.")
     return found[0]
-
-
-def _array(file: Any, name: str) -> Array:
-    if name not in file:
-        raise RegardError(f"'{file.filename}' has no {name}: it does not hold the weights that its options describe.")
-    return np.array(file[name], dtype=np.float32)
-
-
-@contextmanager
-def _open_hdf5(path: Path) -> Iterator[Any]:
-    try:
-        import h5py  # an extra, and only for these files
-    except ImportError:
-        raise RegardError("ELMo's weights are HDF5 files. Read them with: pip install 'regard[elmo]'") from None
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise RegardError(f"'{path}' is no whole HDF5 file: {error}. Fetch it again.") from None
-    with file:
-        yield file

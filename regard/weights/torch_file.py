@@ -40,6 +40,8 @@ TYPES: dict[str, np.dtype[Any]] = {
 CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 NUMBERS_AND_TEXT = ("BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1")
 
+MAX_SHARED = 4  # bytes of tensors for each of the file
+
 BROKEN = (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error)
 """What reading a file raises that is not what it should be."""
 
@@ -76,7 +78,7 @@ def read_torch_file(data: bytes, where: str) -> dict[str, Array]:
             raise ValueError("it does not start as such a file does")
         described, keys = _value(file), _value(file)
         storages = _storages(data[file.tell() :], described, keys)
-        return {name: _tensor(call, storages) for name, call in described.items()}
+        return _tensors(described, storages, len(data))
     except BROKEN as error:
         raise RegardError(
             f"{where} cannot be read as weights that torch saved before version 1.6: {error}. Install the package that "
@@ -86,12 +88,13 @@ def read_torch_file(data: bytes, where: str) -> dict[str, Array]:
 
 def read_torch_path(path: Path) -> dict[str, Array]:
     """The tensors of a state dict that torch saved at `path`, by name, whichever version of torch that was."""
-    if not zipfile.is_zipfile(path):
-        with open_regular(path) as file:
+    with open_regular(path) as file:
+        if not zipfile.is_zipfile(file):
+            file.seek(0)
             return read_torch_file(file.read(), f"'{path}'")
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read_archive(archive)
+            return _read_archive(archive, path.stat().st_size)
     except (*BROKEN, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
         raise RegardError(
             f"'{path}' cannot be read as weights that torch saved: {error}. Copy the file again, or take one that holds"
@@ -99,7 +102,7 @@ def read_torch_path(path: Path) -> dict[str, Array]:
         ) from None
 
 
-def _read_archive(archive: zipfile.ZipFile) -> dict[str, Array]:
+def _read_archive(archive: zipfile.ZipFile, n_bytes: int) -> dict[str, Array]:
     """The tensors of a zip archive: NAME/data.pkl describes them, NAME/data/KEY are their numbers."""
     names = [name for name in archive.namelist() if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(names) != 1:
@@ -107,6 +110,8 @@ def _read_archive(archive: zipfile.ZipFile) -> dict[str, Array]:
     root = names[0].removesuffix("data.pkl")
     if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
         raise ValueError("it is packed, which torch never does")
+    if sum(info.file_size for info in archive.infolist()) > n_bytes:
+        raise ValueError("its parts are larger than it is")
     if f"{root}byteorder" in archive.namelist() and archive.read(f"{root}byteorder") != b"little":
         raise ValueError("its numbers are big-endian")
     described = _value(io.BytesIO(archive.read(names[0])))
@@ -114,7 +119,7 @@ def _read_archive(archive: zipfile.ZipFile) -> dict[str, Array]:
         raise ValueError("it holds no dict of tensors")
     types = _types(described)
     storages = {key: np.frombuffer(archive.read(f"{root}data/{key}"), dtype) for key, dtype in types.items()}
-    return {name: _tensor(call, storages) for name, call in described.items()}
+    return _tensors(described, storages, n_bytes)
 
 
 def _value(file: io.BytesIO) -> Any:
@@ -159,10 +164,10 @@ def _combine(word: str, stack: list[Any]) -> None:
         stack[-1].extend(items)
     elif word == "SETITEMS":
         items = _since_mark(stack)
-        stack[-1].update(zip(items[::2], items[1::2], strict=True))
+        stack[-1].update(zip(map(_check_key, items[::2]), items[1::2], strict=True))
     elif word == "SETITEM":
         value, key = stack.pop(), stack.pop()
-        stack[-1][key] = value
+        stack[-1][_check_key(key)] = value
     elif word == "REDUCE":
         arguments, function = stack.pop(), stack.pop()
         if function == _Name(PARAMETER):  # a tensor, and whether it is trained
@@ -177,8 +182,17 @@ def _combine(word: str, stack: list[Any]) -> None:
         raise ValueError(f"it has the word {word}, which weights do not need")
 
 
+def _check_key(key: Any) -> str:
+    """The name of a value. Tuples inside tuples, a million deep, would end the process when they are looked up."""
+    if not isinstance(key, str):
+        raise ValueError("it has a name that is no text")
+    return key
+
+
 def _since_mark(stack: list[Any]) -> list[Any]:
-    at = len(stack) - 1 - stack[::-1].index(_MARK)
+    at = len(stack) - 1
+    while stack[at] is not _MARK:  # from the end: a search from the beginning would be done for every mark again
+        at -= 1
     items = stack[at + 1 :]
     del stack[at:]
     return items
@@ -203,6 +217,17 @@ def _storages(data: bytes, described: dict[str, _Call], keys: list[str]) -> dict
         storages[key] = np.frombuffer(data, types[key], n, at + 8)
         at += 8 + n * types[key].itemsize
     return storages
+
+
+def _tensors(described: Mapping[str, _Call], storages: dict[str, Array], n_bytes: int) -> dict[str, Array]:
+    """The tensors by name. Several may share their numbers, as tied weights do; each gets a copy of its own."""
+    wanted = sum(
+        math.prod(call.arguments[2]) * storages[call.arguments[0].description[2]].itemsize
+        for call in described.values()
+    )
+    if wanted > MAX_SHARED * n_bytes:
+        raise ValueError("its tensors together are many times larger than it is")
+    return {name: _tensor(call, storages) for name, call in described.items()}
 
 
 def _tensor(call: _Call, storages: dict[str, Array]) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -94,7 +95,7 @@ def _lines(first: bytes, file: BinaryIO | _Rejoined, number: int = 1) -> Iterato
 
 def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int, int] | None) -> WordVectors:
     words: list[str] = []
-    rows: list[Matrix] = []
+    numbers = array("f")  # of all words: an object for each row would take ten times the memory of narrow vectors
     width = None if header is None else header[1]
     for number, line in lines:
         if not line.strip():
@@ -107,7 +108,7 @@ def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int
             width = len(text.split(" ")) - 1
         word, row = _parse_row(path, number, text, width)
         words.append(word)
-        rows.append(row)
+        numbers.frombytes(row.tobytes())
     if not words:
         raise RegardError(f"'{path}' holds no word vectors: a word and its numbers a line.")
     if header is not None and header[0] != len(words):
@@ -115,7 +116,7 @@ def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int
             f"The first line of '{path}' says {header[0]:,} words, and {len(words):,} follow. It was cut short, or its "
             "header is wrong: write the right number there."
         )
-    return _keep_first(path, words, np.stack(rows))
+    return _keep_first(path, words, np.frombuffer(numbers, dtype=np.float32).reshape(len(words), -1))
 
 
 def _parse_row(path: Path, number: int, text: str, width: int) -> tuple[str, Matrix]:
@@ -177,9 +178,11 @@ def _keep_first(path: Path, words: list[str], matrix: Matrix) -> WordVectors:
     if not np.isfinite(matrix).all():
         row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
         raise RegardError(f"The vector of '{words[row]}' in '{path}' holds something that is no number (NaN or inf).")
-    first = {word: i for i, word in reversed(list(enumerate(words)))}
-    if len(first) == len(words):
+    if len(set(words)) == len(words):
         return WordVectors(words, matrix)
+    first: dict[str, int] = {}
+    for i, word in enumerate(words):
+        first.setdefault(word, i)
     kept = sorted(first.values())
     return WordVectors([words[i] for i in kept], matrix[kept])
 

@@ -141,7 +141,7 @@ def test_files_that_do_not_fit_are_refused(folder: Path, tmp_path: Path) -> None
     with pytest.raises(RegardError, match=r"is no options.json of ELMo: KeyError\('lstm'\)"):
         read_elmo(write({}))
     deeper = {**OPTIONS, "lstm": {**OPTIONS["lstm"], "n_layers": 3}}
-    with pytest.raises(RegardError, match="has no RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/W_0: it does not hold"):
+    with pytest.raises(RegardError, match="has no RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/W_0 of 8 x 24 numbers"):
         read_elmo(write(deeper))
     with pytest.raises(RegardError, match="n_characters 90"):
         read_elmo(write({**OPTIONS, "char_cnn": {**OPTIONS["char_cnn"], "n_characters": 90}}))

@@ -4,7 +4,8 @@
 
 A case is a good file of the corpus, a mutation drawn from its number, and a command that reads it; it runs in a forked
 process, whose memory and time are measured. A case fails where it ends in a traceback or a signal, with an exit code
-other than 0, 1, 2 and 130, after more than 30 seconds, or with more than 2 GB. `--only 123` runs one case again.
+other than 0, 1, 2 and 130, after more than 30 seconds of the processor's time, or with more than 2 GB. `--only 123`
+runs one case again, and `--unchanged` every command on good files.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
-from torture.corpus import Kind, build, list_kinds  # noqa: E402
-from torture.mutations import SETS, mutation_of  # noqa: E402
+from torture.corpus import build  # noqa: E402
+from torture.kinds import Kind, list_kinds  # noqa: E402
+from torture.mutations import mutation_of  # noqa: E402
+from torture.options import BASES, draw_words  # noqa: E402
 
-MAX_SECONDS = 30
+MAX_SECONDS = 30  # of the processor: other programs make a case no slower
+MAX_WAIT = 120  # by the clock: a case that waits for something uses no processor
 MAX_BYTES = 2 * 2**30
 CODES = (0, 1, 2, 130)
-P_SETTING = 0.08  # of the cases are a hostile --set and no file
+PRINTED, SAID = ".stdout", ".stderr"
+P_WORDS = 0.2  # of the cases are a hostile value on the command line, and no file
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,7 @@ class Outcome:
             return "hang"
         if "Traceback (most recent call last)" in self.said or self.code not in CODES:
             last = [line for line in self.said.strip().splitlines() if line.strip()][-1:]
-            return (
-                f"traceback: {(last or [''])[0][:150]}"
-                if self.code == 1
-                else f"exit {self.code}: {(last or [''])[0][:150]}"
-            )
+            return f"{'traceback' if self.code == 1 else f'exit {self.code}'}: {(last or [''])[0][:150]}"
         if self.n_bytes > MAX_BYTES:
             return f"memory: {self.n_bytes / 2**30:.1f} GB"
         return "terminal: an escape sequence was printed" if "\x1b" in self.said else None
@@ -73,31 +75,40 @@ class Outcome:
 def make_case(number: int, seed: int, corpus: Path, place: Path) -> Case:
     """Case `number`: the same for the same seed and corpus; of files that the corpus lacks there is none."""
     draw = Random(f"{seed}/{number}")
-    folder = place / str(number)
+    if draw.random() < P_WORDS:
+        words = draw_words(draw, corpus)
+        return Case(number, _lay_out(corpus, place / str(number)), words, shlex.join(words)[:150])
+    kind: Kind = draw.choice([kind for kind in list_kinds() if (corpus / kind.file).exists()])
+    case, broken = copy_kind(number, kind, draw.choice(kind.commands), corpus, place)
+    broken.write_bytes(mutation_of(kind.file)(broken.read_bytes(), draw))
+    return case
+
+
+def copy_kind(number: int, kind: Kind, command: str, corpus: Path, place: Path) -> tuple[Case, Path]:
+    """A case with a good copy of a file, and where that file is."""
+    folder = _lay_out(corpus, place / str(number))
+    given = Path(kind.folder or kind.file)
+    copy = folder / "mine" / given.name
+    copy.parent.mkdir()
+    if kind.folder:
+        shutil.copytree(corpus / given, copy)
+        forget_checksums(copy)
+    else:
+        shutil.copyfile(corpus / given, copy)
+    words = [word.replace("{}", str(copy.relative_to(folder))) for word in shlex.split(command)]
+    case = Case(number, folder, words, f"{kind.file}: {command}")
+    return case, copy / Path(kind.file).relative_to(kind.folder) if kind.folder else copy
+
+
+def _lay_out(corpus: Path, folder: Path) -> Path:
+    """A working folder in which the corpus can be read, and in which some names are taken."""
     folder.mkdir(parents=True)
     for item in corpus.iterdir():
         (folder / item.name).symlink_to(item)
-    kind: Kind = draw.choice([kind for kind in list_kinds() if (corpus / kind.file).exists()])
-    if draw.random() < P_SETTING:
-        command = draw.choice(("train recipe.yaml --dry-run", "compare ngram bag --data data/few.txt --out out"))
-        option = "--data" if command.startswith("compare") else "--set"
-        value = draw.choice(SETS)
-        return Case(number, folder, [*shlex.split(command), option, value], f"{command} {option} {value[:60]!r}")
-    given = Path(kind.folder or kind.file)
-    (folder / "mine").mkdir()
-    copy = folder / "mine" / given.name
-    if kind.folder:
-        shutil.copytree(corpus / given, copy)
-        broken = copy / Path(kind.file).relative_to(kind.folder)
-    else:
-        shutil.copyfile(corpus / given, copy)
-        broken = copy
-    if kind.folder:
-        forget_checksums(copy)
-    broken.write_bytes(mutation_of(kind.file)(broken.read_bytes(), draw))
-    command = draw.choice(kind.commands)
-    words = [word.replace("{}", str(copy.relative_to(folder))) for word in shlex.split(command)]
-    return Case(number, folder, words, f"{kind.file}: {command}")
+    (folder / "taken").mkdir()
+    (folder / "taken" / "file").write_text("of the user's\n")
+    (folder / "link").symlink_to("taken/file")
+    return folder
 
 
 def forget_checksums(folder: Path) -> None:
@@ -117,10 +128,9 @@ def start(case: Case) -> int:
     try:
         os.setsid()
         os.chdir(case.folder)
-        said = os.open(case.folder / "said", os.O_WRONLY | os.O_CREAT)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        os.dup2(os.open(case.folder / PRINTED, os.O_WRONLY | os.O_CREAT), 1)
+        os.dup2(os.open(case.folder / SAID, os.O_WRONLY | os.O_CREAT), 2)
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         resource.setrlimit(resource.RLIMIT_DATA, (8 * 2**30, 8 * 2**30))
         sys.argv = ["regard", *case.words]
@@ -145,33 +155,42 @@ def _run() -> int:
     return 0
 
 
-def run_cases(
-    numbers: list[int], seed: int, corpus: Path, n_jobs: int, seconds: float, keep: Path | None = None
-) -> list[Outcome]:
+def run_cases(cases: Iterator[Case], n_jobs: int, seconds: float, keep: Path | None = None) -> Iterator[Outcome]:
     """Run cases, some at a time, until all are done or the time is over."""
-    ends, outcomes, waiting = time.monotonic() + seconds, [], list(numbers)
+    ends = time.monotonic() + seconds
     running: dict[int, tuple[Case, float]] = {}
-    with tempfile.TemporaryDirectory() as place:
-        while running or (waiting and time.monotonic() < ends):
-            while waiting and len(running) < n_jobs and time.monotonic() < ends:
-                case = make_case(waiting.pop(0), seed, corpus, Path(place))
-                running[start(case)] = case, time.monotonic()
-            child, status, used = os.wait4(-1, os.WNOHANG)
-            if not child:
-                for process, (_, began) in running.items():
-                    if time.monotonic() - began > MAX_SECONDS + 1:
-                        os.killpg(process, signal.SIGKILL)
-                time.sleep(0.002)
-                continue
-            case, began = running.pop(child)
-            said = (case.folder / "said").read_text(errors="replace")
-            code = os.waitstatus_to_exitcode(status)
-            outcome = Outcome(case, code, time.monotonic() - began, used.ru_maxrss * 1024, said)
-            outcomes.append(outcome)
-            if outcome.fault and keep is not None:
-                shutil.copytree(case.folder, keep / str(case.number), symlinks=True, dirs_exist_ok=True)
-            shutil.rmtree(case.folder, ignore_errors=True)
-    return outcomes
+    while True:
+        while len(running) < n_jobs and time.monotonic() < ends and (case := next(cases, None)) is not None:
+            running[start(case)] = case, time.monotonic()
+        if not running:
+            return
+        child, status, used = os.wait4(-1, os.WNOHANG)
+        if not child:
+            for process, (_, began) in running.items():
+                if time.monotonic() - began > MAX_WAIT:
+                    os.killpg(process, signal.SIGKILL)
+            time.sleep(0.002)
+            continue
+        case, began = running.pop(child)
+        said = (case.folder / SAID).read_text(errors="replace")
+        code = os.waitstatus_to_exitcode(status)
+        outcome = Outcome(case, code, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, said)
+        if outcome.fault and keep is not None:
+            shutil.copytree(case.folder, keep / str(case.number), symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(case.folder, ignore_errors=True)
+        yield outcome
+
+
+def list_unchanged(corpus: Path, place: Path) -> Iterator[Case]:
+    """Every command on the good file: one that fails here never reads what is broken."""
+    first = {(kind.folder or kind.file, command): kind for kind in list_kinds() for command in kind.commands}
+    for number, ((_, command), kind) in enumerate(first.items()):
+        yield copy_kind(number, kind, command, corpus, place)[0]
+    for verb, lines in BASES.items():
+        for number, line in enumerate(lines, start=len(first)):
+            yield Case(
+                number, _lay_out(corpus, place / verb / str(number)), shlex.split(f"{verb} {line}"), f"{verb} {line}"
+            )
 
 
 def make_corpus(folder: Path) -> Path:
@@ -202,31 +221,44 @@ def main() -> None:
     parser.add_argument("--only", type=int)
     parser.add_argument("--corpus", type=Path, help="a corpus that is there already, beside its cache")
     parser.add_argument("--keep", type=Path, help="copy failing cases here")
+    parser.add_argument("--unchanged", action="store_true", help="every command on good files, and how it ends")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     with tempfile.TemporaryDirectory() as folder:
-        place = given.corpus or Path(folder)
-        os.environ["REGARD_CACHE"] = f"{place}/cache"
-        corpus = place / "corpus" if given.corpus else make_corpus(place / "corpus")
+        home = given.corpus or Path(folder)
+        os.environ["REGARD_CACHE"] = f"{home}/cache"
+        corpus = home / "corpus" if given.corpus else make_corpus(home / "corpus")
         import regard.api
         import regard.cli
-        import regard.compare.comparing  # noqa: F401 (imported once here, and not in every case)
+        import regard.compare.comparing
+        import regard.report.look
+        import regard.serve.server  # noqa: F401 (imported once here, and not in every case)
 
-        numbers = [given.only] if given.only is not None else list(range(given.first, given.first + given.cases))
-        found = run_cases(numbers, given.seed, corpus, given.jobs, given.seconds, given.keep)
+        place = Path(folder, "cases")
+        numbers = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
+        cases = (make_case(number, given.seed, corpus, place) for number in numbers)
+        cases = list_unchanged(corpus, place) if given.unchanged else cases
+        found = list(run_cases(cases, given.jobs, given.seconds, given.keep))
     if given.only is not None:
         print(found[0].case.words, found[0].said, sep="\n")
+    if given.unchanged:
+        for outcome in (outcome for outcome in found if outcome.code or outcome.seconds > 5):
+            print(f"{outcome.code} {outcome.seconds:.1f} s: {outcome.case.about}: {outcome.said[-300:]}")
+    sys.exit(report(found, given.seed))
+
+
+def report(found: list[Outcome], seed: int) -> bool:
+    """Print what went wrong; whether anything did."""
     faults = Counter(outcome.fault for outcome in found if outcome.fault)
     for fault, n in faults.most_common():
-        shown = [o for o in found if o.fault == fault][:3]
         print(f"{n:5}  {fault}")
-        for outcome in shown:
+        for outcome in [o for o in found if o.fault == fault][:3]:
             cost = f"{outcome.seconds:.1f} s, {outcome.n_bytes / 2**20:.0f} MB"
             print(f"         case {outcome.case.number}: {outcome.case.about} ({cost})")
     codes = Counter(outcome.code for outcome in found)
-    print(f"{len(found)} cases, {sum(faults.values())} faults; exit codes {dict(codes)}; seed {given.seed}")
-    sys.exit(bool(faults))
+    print(f"{len(found)} cases, {sum(faults.values())} faults; exit codes {dict(codes)}; seed {seed}")
+    return bool(faults)
 
 
 if __name__ == "__main__":
