@@ -83,12 +83,7 @@ def train_by_gradient(
     state = TrainState() if latest is None else checkpoints.load_state(latest)
     if runtime.n_threads is None and device.type == "cpu":
         if latest is None:
-            # forward once, backward costs twice that
-            state.n_threads, note = choose_threads(
-                3.0 * objective.flops_per_token * objective.n_rows * objective.n_target
-            )
-            if note is not None:
-                reporter.note(note)
+            state.n_threads = _count_threads(objective, reporter)
         runtime = runtime.replace(n_threads=state.n_threads)
     shapes = nullcontext() if objective.has_one_shape else sdpa_backend_for_any_shape()
     with device_guard(device), shapes, session(runtime, seed), Interrupt() as interrupt:
@@ -112,6 +107,15 @@ def train_by_gradient(
             reporter.stop()
             run.metrics.close()
         return run.result(reason)
+
+
+def _count_threads(objective: Objective, reporter: Reporter) -> int | None:
+    """How many threads suit the size of an update; a note where that is worth telling."""
+    n_flops = 3.0 * objective.flops_per_token * objective.n_rows * objective.n_target  # backward costs twice forward
+    n_threads, note = choose_threads(n_flops)
+    if note is not None:
+        reporter.note(note)
+    return n_threads
 
 
 def _find_state(folder: Path, resume: bool, reporter: Reporter) -> Path | None:
