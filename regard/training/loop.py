@@ -109,7 +109,7 @@ def train_by_gradient(
         return run.result(reason)
 
 
-def _count_threads(objective: Objective, reporter: Reporter) -> int | None:
+def _count_threads(objective: Objective, reporter: Reporter) -> int:
     """How many threads suit the size of an update; a note where that is worth telling."""
     n_flops = 3.0 * objective.flops_per_token * objective.n_rows * objective.n_target  # backward costs twice forward
     n_threads, note = choose_threads(n_flops)
