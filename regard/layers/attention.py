@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.kernels.causal_attention import causal_attention, causal_mask, window_attention, window_mask
+from regard.kernels.full_attention import full_attention
 from regard.kernels.kv_cache import AnyKVCache, KVCache, RollingKVCache
 from regard.kernels.linear import Linear
 from regard.layers.taps import Step, Taps
@@ -58,7 +59,7 @@ def masked_attention(
     if taps is not None:
         return tapped_attention(q, k, v, seen, p_dropout, taps, prefix)
     if not wants_weights:
-        return functional.scaled_dot_product_attention(q, k, v, seen, p_dropout), None
+        return full_attention(q, k, v, seen, p_dropout), None
     if seen is None:
         A = attention_weights(q, k)
         return functional.dropout(A, p_dropout) @ v, A

@@ -37,7 +37,7 @@ def complete_reader(config: RunConfig) -> RunConfig:
     is_pretrained, is_bert = config.folders.get("encoder_from") is not None, config.model_name == "bert"
     encoder = config.section("encoder", EncoderConfig)
     is_causal = (is_pretrained and config.model_name not in ("bert", "elmo")) or config.model_name == "gpt2"
-    pool = encoder.pool or ("first" if is_bert else "last" if is_causal else "mean")
+    pool = encoder.pool or (_choose_first(config) if is_bert else "last" if is_causal else "mean")
     piece = encoder.piece or ("last" if is_causal else "first")
     config = config.with_section("encoder", encoder.replace(pool=pool, piece=piece))
     optimizer = config.optimizer.complete(config.model_name in CELLS)
@@ -46,6 +46,16 @@ def complete_reader(config: RunConfig) -> RunConfig:
         is_large = config.model_name in ("bert", "gpt2")
         optimizer = optimizer.replace(lr=5e-5 if is_large else FINE_TUNED_RATE * optimizer.lr)
     return config.with_section("optimizer", optimizer)
+
+
+def _choose_first(config: RunConfig) -> str:
+    """How BERT's first token stands for a text: through a pooler, as in Hugging Face's classifiers, or as it is.
+
+    A frozen encoder, other layers than the last and a mixer above have no counterpart there, and no pooler that fits.
+    """
+    encoder = config.section("encoder", EncoderConfig)
+    has_own = encoder.frozen or encoder.layers != "last" or config.sections.get("mixer") is not None
+    return "first" if has_own else "pooler"
 
 
 def check_reader(config: RunConfig) -> None:

@@ -27,7 +27,8 @@ class EncoderConfig(Settings):
     pool: str | None = setting(
         None,
         "how the tokens' states become one for the text (classes, numbers); pooler: a layer above BERT's first, as in "
-        "Hugging Face's classifiers; null: mean, of BERT the first, of a pre-trained language model the last",
+        "Hugging Face's classifiers; null: mean, of a pre-trained language model the last, of BERT the pooler (of a "
+        "frozen one, of other layers or below a mixer the first)",
         choices=POOLS,
     )
     max_window: int | None = setting(

@@ -160,7 +160,7 @@ def find_family(found: Mapping[str, Any], where: str) -> str:
     given = ", ".join(map(str, architectures)) if isinstance(architectures, list) else f"model_type {family}"
     raise RegardError(
         f"{where} describes an architecture that Regard does not read: {given}. It reads the families gpt2, "
-        f"{', '.join(FAMILIES[:-1])} and {FAMILIES[-1]} (model_type); `regard import` also marian, as exported."
+        f"{', '.join(FAMILIES[:-1])} and {FAMILIES[-1]} (model_type)."
     )
 
 
