@@ -71,7 +71,7 @@ lectures: $(CORE)  ## every command of docs/lectures.md, in the same way
 
 load: $(DEV)  ## regard serve under 200 clients for five minutes, then under made-up requests
 	@$(BIN)/python benchmarks/serve.py --clients 200 --seconds 300
-	@$(BIN)/python benchmarks/serve.py --cases 1000
+	@$(BIN)/python benchmarks/serve.py --cases 600
 
 bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/train_step.py

@@ -49,7 +49,8 @@ def show(
 ) -> Shown:
     """Serve runs, loaded or given by their folders, from this process, and show the page in a notebook.
 
-    `text` and `panel` (write, next, score, translate, parse, predict, fill, look, game) are what it begins with.
+    `text` and `panel` (write, next, score, translate, parse, caption, predict, fill, nearest, look, game) are what it
+    begins with.
     `ancestors` are the pages that may show it, in the words of Content-Security-Policy's frame-ancestors: by default
     those on this machine.
 

@@ -176,8 +176,7 @@ def test_a_page_begins_with_an_example_of_its_run(opened: Page) -> None:
         page.wait_for_selector(READY)
     assert page.input_value("#second").endswith(".")
     page.select_option("#run", "tagger")  # of another kind: another example
-    page.wait_for_selector("#panel .word")
-    assert "lives in" in page.input_value("#text")
+    page.wait_for_function("() => document.getElementById('text').value.includes('lives in')")
     assert before != page.input_value("#text")
 
 
@@ -216,6 +215,15 @@ def test_text_is_never_html(opened: Page) -> None:
         page = opened.open(run=run, panel=panel, text=EVIL)
         assert page.locator("#panel img, #panel script").count() == 0
         assert page.title() == "Regard"
+
+
+def test_thousands_of_numbers_are_written_when_they_are_unfolded(opened: Page) -> None:
+    page = opened.open(run="lstm", panel="score", text="the cat sat on the mat. " * 40)
+    rows = page.locator("#panel details tbody tr")
+    assert rows.count() == 0
+    page.locator("#panel details summary").click()
+    rows.nth(960).wait_for(state="attached")
+    assert rows.count() == 961  # every character, and the end
 
 
 def test_what_is_wrong_is_said_on_the_page(opened: Page) -> None:

@@ -80,10 +80,13 @@ export const chooser = (label, names, first, choose) => {
 // The numbers behind a picture, behind a fold.
 export const numbers = (table) => {
   const cell = (tag) => (text) => make(tag, tag === "th" ? { scope: "col" } : {}, showSpaces(String(text)));
-  const rows = table.rows.map((row) => make("tr", {}, ...row.map(cell("td"))));
-  return make("details", { class: "behind" }, make("summary", {}, "The numbers"),
+  const body = make("tbody"), fill = () => body.append(...table.rows.map((row) => make("tr", {}, ...row.map(cell("td")))));
+  const fold = make("details", { class: "behind" }, make("summary", {}, "The numbers"),
     make("div", { class: "numbers", tabindex: 0, role: "region", "aria-label": "The numbers" },
-      make("table", {}, make("thead", {}, make("tr", {}, ...table.columns.map(cell("th")))), make("tbody", {}, ...rows))));
+      make("table", {}, make("thead", {}, make("tr", {}, ...table.columns.map(cell("th")))), body)));
+  if (table.rows.length <= 500) fill();
+  else fold.addEventListener("toggle", fill, { once: true });  // thousands of rows take as long as the picture itself
+  return fold;
 };
 
 // The text of a panel as words and tokens that can be pointed at and reached by keyboard. `paint(span, t)` colours token t,

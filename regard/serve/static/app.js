@@ -13,6 +13,8 @@ import { write } from "./write.js";
 const app = document.getElementById("app");
 let current = new AbortController(), nExamples = 0;
 
+const forget = () => Object.assign(state, { text: null, second: null, picture: null });
+
 // Change the state and draw all anew; where an example is shown, another kind of run gets one of its own.
 const update = async (changes = {}) => {
   const before = find(state.run), wasPicture = readsPicture();
@@ -20,17 +22,14 @@ const update = async (changes = {}) => {
   if (changes.run && changes.run !== state.run) Object.assign(state, { layer: null, head: null, target: "" });
   Object.assign(state, changes);
   settle();
-  if (find(state.run).task !== before.task && (state.isExample || wasPicture || readsPicture())) Object.assign(state, { text: null, second: null, picture: null });
+  if (find(state.run).task !== before.task && (state.isExample || wasPicture || readsPicture())) forget();
   drawControls(acts);
-  if (state.text === null && !readsPicture() || readsPicture() && state.picture === null) {
-    await fillIn();
-    drawControls(acts);
-  }
+  if (await fillIn()) drawControls(acts);
   show();
 };
 
 const another = async () => {
-  Object.assign(state, { text: null, second: null, picture: null });
+  forget();
   nExamples += 1;
   await fillIn(nExamples);
   drawControls(acts);
@@ -49,6 +48,7 @@ const share = async (status) => {
 
 // Ask again and draw the panel anew; what was asked before is given up, and stays to be seen until the new answer is there.
 const show = async () => {
+  if (state.text === null && !readsPicture()) return;  // an example is on its way
   current.abort();
   stopWaiting();
   writeAddress();

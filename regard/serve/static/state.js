@@ -81,13 +81,17 @@ export const settle = () => {
   for (const option of optionsOf(state.panel)) state.options[option.name] ??= option.value;
 };
 
-// An example of what the run was tested on, or one of ours, where there is nothing to look at yet.
+// Where there is nothing to look at yet, take an example of what the run was tested on, or one of ours; whether one was taken.
+let nAsked = 0;
 export const fillIn = async (seed = 0) => {
-  const run = find(state.run);
-  if (readsPicture() ? state.picture !== null : state.text !== null) return;
+  const run = find(state.run), isFull = () => (readsPicture() ? state.picture : state.text) !== null;
+  if (isFull()) return false;
+  const mine = nAsked += 1;
   const found = run.verbs.includes("example") ? await ask(run.name, "example", { seed }, AbortSignal.timeout(EXAMPLE_WAIT)).catch(() => ({})) : {};
+  if (mine !== nAsked || run.name !== state.run || isFull()) return false;  // another was asked for, or something was typed
   state.picture = found.picture ?? null;
   state.text = found.text ?? TEXTS[run.task] ?? "A text.";
   state.second ??= found.second ?? SECOND[run.task] ?? "Another text.";
   state.isExample = true;
+  return true;
 };
