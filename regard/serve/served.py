@@ -12,6 +12,7 @@ import numpy as np
 from regard import api
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError, nearest
+from regard.lens.logit_lens import can_read_out
 from regard.lens.look import VIEWS, Panel, check_views
 from regard.lens.positions import find_tables
 from regard.lens.units import has_units
@@ -105,6 +106,7 @@ def list_views(run: Any) -> list[str]:
         "picture": True,
         "alignment": not isinstance(run, PairRun),
         "over-time": not list_snapshots(run.folder),
+        "layers": not can_read_out(model),
         "cells": not reads_units,
         "vectors": not reads_units,
         "positions": is_counted or not find_tables(model),
