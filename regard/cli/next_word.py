@@ -141,4 +141,9 @@ def _fit(text: str, wide: int) -> str:
 
 
 def _show(text: str) -> str:
-    return text.replace("\n", "⏎").replace("\t", "→")
+    """A token on one line: line ends and tabs can be seen, and spaces where there is nothing else.
+
+    >>> _show("a\\n"), _show("  ")
+    ('a⏎', '␣␣')
+    """
+    return (text if text.strip(" ") else text.replace(" ", "␣")).replace("\n", "⏎").replace("\t", "→")

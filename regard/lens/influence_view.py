@@ -252,7 +252,12 @@ def _say_chance(p: float) -> str:
 
 
 def _show(text: str) -> str:
-    return text.replace("\n", "⏎")
+    """A token in a sentence: line ends can be seen, and spaces where there is nothing else.
+
+    >>> _show("\\n"), _show("  "), _show(" a b")
+    ('⏎', '␣␣', ' a b')
+    """
+    return (text if text.strip(" ") else text.replace(" ", "␣")).replace("\n", "⏎")
 
 
 def _write(value: float) -> str:

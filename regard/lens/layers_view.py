@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import RegardError
 from regard.lens.context_view import name_layer
-from regard.lens.logit_lens import read_out
+from regard.lens.logit_lens import can_read_out, read_out
 from regard.lens.subject import Subject
 from regard.lens.view import LookOptions, View
 from regard.models.bert import Bert
@@ -96,18 +95,14 @@ def view_layers(subject: Subject, options: LookOptions) -> View | None:
 
 def read_layers_out(subject: Subject) -> ReadOut | None:
     """The head read from all layers, at the last places of the text."""
-    if not any(name.startswith("layers.") for name in subject.trace.taps):
+    if not can_read_out(subject.run.model):
         return None
     places, n = list_places(subject)[-MAX_PLACES:], subject.run.tokenizers[-1].vocab_size
-    parts: list[dict[str, Array]] = []
-    try:
-        n_layers = len(read_out(subject.run.model, subject.trace, [places[0].row]))
-        at_once = max(1, MAX_NUMBERS // (n * n_layers))
-        for first in range(0, len(places), at_once):
-            rows = [place.row for place in places[first : first + at_once]]
-            parts.append(_shrink(read_out(subject.run.model, subject.trace, rows), places[first : first + at_once]))
-    except RegardError:  # it predicts no tokens
-        return None
+    n_layers = len(read_out(subject.run.model, subject.trace, [places[0].row]))
+    at_once, parts = max(1, MAX_NUMBERS // (n * n_layers)), []
+    for first in range(0, len(places), at_once):
+        some = places[first : first + at_once]
+        parts.append(_shrink(read_out(subject.run.model, subject.trace, [place.row for place in some]), some))
     layers = tuple(name.removesuffix(".best") for name in parts[0] if name.endswith(".best"))
     if len(layers) < 2:
         return None
@@ -169,7 +164,6 @@ def summarise(found: ReadOut, names: Sequence[str]) -> str:
 
 def explain_no_layers(subject: Subject, options: LookOptions) -> str:
     """Why there is no view of what each layer would say."""
-    is_counted = not any(name.startswith("layers.") for name in subject.trace.taps)
-    return (
-        "it has no layers" if is_counted else "it predicts no tokens, or its layers are of another width than its head"
-    )
+    if not can_read_out(subject.run.model):
+        return "it has no head that predicts tokens"
+    return "its layers are of another width than its head"

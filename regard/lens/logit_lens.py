@@ -53,6 +53,11 @@ def read_out(model: Any, trace: Trace, rows: Sequence[int] | slice = slice(None)
     return found
 
 
+def can_read_out(model: Any) -> bool:
+    """Whether a model predicts tokens by a head that could read each of its layers."""
+    return isinstance(model, Bert | GradientModel | Seq2Seq | Captioner)
+
+
 def _ends_with_head(norm: nn.Module, trace: Trace, last: str) -> bool:
     """Whether the head reads the last layer's states, and nothing is added to what it says."""
     if "probabilities.mixed" in trace.taps:  # words that are copied

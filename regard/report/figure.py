@@ -57,3 +57,13 @@ def clean_axes(axes: Any, title: str) -> None:
     axes.tick_params(which="both", length=0, colors=SOFT, labelsize=9.5)
     axes.grid(color=LINE, linewidth=0.8)
     axes.set_axisbelow(True)
+
+
+def show_spaces(text: str, most: int = 24) -> str:
+    """A token as a label of at most so many letters: spaces and line ends can be seen, and $ is no formula.
+
+    >>> show_spaces(" "), show_spaces(" cost $\\n"), show_spaces("characteristics", most=8)
+    ('␣', 'cost \\\\$⏎', 'charact…')
+    """
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return (text.strip(" ") or "␣").replace("\n", "⏎").replace("\t", "→").replace("$", r"\$")

@@ -9,7 +9,7 @@ import numpy as np
 
 from regard.lens.look import Panel
 from regard.lens.view import View
-from regard.report.figure import clean_axes, new_figure
+from regard.report.figure import clean_axes, new_figure, show_spaces
 from regard.report.palette import COLOURS, INK, SOFT, diverging
 
 COLUMNS = 84  # characters in a line of coloured text
@@ -17,6 +17,7 @@ MAX_LINES = 16
 PER_INCH = 7.5  # characters of a title
 GREY = "#c3c8ce"
 MAX_PLACES = 24  # rows of a picture of layers
+MAX_LETTERS = 12  # of a token in it
 
 
 def draw_cells(view: View, panel: Panel, colour: str) -> Any:
@@ -103,26 +104,23 @@ def draw_layers(view: View, panel: Panel, colour: str) -> Any:
             fill = [1 + (part - 1) * strength for part in rgb]
             axes.add_patch(_rectangle(column + 0.02, row + 0.06, fill, 0.96, 0.88))
             weight = "bold" if place["isOwn"][column] else "normal"
-            axes.text(column + 0.06, row + 0.5, f"{_label(text)}  {p:.0%}", va="center", fontsize=8, color=INK,
-                      family="monospace", weight=weight)  # fmt: skip
-        came = "?" if place["came"] is None else _label(place["came"])
+            said = f"{show_spaces(text, MAX_LETTERS)}  {p:.0%}"
+            axes.text(column + 0.06, row + 0.5, said, va="center", fontsize=8, color=INK, family="monospace",
+                      weight=weight)  # fmt: skip
+        came = "?" if place["came"] is None else show_spaces(place["came"], MAX_LETTERS)
         axes.text(len(layers) + 0.1, row + 0.5, came, va="center", fontsize=8, color=INK, family="monospace")
     axes.set(xlim=(0, len(layers) + 1), ylim=(len(places), 0))
     axes.set_xticks([i + 0.5 for i in range(len(layers) + 1)], [*layers, "what came"], color=SOFT)
     axes.set_yticks(
-        [i + 0.5 for i in range(len(places))], [f"{view.data['where']} {_label(p['read'])}" for p in places], color=SOFT
+        [i + 0.5 for i in range(len(places))],
+        [f"{view.data['where']} {show_spaces(p['read'], MAX_LETTERS)}" for p in places],
+        color=SOFT,
     )
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
     return figure
-
-
-def _label(text: str, most: int = 12) -> str:
-    """A token that can be read: spaces and line ends can be seen, and $ is no formula."""
-    shown = (text.strip(" ") or "␣").replace("\n", "⏎").replace("\t", "→")
-    return (shown if len(shown) <= most else shown[: most - 1] + "…").replace("$", r"\$")
 
 
 def _draw_signed(axes: Any, values: Any, title: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from regard.files import write_atomically
 from regard.lens.look import Panel
 from regard.lens.view import View, unpack
-from regard.report.figure import clean_axes, new_figure
+from regard.report.figure import clean_axes, new_figure, show_spaces
 from regard.report.lens_pictures import (
     draw_cells,
     draw_gradients,
@@ -29,7 +29,6 @@ BLUE = "#2166ac"
 MAX_PHOTOGRAPHS = 15  # words of a caption that are shown
 MAX_LABELS = 60  # words beside a matrix: more cannot be read
 PER_INCH = 8.2  # characters of a title
-MAX_LETTERS = 24  # of a label: longer ones would leave no room for the picture
 MAX_BARS = 60  # tokens in one picture of surprise: more cannot be read
 
 
@@ -197,12 +196,6 @@ def draw_matrix(axes: Any, weights: Any, rows: Sequence[str], columns: Sequence[
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_color(LINE)
-
-
-def show_spaces(text: str) -> str:
-    """A token as a label: spaces and line ends can be seen, and $ is no formula."""
-    text = text if len(text) <= MAX_LETTERS else text[: MAX_LETTERS - 1] + "…"
-    return (text.strip(" ") or "␣").replace("\n", "⏎").replace("\t", "→").replace("$", r"\$")
 
 
 PICTURES: dict[str, Callable[[View, Panel, str], Any]] = {

@@ -17,6 +17,7 @@ from regard.layers.attention import MultiHeadAttention
 from regard.layers.copy_attention import CopyAttention
 from regard.layers.cross_attention import CrossAttention
 from regard.layers.source_attention import SourceAttention
+from regard.lens.logit_lens import can_read_out
 from regard.lens.look import VIEWS, Panel, check_views
 from regard.lens.positions import find_tables
 from regard.lens.units import has_units
@@ -60,6 +61,7 @@ def list_views(run: Any) -> list[str]:
         "picture": not (is_captioner and looks_elsewhere),
         "alignment": not (isinstance(run, PairRun) and looks_elsewhere),
         "over-time": not list_snapshots(run.folder),
+        "layers": not can_read_out(model),
         "cells": not reads_units,
         "vectors": not reads_units or is_captioner,
         "positions": not find_tables(model),
