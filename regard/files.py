@@ -183,7 +183,8 @@ def _explain_errors(folder: Path) -> Iterator[None]:
 
 
 def _is_full(error: OSError) -> bool:
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # numpy tells of an array that was written in part by text only.
+    return error.errno in (errno.ENOSPC, errno.EDQUOT) or (error.errno is None and "requested and" in str(error))
 
 
 def _is_forbidden(error: OSError) -> bool:

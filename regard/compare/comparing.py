@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.compare.contenders import group_by_seed, open_runs
+from regard.compare.contenders import FAILURES, group_by_seed, open_runs
 from regard.compare.read_plan import list_names, read_plan
 from regard.compare.result import FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
@@ -25,7 +25,7 @@ from regard.tasks.test_set import Decoding
 from regard.training.device import pick_device
 from regard.training.progress import Reporter
 
-WRITTEN = (OUTPUTS, VIEWS, "failures")
+WRITTEN = (OUTPUTS, VIEWS, FAILURES)
 DRAWN = (FILE, "overview.png", "report.html")
 """What is written when all runs are tested: compare.json first, so that the others are ours where it is."""
 SPLITS = ("train", "valid", "test")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -30,6 +31,7 @@ from regard.text.config import TokenizerConfig
 from regard.training.checkpoint import is_finished
 from regard.training.metrics import METRICS, read_metrics
 
+FAILURES = "failures"
 SEED_PART = re.compile(r"(?:[-_. ]+(?:seed|s)?[-_. ]*\d*|\d+)$")
 WATCHED = {
     Measure(name="BLEU", is_higher_better=True): "bleu",
@@ -239,10 +241,17 @@ def mean_curve(runs: Sequence[FinishedRun], watched: Measure) -> tuple[CurvePoin
     return tuple(found)
 
 
+def forget_failure(name: str, out: Path) -> None:
+    """Remove the traceback of a run that failed before and does so no more."""
+    (out / FAILURES / f"{name}.txt").unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or others failed too
+        (out / FAILURES).rmdir()
+
+
 def describe_failure(error: Exception, name: str, seed: int, out: Path) -> Failure:
     """Why it failed, in one sentence; the traceback goes into a file for whoever wants to know."""
     details = "".join(traceback.format_exception(error))
-    write_atomically(out / "failures" / f"{name}.txt", details.encode())
+    write_atomically(out / FAILURES / f"{name}.txt", details.encode())
     message = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, RegardError):
         reason = str(error)

@@ -19,7 +19,7 @@ import numpy as np
 from torch import nn
 
 from regard import __version__
-from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure
+from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure, forget_failure
 from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, VIEWS, hash_file, read_answers, read_view, write_answers, write_view
@@ -130,6 +130,7 @@ def _ask(
         found = _find_answers(run, test_sets[run.name], chosen, request, tell, reporter)
         if isinstance(found, list):
             entry.answers.append(found)
+            forget_failure(run.name, request.out)
         else:
             entry.runs.remove(run)
             entry.failures.append(describe_failure(found, run.name, run.config.seed, request.out))

@@ -273,6 +273,10 @@ def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path)
     out.mkdir()
     (out / ".partial-plan.yaml-1-ab").touch()  # of a comparison that was killed at once: it is begun again
     first = compare(changing, out, **how)
+    (out / "failures").mkdir()
+    (out / "failures" / "ngram-seed0.txt").touch()  # of a full disk, say
+    assert compare(changing, out, **how).ranking == first.ranking
+    assert not (out / "failures").exists()
     changing.write_text(text.read_text().upper())
     with pytest.raises(RegardError, match=r"out' was begun on other data.*; choose another --out"):
         compare(changing, out, **how)

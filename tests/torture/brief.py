@@ -18,7 +18,7 @@ from torture import disk, kill, soak, starts  # noqa: E402
 from torture.forking import call_in_fork, find_fast_disk, warm_up  # noqa: E402
 from torture.jobs import CACHE, Job, build, list_jobs  # noqa: E402
 
-KILLED = ("train transformer", "train tag", "encode translation", "look")
+KILLED = ("train transformer", "encode translation", "look")
 ON_FULL_DISKS = ("train captions", "train ngram", "next")
 
 
@@ -29,14 +29,14 @@ def pick(names: tuple[str, ...]) -> list[Job]:
 def kill_some(corpus: Path, place: Path) -> dict[str, Any]:
     jobs = pick(KILLED)
     references = {job.name: kill.measure(job, corpus, place) for job in jobs}
-    found = kill.run_cases(list(range(8)), 0, jobs, references, corpus, place, 120)
+    found = kill.run_cases(list(range(6)), 0, jobs, references, corpus, place, 120)
     return {"n": sum(outcome.n_kills for outcome in found), "faults": [o.fault for o in found if o.fault]}
 
 
 def fill_disks(corpus: Path, place: Path) -> dict[str, Any]:
     jobs, mounts = pick(ON_FULL_DISKS), disk.can_mount()
     references = {job.name: disk.measure(job, corpus, place) for job in jobs}
-    found = [disk.run_case(number, 0, jobs, references, corpus, place, mounts) for number in range(6)]
+    found = [disk.run_case(number, 0, jobs, references, corpus, place, mounts) for number in range(3)]
     return {"n": sum(outcome.code != 0 for outcome in found), "faults": [o.fault for o in found if o.fault]}
 
 
@@ -50,7 +50,7 @@ def main() -> None:
         call_in_fork(lambda: build(corpus, {"transformer", "ngram", "classify"}))
         killed, filled = kill_some(corpus, place), fill_disks(corpus, place)
         started = starts.run_waves(16, 16, 0, corpus, place, 120)
-        soaked = soak.soak(soak.COMMANDS["predict"], corpus, 40_000, 60)
+        soaked = soak.soak(soak.COMMANDS["predict"], corpus, 20_000, 60)
     found = {
         "kills": killed,
         "full disks": filled,

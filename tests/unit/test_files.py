@@ -53,9 +53,16 @@ def test_a_full_disk_is_one_sentence_that_names_the_folder(tmp_path: Path) -> No
     assert not (tmp_path / "folder").exists()
 
 
-def test_a_full_disk_told_in_words_only_is_understood_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("I/O error: No space left on device (os error 28)"),  # safetensors
+        OSError("3284 requested and 1984 written"),  # numpy
+    ],
+)
+def test_a_full_disk_told_in_words_only_is_understood_too(tmp_path: Path, error: Exception) -> None:
     def fail(aside: Path) -> None:
-        raise RuntimeError("I/O error: No space left on device (os error 28)")
+        raise error
 
     with pytest.raises(RegardError, match="No space left to write in"):
         write_atomically(tmp_path / "file", fail)
