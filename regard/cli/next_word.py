@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
@@ -58,7 +56,7 @@ def predict_next(
         raise RegardError(f"--by is words or tokens, not '{by}'.")
     found = regard.predict_next(runs, text, target=target, n=top_k, device=device)
     if out is not None:
-        page = regard.api.look_next(found, shlex.join(["regard", *sys.argv[1:]])).save(out)
+        page = regard.api.look_next(found, terminal.command_line()).save(out)
     if as_json:
         print(json.dumps({"text": text, "models": [each.to_dict() for each in found]}, ensure_ascii=False))
         return

@@ -16,8 +16,9 @@ import torch
 from tiny_bert import write_hf_bert
 from torture.corpus import write_elmo
 
-from regard import api
+from regard import api, cli
 from regard.cli.look import MAX_SEARCHED, _read_file
+from regard.cli.terminal import command_line
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.lens.cells import MAX_CHARS
@@ -223,6 +224,22 @@ def test_a_vocabulary_with_a_token_without_a_number_is_one_sentence() -> None:
 def test_a_host_that_no_machine_has_is_one_sentence() -> None:
     with pytest.raises(RegardError, match="--host is the name or the address of this machine"):
         bind("\udcff", 0)
+
+
+def test_what_was_typed_is_shown_on_a_page_whatever_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["regard", "next", "--out", "\udcff\x1b[2J"])
+    assert command_line().encode() == b"regard next --out '\\udcff\\x1b[2J'"
+
+
+def test_a_beam_without_end_and_memory_that_torch_does_not_find_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(RegardError, match="beam must be"):
+        BeamConfig(beam=2**63)
+    monkeypatch.setattr(cli, "app", lambda: torch.empty(2**58))
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "this needs more memory than there is" in capsys.readouterr().err
 
 
 def test_a_length_penalty_that_overflows_is_refused() -> None:
