@@ -25,6 +25,8 @@ from regard.lens.cells import MAX_CHARS
 from regard.score.alignment import Alignment
 from regard.serve.server import bind
 from regard.text.checking import check_ids
+from regard.untrusted.small_files import parse_yaml
+from regard.weights.weight_files import list_weight_files
 
 CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
 
@@ -240,6 +242,19 @@ def test_a_beam_without_end_and_memory_that_torch_does_not_find_are_one_sentence
     with pytest.raises(SystemExit):
         cli.main()
     assert "this needs more memory than there is" in capsys.readouterr().err
+
+
+def test_half_a_character_in_yaml_is_refused() -> None:
+    with pytest.raises(ValueError, match="half a character"):
+        parse_yaml('path: "\\uD800"')
+    assert parse_yaml('path: "\\u00e9"') == {"path": "é"}
+
+
+def test_an_index_of_shards_names_files_only(tmp_path: Path) -> None:
+    for wrong in ({"a": "x.safetensors", "b": 1}, {"a": []}, {"a": "../x.safetensors"}):
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": wrong}))
+        with pytest.raises(RegardError, match="must have a weight_map from tensors to names of files"):
+            list_weight_files(tmp_path)
 
 
 def test_a_length_penalty_that_overflows_is_refused() -> None:
