@@ -8,21 +8,22 @@ DEMO := demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps
 
-.PHONY: help demo test heavy check torture lint format docs lineage lectures bench load clean
+.PHONY: help demo test heavy check torture audit lint format docs lineage lectures bench load clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
 	@echo "Regard. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-$(CORE): requirements.lock requirements-torch.lock pyproject.toml setup.py
+$(CORE): requirements.lock requirements-build.lock requirements-torch.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Regard needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Regard into $(VENV) (once; this downloads PyTorch) ..."
 	@$(LOCKED) -r requirements.lock
 	@$(PIP) -r requirements-torch.lock
-	@$(PIP) --no-deps --config-settings editable_mode=compat --editable .
+	@$(LOCKED) -r requirements-build.lock
+	@$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
 	@touch $@
 
 $(DEV): $(CORE) requirements-dev.lock requirements-kenlm.lock
@@ -54,6 +55,10 @@ torture: $(DEV)  ## broken files by the thousand, kills, full disks, starts at o
 	@$(BIN)/python tests/torture/starts.py --starts 1000 --seconds 600
 	@$(BIN)/python tests/torture/soak.py --lines 1000000 --seconds 300
 
+audit:  ## known vulnerabilities of everything that is pinned; needs a network
+	@test -x $(VENV)-audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)-audit && $(VENV)-audit/bin/python -m pip install --quiet pip-audit; }
+	@$(VENV)-audit/bin/pip-audit --disable-pip --no-deps $(foreach lock,$(wildcard requirements*.lock),-r $(lock))
+
 lint: $(DEV)  ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
@@ -80,4 +85,4 @@ bench: $(DEV)  ## the benchmarks that need no data of your own
 	@$(BIN)/python benchmarks/resume.py
 
 clean:  ## remove the environment and everything generated
-	@rm -rf $(VENV) $(DEMO) lineage lectures build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf $(VENV) $(VENV)-audit $(DEMO) lineage lectures build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -111,17 +112,11 @@ def main() -> None:
     except InterruptedRunError as interruption:
         print(interruption, file=sys.stderr)
         sys.exit(130)
-    except MemoryError:
-        print("regard: this needs more memory than there is. Give less at a time, or a smaller model.", file=sys.stderr)
-        sys.exit(2)
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's: importing it here would take a second
+    except (MemoryError, RuntimeError) as error:
+        # torch has no word of its own for it: "DefaultCPUAllocator: can't allocate memory", "CUDA out of memory"
+        if not isinstance(error, MemoryError) and not re.search("allocate memory|out of memory", str(error)):
             raise
-        print(
-            "regard: the memory of the GPU is full. Give less at a time, take --device cpu where there is one, or wait "
-            "until other programs leave it.",
-            file=sys.stderr,
-        )
+        print("regard: this needs more memory than there is. Give less at a time, or a smaller model.", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, TypeVar
 
+from regard.cli.safe_terminal import SafeStream
 from regard.data.reading import MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
 from regard.untrusted.unpacking import open_bytes
@@ -168,7 +169,8 @@ def show_progress(lines: SourceLines, why_skipped: str = TOO_LONG) -> Iterator[C
         n_skipped = done.n_skipped
         if is_shown:
             rate = done.n_lines / max(time.monotonic() - began, 1e-9)
-            print(f"\r{done.n_lines:,} lines, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
+            stream = sys.stderr if isinstance(sys.stderr, SafeStream) else SafeStream(sys.stderr)
+            stream.write_again(f"{done.n_lines:,} lines, {rate:,.0f} a second")
 
     try:
         yield tell

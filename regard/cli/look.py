@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -95,7 +93,7 @@ def look(
         found = regard.look(
             runs, texts, target=target, picture=picture, last=last, tag=to, views=views, top_k=top_k,
             layer=layer, head=head, word=word, gold=gold, device=device, search_text=_read_file(search),
-            over_time=over_time, progress=progress, command=shlex.join(["regard", *sys.argv[1:]]),
+            over_time=over_time, progress=progress, command=terminal.command_line(),
         )  # fmt: skip
     page = found.save(out, force)
     terminal.print_look(found, page, has_tables=steps)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,7 +59,7 @@ def predict_next(
         regard.api.check_page_folder(out, force=force)  # before anything is computed
     found = regard.predict_next(runs, text, target=target, n=top_k, device=device)
     if out is not None:
-        page = regard.api.look_next(found, shlex.join(["regard", *sys.argv[1:]])).save(out, force)
+        page = regard.api.look_next(found, terminal.command_line()).save(out, force)
     if as_json:
         print(json.dumps({"text": text, "models": [each.to_dict() for each in found]}, ensure_ascii=False))
         return

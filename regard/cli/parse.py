@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,7 @@ import typer
 
 import regard
 from regard.cli import lines, options
-from regard.cli.terminal import console
+from regard.cli.terminal import console, print_note
 from regard.data.tree_lines import to_brackets
 from regard.decode.config import BeamConfig, search_trees
 from regard.errors import RegardError
@@ -91,7 +90,7 @@ def parse(
             print("\n" * (draw and is_below_another) + text, flush=is_typed)
             is_below_another = bool(text)
     if out is not None:
-        print(f"The trees are drawn in {write_parses(shown, loaded.folder, out)}.", file=sys.stderr)
+        print_note(f"The trees are drawn in {write_parses(shown, loaded.folder, out)}.")
 
 
 def _write_pictures(folder: Path, number: int, parsed: Parse, n_best: int, force: bool) -> None:

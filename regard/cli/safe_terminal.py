@@ -44,6 +44,11 @@ class SafeStream:
         self.stream.write(make_printable(text))
         return len(text)
 
+    def write_again(self, text: str) -> None:
+        """Write a line of our own over the one that the cursor is in."""
+        self.stream.write("\r" + make_printable(text))
+        self.stream.flush()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 

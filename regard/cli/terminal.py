@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,6 +19,7 @@ from rich.text import Text
 from regard.cli.safe_terminal import SafeConsole
 from regard.training.progress import Reporter, Silent
 from regard.training.progress import reporter as training_reporter
+from regard.untrusted.values import make_printable
 
 if TYPE_CHECKING:
     from regard.compare.result import Comparison
@@ -36,6 +38,11 @@ MAX_ROW = 2000  # characters of each: a word can have millions
 # From expected to astonishing, in bits: greys first, so that only what matters is coloured. Readable on light and
 # dark backgrounds and by colour-blind readers (lightness alone tells the order).
 SURPRISE_STYLES = ((2.0, "dim"), (5.0, ""), (8.0, "yellow"), (12.0, "dark_orange3"), (float("inf"), "bold red"))
+
+
+def command_line() -> str:
+    """What was typed, as a page shows it; bytes that are no text are written as such."""
+    return make_printable(shlex.join(["regard", *sys.argv[1:]]))
 
 
 def print_note(text: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 from regard.errors import RegardError
 from regard.settings import Settings, setting
 
+MAX_BEAM = 10_000  # every hypothesis has a state of its own in memory
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingConfig(Settings):
@@ -22,7 +24,9 @@ class SamplingConfig(Settings):
         None, "only tokens with this share of the most probable one's probability", low=0.0, high=1.0
     )
     max_tokens: int = setting(200, "new tokens at most", low=1)
-    beam: int | None = setting(None, "search for the most probable text with so many hypotheses, not sampling", low=1)
+    beam: int | None = setting(
+        None, "search for the most probable text with so many hypotheses, not sampling", low=1, high=MAX_BEAM
+    )
     seed: int = setting(0, "the same seed gives the same text", low=0)
 
     def check(self) -> None:
@@ -41,7 +45,7 @@ MAX_RATIO = 3.0
 class BeamConfig(Settings):
     """How the most probable text is searched for. Lengths are in tokens and count the one that ends a text."""
 
-    beam: int = setting(5, "hypotheses kept at every length; 1 is greedy", low=1)
+    beam: int = setting(5, "hypotheses kept at every length; 1 is greedy", low=1, high=MAX_BEAM)
     n_best: int | None = setting(1, "how many texts are wanted for each source; null: all that the search met", low=1)
     length_penalty: str = setting(
         "length",

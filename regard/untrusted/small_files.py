@@ -116,4 +116,6 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(f": a value is not what its form says it is ({make_printable(str(error), 60)})") from None
     if (excess := find_excess(value)) is not None:
         raise ValueError(f": it has {excess}")
+    if "\\u" in text.lower() and has_lone_surrogate(value):
+        raise ValueError(": it holds half a character, a lone surrogate, which is no text")
     return value

@@ -43,9 +43,10 @@ def list_weight_files(path: Path) -> tuple[Path, ...]:
 
 def _list_shards(path: Path, index: Path) -> tuple[Path, ...]:
     weight_map = read_object(index).get("weight_map")
-    names = sorted(set(weight_map.values())) if isinstance(weight_map, dict) else []
-    if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
+    given = list(weight_map.values()) if isinstance(weight_map, dict) else []
+    if not given or not all(isinstance(name, str) and Path(name).name == name for name in given):
         raise RegardError(f"'{index}' must have a weight_map from tensors to names of files in the same folder.")
+    names = sorted(set(given))
     for name in names:
         if not (path / name).exists():
             raise RegardError(f"'{path}' lacks {name}, which {index.name} names. Copy the whole folder again.")

@@ -16,14 +16,17 @@ import torch
 from tiny_bert import write_hf_bert
 from torture.corpus import write_elmo
 
-from regard import api
+from regard import api, cli
 from regard.cli.look import MAX_SEARCHED, _read_file
+from regard.cli.terminal import command_line
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.lens.cells import MAX_CHARS
 from regard.score.alignment import Alignment
 from regard.serve.server import bind
 from regard.text.checking import check_ids
+from regard.untrusted.small_files import parse_yaml
+from regard.weights.weight_files import list_weight_files
 
 CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"
 
@@ -223,6 +226,35 @@ def test_a_vocabulary_with_a_token_without_a_number_is_one_sentence() -> None:
 def test_a_host_that_no_machine_has_is_one_sentence() -> None:
     with pytest.raises(RegardError, match="--host is the name or the address of this machine"):
         bind("\udcff", 0)
+
+
+def test_what_was_typed_is_shown_on_a_page_whatever_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["regard", "next", "--out", "\udcff\x1b[2J"])
+    assert command_line().encode() == b"regard next --out '\\udcff\\x1b[2J'"
+
+
+def test_a_beam_without_end_and_memory_that_torch_does_not_find_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(RegardError, match="beam must be"):
+        BeamConfig(beam=2**63)
+    monkeypatch.setattr(cli, "app", lambda: torch.empty(2**58))
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "this needs more memory than there is" in capsys.readouterr().err
+
+
+def test_half_a_character_in_yaml_is_refused() -> None:
+    with pytest.raises(ValueError, match="half a character"):
+        parse_yaml('path: "\\uD800"')
+    assert parse_yaml('path: "\\u00e9"') == {"path": "é"}
+
+
+def test_an_index_of_shards_names_files_only(tmp_path: Path) -> None:
+    for wrong in ({"a": "x.safetensors", "b": 1}, {"a": []}, {"a": "../x.safetensors"}):
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": wrong}))
+        with pytest.raises(RegardError, match="must have a weight_map from tensors to names of files"):
+            list_weight_files(tmp_path)
 
 
 def test_a_length_penalty_that_overflows_is_refused() -> None:

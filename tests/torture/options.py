@@ -42,7 +42,7 @@ OUTS = (
 )  # fmt: skip
 """Where to write: nothing of the corpus, which all cases share."""
 MUCH = {
-    "generate": ("--max-tokens", "--n", "--beam"), "translate": ("--max-ratio", "--max-length", "--n-best", "--beam"),
+    "generate": ("--max-tokens", "--n"), "translate": ("--max-ratio", "--max-length", "--n-best"),
     "caption": ("--max-length",), "study": ("--seeds", "--set", "NAME"), "data grammar": ("--n", "--valid", "--test"),
     "compare": ("--seeds", "--budget", "--seconds"), "train": ("--set",),
 }  # fmt: skip

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from torture.corpus import build_few
 from torture.mutate import CODES, make_case
+from torture.options import BASES, list_options
 
 from regard import cli
 
-N_CASES = 40
+N_CASES = 30
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +26,17 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         build_few(folder)
     return folder
+
+
+def test_every_verb_is_given_hostile_values() -> None:
+    def walk(command: Any, verb: str) -> Iterator[str]:
+        inside = getattr(command, "commands", {})
+        for name, inner in inside.items():
+            yield from walk(inner, f"{verb} {name}".strip())
+        yield from () if inside else (verb,)
+
+    assert set(walk(typer.main.get_command(cli.app), "")) == set(BASES)
+    assert {option.form for option in list_options()} == {"int", "float", "path", "out", "text"}
 
 
 def test_broken_files_end_in_a_sentence(

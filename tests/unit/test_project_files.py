@@ -26,7 +26,9 @@ def test_one_version_everywhere() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == regard.__version__
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock", "requirements-kenlm.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-kenlm.lock"]
+)
 def test_every_pin_has_hashes(name: str) -> None:
     """pip reads a requirement to the end of the line, and a backslash goes on."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
@@ -43,6 +45,18 @@ def test_every_dependency_is_pinned() -> None:
         for requirement in given:
             name = re.sub(r"[-_.]+", "-", re.split(r"[><=]", requirement)[0]).lower()
             assert name in pinned, requirement
+
+
+def test_the_build_backend_is_the_one_that_is_pinned_with_hashes() -> None:
+    given = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert given == [f"{name}=={version}" for name, version in pins("requirements-build.lock").items()]
+    assert "--no-build-isolation" in (ROOT / "Makefile").read_text()
+
+
+def test_the_audit_reads_every_lock() -> None:
+    steps = yaml.safe_load((ROOT / ".github" / "workflows" / "audit.yml").read_text())["jobs"]["audit"]["steps"]
+    assert {"run": "make audit"} in steps
+    assert "$(wildcard requirements*.lock)" in (ROOT / "Makefile").read_text()
 
 
 def test_workflow_and_hooks_run_what_a_contributor_runs() -> None:

@@ -2,9 +2,12 @@
 
 import io
 
+import pytest
 from rich.text import Text
 
-from regard.cli.safe_terminal import SafeConsole, SafeStream
+from regard.cli.lines import SourceLines, show_progress
+from regard.cli.safe_terminal import SafeConsole, SafeStream, guard_terminal
+from regard.decode.lines import LinesDone
 from regard.run.card import escape_markdown
 
 
@@ -28,3 +31,17 @@ def test_a_card_shows_names_as_they_are() -> None:
     assert escape_markdown("<script>x</script>") == "&lt;script&gt;x&lt;/script&gt;"
     assert escape_markdown("![x](http://y)") == "!\\[x\\](http://y)"
     assert escape_markdown("Hochreiter & Schmidhuber, &lt;") == "Hochreiter & Schmidhuber, &amp;lt;"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_written_over_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with guard_terminal(), show_progress(SourceLines(io.BytesIO(b"a\n"))) as tell:
+        tell(LinesDone(n_lines=1, n_skipped=0))
+    assert terminal.getvalue().startswith("\r1 lines, ")
+    assert "\\x0d" not in terminal.getvalue()
