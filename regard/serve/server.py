@@ -20,6 +20,7 @@ from regard.run.exchange import open_model
 from regard.serve.app import make_app
 from regard.serve.security import TOKEN, Guard, is_loopback
 from regard.serve.served import ServedRuns
+from regard.serve.service import Service
 from regard.serve.worker import Limits
 from regard.training.freed_memory import bound_memory
 from regard.untrusted.values import quote
@@ -75,6 +76,18 @@ def bind(host: str, port: int | None) -> socket.socket:
     )
 
 
+class _Server(uvicorn.Server):
+    """A server that answers those who wait before it goes: one that drops them writes a traceback for each."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.stop()
+        await super().shutdown(sockets)
+
+
 class RunServer:
     """Runs that are served from a thread of their own until `close`."""
 
@@ -102,7 +115,7 @@ class RunServer:
             app, log_level="warning", access_log=False, server_header=False, lifespan="off", backlog=1024,
             timeout_graceful_shutdown=3, timeout_keep_alive=15,
         )  # fmt: skip
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, self.service)
         self._thread: threading.Thread | None = None
 
     @property

@@ -29,8 +29,14 @@ class Service:
         self.slow_worker = Worker(SLOW_LIMITS, yields=True)
         self.heads = KeptHeads()
 
+    def stop(self) -> None:
+        """Tell what still waits that it is too late, so that nobody holds up the server's end."""
+        self.slow_worker.stop()
+        self.worker.stop()
+
     def close(self) -> None:
-        """End both workers; what still waits is told that it is too late."""
+        """Stop, and end both workers."""
+        self.stop()
         self.slow_worker.close()
         self.worker.close()
 

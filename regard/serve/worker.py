@@ -23,6 +23,10 @@ NICENESS = 10
 """How far a worker that yields stands back, in the system's steps."""
 
 
+JOIN_SECONDS = 10.0
+"""How long the end of the thread is waited for."""
+
+
 class BusyError(Exception):
     """There is no room for another request now; the text says what is full."""
 
@@ -86,6 +90,7 @@ class Worker:
         self.limits, self._yields = limits or Limits(), yields
         self._waiting: deque[_Asked] = deque()
         self._to_write: deque[Writing] = deque()
+        self._computing: list[_Asked] = []
         self._writing: list[Writing] = []
         self._changed = threading.Condition()
         self._is_closing = False
@@ -119,12 +124,20 @@ class Worker:
             self._changed.notify()
         return writing
 
-    def close(self) -> None:
-        """End the thread; what still waits is told that it is too late."""
+    def stop(self) -> None:
+        """Take nothing more, and tell what waits or is being computed that it is too late."""
         with self._changed:
             self._is_closing = True
+            left = [*self._computing, *self._waiting]
+            self._waiting.clear()
             self._changed.notify()
-        self._thread.join()
+        for asked in left:
+            _fail(asked.answer, TooLateError("The server is going down."))
+
+    def close(self) -> None:
+        """Stop, and wait for the thread, though not for a computation that takes minutes."""
+        self.stop()
+        self._thread.join(JOIN_SECONDS)
 
     def count(self) -> dict[str, int]:
         """What waits and what has been done, for people who watch a server."""
@@ -151,13 +164,11 @@ class Worker:
                     self._changed.wait()
                 if self._is_closing:
                     break
-                batch = self._take_batch()
+                self._computing = batch = self._take_batch()
             began = time.monotonic()
             if batch:
                 self._answer(batch)
             self._write(time.monotonic() - began)
-        for asked in self._waiting:
-            _fail(asked.answer, TooLateError("The server is going down."))
         for writing in (*self._writing, *self._to_write):
             writing.tell(TooLateError("The server is going down."))
 

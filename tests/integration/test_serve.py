@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 from integration.conftest import Finished
-from tiny_gpt2 import write_hf_folder
 from tiny_served import train_all
 
 import regard
@@ -320,26 +319,27 @@ def test_a_client_that_goes_away_stops_its_text(server: RunServer) -> None:
     assert worker.count()["writing"] == 0
 
 
-@pytest.mark.parametrize("token", ["", "two words", "a;b", "\u00fc"])
-def test_a_token_that_would_be_none_is_refused(token: str) -> None:
-    with pytest.raises(RegardError, match="--token is made of letters, digits"):
-        RunServer([train_all()["ngram"]], ServeOptions(port=0, token=token))
+def test_who_waits_when_a_server_ends_is_told_so() -> None:
+    started, let_go, answers = threading.Event(), threading.Event(), []
 
+    def be_slow(_: Any) -> list[int]:
+        started.set()
+        let_go.wait()
+        return [1]
 
-def test_a_run_is_called_by_its_folder_wherever_one_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(train_all()["ngram"])
-    served = ServedRuns.open(["."])
-    assert list(served.runs) == ["ngram"]
-    assert served.hide_folders("'.' is a run. It is.") == "'ngram' is a run. It is."
-    assert served.hide_folders(f"'{train_all()['ngram']}'") == f"'{train_all()['ngram']}'"  # it was not named so
-
-
-def test_a_hugging_face_folder_is_served_without_what_it_has_no_data_for(tmp_path: Path) -> None:
-    write_hf_folder(tmp_path / "published")
-    served = ServedRuns.open([tmp_path / "published"])
-    assert served.verbs == {"published": ["score", "next", "embed", "generate", "trace"]}
-    run = served.find("published")
-    assert served.hide_folders(f"'{run.opened.folder}', '{run.folder}'") == "'published', 'published'"
+    with RunServer([train_all()["ngram"]], ServeOptions(port=0)) as ending:
+        ending.service.worker.ask("slow", None, be_slow)
+        started.wait()
+        path = f"{ending.address}api/runs/ngram/score"
+        client = threading.Thread(target=lambda: answers.append(httpx.post(path, json={"text": "a"}, trust_env=False)))
+        client.start()
+        while not ending.service.worker.count()["waiting"]:
+            started.wait(0.01)
+        ending._server.should_exit = True  # what Ctrl-C does
+        client.join(timeout=20)
+        let_go.set()
+    assert answers[0].status_code == 503
+    assert "going down" in answers[0].json()["error"]
 
 
 def test_a_port_that_is_taken_is_named_and_another_chosen_where_none_was_asked_for(server: RunServer) -> None:
