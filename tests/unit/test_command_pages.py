@@ -145,3 +145,4 @@ def test_a_command_can_be_shortened(command: str) -> None:
         build_config(with_settings(read_yaml(ROOT / str(given["recipe"])), given["settings"] or []))  # type: ignore[arg-type]
     elif verb == "study":
         study_config(str(given["name"]), with_settings({}, given["settings"] or []))  # type: ignore[arg-type]
+        assert not given["run"] or "n_steps" not in " ".join(given["settings"] or []), "refused beside --run"  # type: ignore[arg-type]
