@@ -16,6 +16,7 @@ import os
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -163,6 +164,7 @@ def main() -> None:
     parser.add_argument("--job", default="", help="only jobs whose name has this in it")
     parser.add_argument("--only", type=int, help="one case alone")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays mounted
     warm_up()
     jobs, outcomes, mounts = [job for job in list_jobs() if given.job in job.name], list[Outcome](), can_mount()
     with tempfile.TemporaryDirectory() as folder:
