@@ -64,7 +64,7 @@ def import_run(
       regard import bert-base-uncased --out runs/bert
       # ELMo as published: options.json and HDF5 weights (extra: elmo)
       regard import elmo-small --out runs/elmo
-      # a translator that regard export --marian wrote, and that others may have trained further
+      # what `regard export --marian` wrote, perhaps trained further
       regard import my-marian --out runs/en-de
     """
     notes: list[str] = []

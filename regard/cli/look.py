@@ -118,4 +118,7 @@ def _read_file(path: Path | None) -> str | None:
                 break
     except OSError as error:
         raise RegardError(f"'{path}' cannot be read: {error.strerror}. Give --search a text file.") from None
+    except RegardError as error:
+        found, _, _ = str(error).partition(" Set data.encoding")  # there are no settings here
+        raise RegardError(f"{found} --search takes a text file in UTF-8.") from None
     return found

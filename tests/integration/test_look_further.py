@@ -58,7 +58,8 @@ def test_cells_are_searched_on_a_file_of_the_users(regard: Command, lstm_run: Pa
     assert missing.code == 2
     assert "cannot be read: No such file or directory. Give --search a text file." in missing.err.replace("\n", " ")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    assert "is no text in UTF-8" in regard(*words, tmp_path / "bytes").err.replace("\n", " ")
+    said = regard(*words, tmp_path / "bytes").err.replace("\n", " ")
+    assert "is UTF-16 text, not UTF-8. --search takes a text file in UTF-8." in said
 
 
 def test_a_word_is_compared_in_several_texts(regard: Command, transformer_run: Path, tmp_path: Path) -> None:

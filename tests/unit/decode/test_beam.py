@@ -229,7 +229,7 @@ def test_what_a_beam_config_refuses_and_remarks() -> None:
         BeamConfig(min_length=9, max_length=8)
     with pytest.raises(RegardError, match=r"^length_penalty must be one of none, length, wu, not 'lenght'.*'length'"):
         BeamConfig(length_penalty="lenght")
-    with pytest.raises(RegardError, match=r"alpha must be at least 0, not -1"):
+    with pytest.raises(RegardError, match=r"alpha must be between 0 and 20, not -1"):
         BeamConfig(alpha=-1.0)
     assert BeamConfig(length_penalty="none", alpha=0.6).notes() == [
         "alpha changes nothing where length_penalty is none."
