@@ -14,7 +14,7 @@ from regard.errors import RegardError, naming_recipe, nearest
 from regard.files import check_not_there
 from regard.lens.recording import trace
 from regard.models.table import MODELS
-from regard.report.evaluation import draw_evaluation
+from regard.report.evaluation import check_evaluation_folder, draw_evaluation
 from regard.report.look import look_next
 from regard.report.looking import look, look_alignments, open_models, predict_next
 from regard.report.page_folder import check_page_folder
@@ -26,6 +26,7 @@ from regard.run.engine import load as load_run
 from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
 from regard.score.word_tests import WordEvaluation, read_word_test, score_word_test
+from regard.tasks.labelled_run import LabelledEvaluation
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.tasks.vectors_as_embedding import load_vectors
@@ -224,13 +225,14 @@ def evaluate(
     *,
     split: str = "test",
     out: str | Path | None = None,
+    force: bool = False,
     **options: Any,
 ) -> Any:
     """Score a run on a split of its own data, or on other data; options that are None are left out.
 
     Which options there are depends on the run's task: `stride` for language models, `beam`, `tag` and `skips_bad` for
     those that write targets. With `out`, what classifies, rates, tags or answers has a page drawn in that folder:
-    reliability, confusions, the worst errors.
+    reliability, confusions, the worst errors; `force` draws into one that holds files of somebody else.
     """
     asked = {name: value for name, value in options.items() if value is not None}
     allowed = inspect.signature(run.evaluate).parameters
@@ -240,9 +242,12 @@ def evaluate(
             raise RegardError(f"--{option} does not apply to '{run.folder}', a run that {task_of(run.config).summary}.")
     if "skips_bad" in asked and data is None:
         raise RegardError("--skip-bad is for what --data names: name some, or leave it out.")
+    if out is not None:
+        check_evaluation_folder(run, Path(out), force)
     found = run.evaluate(data, split=split, **asked)
     if out is not None:
-        draw_evaluation(found, run.folder.resolve().name, Path(out))
+        assert isinstance(found, LabelledEvaluation), "any other run was refused before"
+        draw_evaluation(found, run.folder.resolve().name, Path(out), force)
     return found
 
 

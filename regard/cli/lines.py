@@ -131,7 +131,7 @@ def read_whole_input(limit: int = MAX_BYTES) -> str:
     if len(data) > limit:
         raise RegardError(f"Standard input gives more than {limit:,} bytes. Give a shorter text.")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise RegardError(f"Standard input is not UTF-8: {error.reason} at byte {error.start}. Convert it.") from None
 

@@ -15,6 +15,7 @@ import typer
 import regard
 from regard.cli import options, terminal
 from regard.errors import RegardError
+from regard.lens.view import show_token
 
 if TYPE_CHECKING:
     from regard.lens.next_word import NextWord
@@ -119,7 +120,7 @@ def format_next(found: list[NextWord], width: int = WIDTH) -> Iterator[str]:
             yield ""
             yield from textwrap.wrap(f"{each.name}: {note}", width)
         for token, why in (each.reasons or {}).items():
-            yield f"  “{_show(token)}” {_show(why)}"
+            yield f"  “{show_token(token)}” {show_token(why)}"
 
 
 def _bar(text: str, p: float, most: float, wide: int) -> str:
@@ -131,17 +132,8 @@ def _bar(text: str, p: float, most: float, wide: int) -> str:
     most_bar = wide // 4
     room = wide - most_bar - 8
     filled = round(most_bar * p / most) if most > 0 else 0
-    return f"{_fit(_show(text), room)} {'█' * filled:<{most_bar}} {p:6.1%}"
+    return f"{_fit(show_token(text), room)} {'█' * filled:<{most_bar}} {p:6.1%}"
 
 
 def _fit(text: str, wide: int) -> str:
     return text[: wide - 1] + "…" if len(text) > wide else text.ljust(wide)
-
-
-def _show(text: str) -> str:
-    """A token on one line: line ends and tabs can be seen, and spaces where there is nothing else.
-
-    >>> _show("a\\n"), _show("  ")
-    ('a⏎', '␣␣')
-    """
-    return (text if text.strip(" ") else text.replace(" ", "␣")).replace("\n", "⏎").replace("\t", "→")

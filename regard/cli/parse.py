@@ -69,6 +69,8 @@ def parse(
     """
     if draw and as_json:
         raise RegardError("--draw draws trees for people, --json writes objects for programs. Leave one of them out.")
+    if out is not None:
+        regard.api.check_page_folder(out, PAGE, force)
     loaded, *more = (
         regard.load(folder, device, precision, kind=regard.ParsingRun) for folder in (run, *(others or ()))
     )
@@ -76,8 +78,6 @@ def parse(
     parser = loaded.parser(search, others=more, tag=loaded.reader.choose_tag(to))
     if svg is not None:
         make_folder(svg)
-    if out is not None:
-        regard.api.check_page_folder(out, PAGE, force)
     is_typed, is_below_another = lines.is_typed(file), False
     shown: list[tuple[str, Parse]] = []
     found = lines.answer_lines(parser.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens)

@@ -190,6 +190,7 @@ def evaluate(
     to: options.Tag = None,
     skip_bad: options.SkipBad = False,
     out: Drawn = None,
+    force: options.Force = False,
     as_json: options.AsJson = False,
     device: options.Device = "auto",
 ) -> None:
@@ -214,7 +215,7 @@ def evaluate(
       regard eval runs/classifier --out scores
     """
     asked: dict[str, Any] = {"stride": stride, "beam": beam, "tag": to, "skips_bad": skip_bad or None}
-    found = regard.api.evaluate(regard.load(run, device), data, split=split, out=out, **asked)
+    found = regard.api.evaluate(regard.load(run, device), data, split=split, out=out, force=force, **asked)
     terminal.print_evaluation(found, as_json, has_details=True)
     if out is not None:
         terminal.print_note(f"The page: {out / 'report.html'}")

@@ -22,7 +22,9 @@ ORDER = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 def write_recurrence(
     kind: str, x: Float[Tensor, "B T I"], state: tuple[Float[Tensor, "B H"], ...], weights: LayerWeights
 ) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "B H"], ...]]:
-    """All steps of one layer as one operator, which computes what `fused_recurrence` does; no numbers come of it here.
+    """All steps of one layer as one operator, which computes what `fused_recurrence` does.
+
+    Here it yields shapes only; the numbers come when the file is run.
 
     A GRU's r comes after U_n, as in cuDNN and here (`linear_before_reset`).
     """

@@ -24,7 +24,7 @@ from regard.lens.by_hand import find_token
 from regard.lens.faithfulness import Faithfulness, measure_faithfulness
 from regard.lens.prediction import Prediction
 from regard.lens.subject import Subject, join_words, number_words
-from regard.lens.view import LookOptions, View
+from regard.lens.view import LookOptions, View, show_token
 from regard.models.bert import Bert
 from regard.models.gradient_model import GradientModel
 from regard.models.word_vectors import WordVectors
@@ -119,7 +119,7 @@ def view_faithfulness(subject: Subject, options: LookOptions) -> View | None:
         title="Does attention explain it?",
         note="Bars compare what attention, gradients and erasure say of each word; below, how the output moves when "
         "attention is changed. If it can look elsewhere and say the same, where it looks is no explanation.",
-        summary=f"“{_show(prediction.target_name.strip() or prediction.target_name)}”: {found.verdict}",
+        summary=f"“{show_token(prediction.target_name.strip() or prediction.target_name)}”: {found.verdict}",
         data={
             "verdict": found.verdict, "what": prediction.what, "target": prediction.target_name,
             "words": words.texts[first:], "marks": words.is_mark[first:],
@@ -229,17 +229,17 @@ def _say_influence(
     prediction: Prediction, words: Words, scores: Array, erased: list[int], value: float, chance: str
 ) -> str:
     name = prediction.target_name.strip() or prediction.target_name
-    said = f"{prediction.what[0].upper()}{prediction.what[1:]}: “{_show(name)}” ({chance})."
+    said = f"{prediction.what[0].upper()}{prediction.what[1:]}: “{show_token(name)}” ({chance})."
     if prediction.is_number:
         said = f"The number: {chance}."
     if not erased:
         return said
     best = max(erased, key=lambda i: abs(scores[i]))
     if not prediction.is_number and value - scores[best] <= LEAST + 1e-9:
-        return f"{said} Without “{_show(words.texts[best])}” it could not be said at all."
+        return f"{said} Without “{show_token(words.texts[best])}” it could not be said at all."
     way = "falls" if scores[best] > 0 else "rises"
     unit = "it" if prediction.is_number else "log P"
-    return f"{said} Without “{_show(words.texts[best])}” {unit} {way} most, by {abs(scores[best]):.2f}."
+    return f"{said} Without “{show_token(words.texts[best])}” {unit} {way} most, by {abs(scores[best]):.2f}."
 
 
 def _say_chance(p: float) -> str:
@@ -249,15 +249,6 @@ def _say_chance(p: float) -> str:
     ('25.0%', '0.0032%')
     """
     return f"{p:.1%}" if p >= 0.001 or p == 0 else f"{100 * p:.2g}%"
-
-
-def _show(text: str) -> str:
-    """A token in a sentence: line ends can be seen, and spaces where there is nothing else.
-
-    >>> _show("\\n"), _show("  "), _show(" a b")
-    ('⏎', '␣␣', ' a b')
-    """
-    return (text if text.strip(" ") else text.replace(" ", "␣")).replace("\n", "⏎")
 
 
 def _write(value: float) -> str:

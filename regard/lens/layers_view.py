@@ -98,6 +98,8 @@ def read_layers_out(subject: Subject) -> ReadOut | None:
     if not can_read_out(subject.run.model):
         return None
     places, n = list_places(subject)[-MAX_PLACES:], subject.run.tokenizers[-1].vocab_size
+    if not places:
+        return None
     n_layers = len(read_out(subject.run.model, subject.trace, [places[0].row]))
     at_once, parts = max(1, MAX_NUMBERS // (n * n_layers)), []
     for first in range(0, len(places), at_once):
@@ -133,13 +135,14 @@ def list_places(subject: Subject) -> list[Place]:
     n, tokenizer = len(subject.tokens), subject.run.tokenizers[-1]
     ids: dict[int, int] = {}
     own = [t for t, span in enumerate(subject.spans) if span is not None]
+    if isinstance(subject.run.model, Bert):
+        framed, mask = subject.run.encode_masked(subject.written, needs_mask=False), subject.run.marks.mask
+        return [Place(t, t, None if framed[t] == mask else int(framed[t])) for t in own]
     encoded = tokenizer.encode(subject.written).tolist()
     if len(encoded) == len(own):
         ids = dict(zip(own, encoded, strict=True))
     if subject.is_written:
         return [Place(t, t, ids.get(t, tokenizer.eos if t == n - 1 else None)) for t in range(n)]
-    if isinstance(subject.run.model, Bert):
-        return [Place(t, t, ids[t]) for t in range(n) if t in ids]
     return [Place(t, t + 1, ids.get(t + 1)) for t in range(n - 1)] + [Place(n - 1, None, None)]
 
 
@@ -166,4 +169,6 @@ def explain_no_layers(subject: Subject, options: LookOptions) -> str:
     """Why there is no view of what each layer would say."""
     if not can_read_out(subject.run.model):
         return "it has no head that predicts tokens"
+    if not list_places(subject):
+        return "the text has no token of its vocabulary"
     return "its layers are of another width than its head"

@@ -134,11 +134,6 @@ class HeadNamer:
         return n_seen, found
 
 
-def name_head(weights: Weights, patterns: Mapping[str, Bools], can_see: Bools, is_own: Sequence[bool]) -> Pattern:
-    """The pattern of one head's weights (T, T); `can_see` is True where query q may look at key k."""
-    return HeadNamer(patterns, can_see, is_own).name(weights)
-
-
 def find_column(a: Weights, even: Weights, others: Bools) -> float | None:
     """The share of the key that most queries look at, the first left out; None where no key stands out.
 

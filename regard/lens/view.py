@@ -135,3 +135,12 @@ def to_plain(value: Any, pack: Callable[[Packed], Any] = Packed.to_json) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
+
+
+def show_token(text: str) -> str:
+    """A token on one line: line ends and tabs can be seen, and spaces where there is nothing else.
+
+    >>> show_token("a\\n"), show_token("  "), show_token(" a b")
+    ('a⏎', '␣␣', ' a b')
+    """
+    return (text if text.strip(" ") else text.replace(" ", "␣")).replace("\n", "⏎").replace("\t", "→")

@@ -13,13 +13,14 @@ from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
 from regard.report.figure import clean_axes, draw_series, new_figure
+from regard.report.page_folder import begin_page, check_page_folder
 from regard.report.palette import COLOURS, SOFT, Look
 from regard.report.shell import fold, report_page, section, table
-from regard.tasks.labelled_run import LabelledEvaluation
+from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 
 RELIABILITY = (
-    "Answers by the probability that they were given with. Where the line lies below the diagonal, the model is surer "
-    "than it may be. Bins with few answers say little: their numbers are in the table."
+    "Answers by the probability that they were given with. Where the line lies below the diagonal, the model is "
+    "overconfident. Bins with few answers say little: their numbers are in the table."
 )
 CONFUSIONS = "Rows: the true label. Columns: the label given."
 MIX = "What the head reads of each layer of its encoder, as the task learned it."
@@ -27,15 +28,23 @@ MAX_OPEN = 20
 """Labels of which the table of confusions is shown at once."""
 
 
-def draw_evaluation(found: Any, name: str, folder: Path) -> Path:
-    """Write report.html, whose path is returned, and of answers with probabilities reliability.png."""
-    if not isinstance(found, LabelledEvaluation):
+PAGE = "report.html"
+
+
+def check_evaluation_folder(run: Any, folder: Path, force: bool = False) -> None:
+    """Refuse, before anything is computed, a run that has no such page and a folder with files of somebody else."""
+    if not isinstance(run, LabelledRun):
         raise RegardError(
             "A page of scores is drawn for what classifies, rates, tags or answers. Leave out --out, or look inside "
             "the run: regard look"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "report.html"
+    check_page_folder(folder, PAGE, force)
+
+
+def draw_evaluation(found: LabelledEvaluation, name: str, folder: Path, force: bool = False) -> Path:
+    """Write report.html, whose path is returned, and of answers with probabilities reliability.png."""
+    begin_page(folder, PAGE, force)
+    path = folder / PAGE
     write_atomically(path, render_evaluation(found, name).encode("utf-8"))
     if "calibration" in found.more:
         write_atomically(folder / "reliability.png", lambda aside: _write_picture(found, name, aside))
@@ -60,7 +69,7 @@ def render_evaluation(found: LabelledEvaluation, name: str) -> str:
             section("The worst errors", "", _errors(more), "errors"),
             section("Layers", MIX, _mix(more), "layers"),
         ],
-        made="Made by regard eval --out; the numbers are those of regard eval --json.",
+        made="Made by Regard; its numbers are those of regard eval --json.",
     )
 
 
@@ -77,7 +86,7 @@ def _list_series(bins: Sequence[Mapping[str, Any]]) -> list[Series]:
     """The reliability curve, and the diagonal that it would lie on were every probability true."""
     measured = tuple((each["confidence"], each["accuracy"]) for each in bins)
     return [
-        Series("as it says", Look(SOFT, "2 3", "circle"), ((0.0, 0.0), (1.0, 1.0))),
+        Series("perfectly calibrated", Look(SOFT, "2 3", "circle"), ((0.0, 0.0), (1.0, 1.0))),
         Series("this run", Look(COLOURS[0], "", "circle"), measured),
     ]
 

@@ -56,7 +56,7 @@ def list_views(run: Any) -> list[str]:
         "next": is_labelled or isinstance(run, PairRun) or is_captioner,
         "surprise": is_labelled,
         "attention": not attends,
-        "steps": not attends or isinstance(run, PairRun) or is_captioner,
+        "steps": not (looks_elsewhere if isinstance(run, PairRun) or is_captioner else attends),
         "faithfulness": not (attends or looks_elsewhere) or run.task.name == "rating",
         "picture": not (is_captioner and looks_elsewhere),
         "alignment": not (isinstance(run, PairRun) and looks_elsewhere),

@@ -168,6 +168,8 @@ class Worker:
             began = time.monotonic()
             if batch:
                 self._answer(batch)
+                with self._changed:
+                    self._computing = batch = []  # what was asked and answered may be megabytes
             self._write(time.monotonic() - began)
         for writing in (*self._writing, *self._to_write):
             writing.tell(TooLateError("The server is going down."))
@@ -180,7 +182,7 @@ class Worker:
                 while self._to_write and len(self._writing) < self.limits.n_writing:
                     self._writing.append(self._to_write.popleft())
             self._writing = [one for one in self._writing if self._step(one)]
-            if not self._writing or time.monotonic() >= end:
+            if not self._writing or self._is_closing or time.monotonic() >= end:
                 return
 
     def _take_batch(self) -> list[_Asked]:

@@ -91,7 +91,7 @@ UNITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class UnitsConfig(Settings):
-    """What words that training never showed cost a task: types, subwords, characters."""
+    """What words unseen in training cost a task: whole words, subwords, characters."""
 
     data: str = setting("grammar:en-pos:1000", f"{_LABELLED}; tagged words by default")
     task: str = setting("tag", "what they are for", choices=("tag", "classify"))
@@ -108,6 +108,8 @@ class UnitsConfig(Settings):
     def check(self) -> None:
         check_listed("sizes", self.sizes, "[100, 1000]")
         check_listed("units", self.units, "[types, bpe]")
+        if self.d_model % 4:
+            raise RegardError(f"d_model must be a multiple of 4, not {self.d_model}.")
         for name in self.units:
             if name not in UNITS:
                 raise RegardError(f"units are some of {', '.join(UNITS)}, not '{name}'.{nearest(name, UNITS)}")

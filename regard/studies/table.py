@@ -121,7 +121,7 @@ STUDIES: dict[str, StudyEntry] = {
         "directions", DirectionsConfig, "one direction against two, with 1, 2 and 3 layers, at equal parameters"
     ),
     "units": StudyEntry(
-        "units", UnitsConfig, "what words cost a task that its training never showed: types, subwords, characters",
+        "units", UnitsConfig, "what words unseen in training cost a task: whole words, subwords, characters",
         "sizes=[100]",
     ),
     "faithfulness": StudyEntry(

@@ -1,4 +1,4 @@
-"""What words that training never showed cost a task: types, subwords and characters side by side."""
+"""What words unseen in training cost a task: whole words, subwords and characters side by side."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _finding(config: UnitsConfig, found: Sequence[Score]) -> Finding:
     if on_new:
         charts.append((f"Where {what} are new", "right, %", on_new))
     return Finding(
-        question="What do words cost a task that its training never showed?",
+        question="What do words unseen in training cost a task?",
         sentence=f"{say_seeds(config.n_seeds)}, with {least:,} labelled examples {new_at[least]:.1f}% of the test "
         f"words are new, and {measured} is: {compared}.",
         charts=tuple(

@@ -27,8 +27,8 @@ class EncoderConfig(Settings):
     pool: str | None = setting(
         None,
         "how the tokens' states become one for the text (classes, numbers); pooler: a layer above BERT's first, as in "
-        "Hugging Face's classifiers; null: mean, of a pre-trained language model the last, of BERT the pooler (of a "
-        "frozen one, of other layers or below a mixer the first)",
+        "Hugging Face's classifiers; null: mean; last for a pre-trained language model; pooler for BERT, or first "
+        "where BERT is frozen, encoder.layers is not last, or a mixer lies above",
         choices=POOLS,
     )
     max_window: int | None = setting(

@@ -35,7 +35,8 @@ class ArrayFile:
         """The numbers called `name`; None in `shape` stands for any length. Another shape is an error."""
         try:
             found = self._find(name)
-            if tuple(found.shape) != tuple(b if a is None else a for a, b in zip(shape, found.shape, strict=True)):
+            is_alike = len(found.shape) == len(shape)
+            if not is_alike or any(a not in (None, b) for a, b in zip(shape, found.shape, strict=True)):
                 raise ValueError(f"it has the shape {tuple(found.shape)[:MAX_DIMENSIONS]}")
             if math.prod(found.shape) * found.dtype.itemsize > MAX_RATIO * self._n_bytes:
                 raise ValueError("it describes many times more numbers than it holds")

@@ -21,6 +21,7 @@ from regard.settings import Settings
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.weights import named_weights
 from regard.untrusted.small_files import read_object
+from regard.untrusted.values import make_printable
 from regard.weights.ctranslate2 import describe_as_transformer
 from regard.weights.gpt2_form import ACTIVATIONS, WRITTEN_ACTIVATIONS, quote_names
 from regard.weights.hugging_face import write_folder
@@ -43,6 +44,9 @@ PARTS = {
     "feed_forward.out": ("fc2",),
     "norm_feed_forward": ("final_layer_norm",),
 }
+
+MAX_POSITIONS = 1_000_000
+"""Of a model from elsewhere: their table is computed before any weight can be compared."""
 
 
 def describe_as_marian(config: Settings, where: str) -> Seq2SeqConfig:
@@ -179,11 +183,17 @@ def read_marian(path: Path) -> tuple[Seq2SeqConfig, tuple[Tokenizer, ...]]:
                 f"{where} has {key} = {json.dumps(given)}, and Regard reads Marians with {json.dumps(only)} there, as "
                 "`regard export RUN FOLDER --marian` writes them."
             )
-    activation = ACTIVATIONS.get(found.get("activation_function", ""))
+    given = found.get("activation_function")
+    activation = ACTIVATIONS.get(given) if isinstance(given, str) else None
     if activation is None:
         raise RegardError(
-            f"{where} asks for the activation {found.get('activation_function')!r}, which Regard does not compute; it "
-            f"has {', '.join(ACTIVATIONS)}."
+            f"{where} asks for the activation {make_printable(str(given), 40)}, which Regard does not compute; it has "
+            f"{', '.join(ACTIVATIONS)}."
+        )
+    if isinstance(n := found.get("max_position_embeddings"), int) and n > MAX_POSITIONS:
+        raise RegardError(
+            f"{where} has more than {MAX_POSITIONS:,} max_position_embeddings, the most that Regard reads. Lower it to "
+            "the longest text that you translate."
         )
     is_tied, is_shared = found.get("tie_word_embeddings", True), found.get("share_encoder_decoder_embeddings", True)
     config = {

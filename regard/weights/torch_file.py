@@ -222,7 +222,7 @@ def _storages(data: bytes, described: dict[str, _Call], keys: list[str]) -> dict
 def _tensors(described: Mapping[str, _Call], storages: dict[str, Array], n_bytes: int) -> dict[str, Array]:
     """The tensors by name. Several may share their numbers, as tied weights do; each gets a copy of its own."""
     wanted = sum(
-        math.prod(call.arguments[2]) * storages[call.arguments[0].description[2]].itemsize
+        math.prod(map(abs, call.arguments[2])) * storages[call.arguments[0].description[2]].itemsize
         for call in described.values()
     )
     if wanted > MAX_SHARED * n_bytes:

@@ -158,6 +158,11 @@ def test_hugging_face_folders_stand_in_for_runs(regard: Command, tmp_path: Path)
     assert done.code == 0, done.err
     panels = json.loads((tmp_path / "look" / "look.json").read_text())["panels"]
     assert [panel["name"] for panel in panels] == ["gpt2", "bert"]
+    words = ("look", tmp_path / "bert", "--text", "the [MASK] sat", "--view", "layers", "--out", tmp_path / "masked")
+    done = regard(*words)
+    assert done.code == 0, done.err
+    view = json.loads((tmp_path / "masked" / "look.json").read_text())["panels"][0]["views"]["layers"]
+    assert [place["own"] is None for place in view["data"]["places"]] == [False, True, False]  # the mask has no answer
     done = regard("next", tmp_path / "bert", "the [MASK] sat")
     assert "What stands in the last [MASK]." in done.out
 

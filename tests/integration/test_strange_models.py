@@ -76,6 +76,7 @@ def test_numbers_of_elmo_are_read_from_its_own_file_only(elmo: Path, tmp_path: P
         ("char_embed", "a text", "it is no array of numbers"),
         ("char_embed", np.zeros((1,), dtype=[("a", "i4"), ("b", "f4")]), "it is no array of numbers"),
         (CELL, np.float32(3), f"has no {CELL} of 8 x 24 numbers"),
+        (CELL, np.zeros((8, 24, 2), np.float32), r"it has the shape \(8, 24, 2\)"),
         (CELL, np.zeros((8, 23), np.float32), r"it has the shape \(8, 23\)"),
     ],
 )

@@ -123,7 +123,9 @@ def test_a_marian_that_is_not_read_says_why(tmp_path: Path) -> None:
 
     refuse(r"has pad_token_id = 7, and Regard reads Marians with 0 there", pad_token_id=7)
     refuse(r"has scale_embedding = false", scale_embedding=False)
-    refuse(r"the activation 'swish', which Regard does not compute", activation_function="swish")
+    refuse(r"the activation swish, which Regard does not compute", activation_function="swish")
+    refuse(r"the activation \[\], which Regard does not compute", activation_function=[])
+    refuse(r"more than 1,000,000 max_position_embeddings", max_position_embeddings=10**9)
     refuse(r"lacks tensors that its config.json calls for: 'model.encoder.layers.2", encoder_layers=3)
     refuse(r"which does not fit config.json", encoder_ffn_dim=8, decoder_ffn_dim=8)
     weights = load_file(tmp_path / "marian" / "model.safetensors")

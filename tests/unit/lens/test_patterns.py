@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regard.lens.patterns import MIN_SHARE, Pattern, list_patterns, name_head
+from regard.lens.patterns import MIN_SHARE, HeadNamer, Pattern, list_patterns
 
 TOKENS = ["<eos>", "the", " cat", ",", " the", " d", "og", " and", " the", "."]
 WORDS = [0, 1, 2, 3, 4, 5, 5, 6, 7, 8]
@@ -18,7 +18,7 @@ PATTERNS = list_patterns(TOKENS, WORDS, TEXTS, OWN)
 
 def name(weights: NDArray[np.float64], is_causal: bool = True) -> Pattern:
     can_see = np.tril(np.ones((T, T), bool)) if is_causal else np.ones((T, T), bool)
-    return name_head(weights, PATTERNS, can_see, OWN)
+    return HeadNamer(PATTERNS, can_see, OWN).name(weights)
 
 
 def put(places: NDArray[np.bool_], is_causal: bool = True, share: float = 0.9) -> NDArray[np.float64]:
@@ -74,7 +74,7 @@ def test_a_pattern_must_hold_most_of_the_weight_it_is_named_after() -> None:
 def test_a_short_text_is_not_named_after_what_even_weights_do() -> None:
     weights = np.array([[1.0, 0.0], [0.5, 0.5]])
     patterns = list_patterns(["<eos>", "a"], [0, 1], ["<eos>", "a"], [False, True])
-    assert name_head(weights, patterns, np.tril(np.ones((2, 2), bool)), [False, True]).name == "broad"
+    assert HeadNamer(patterns, np.tril(np.ones((2, 2), bool)), [False, True]).name(weights).name == "broad"
 
 
 def test_nothing_to_measure_has_no_name() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.report.evaluation import draw_evaluation, render_evaluation
+from regard.report.evaluation import check_evaluation_folder, draw_evaluation, render_evaluation
 from regard.score.calibration import calibrate
 from regard.score.measured import Figure
 from regard.tasks.labelled_run import LabelledEvaluation
@@ -42,6 +42,16 @@ def test_a_page_has_a_picture_of_the_curve_and_is_for_labels_alone(tmp_path: Pat
     page = draw_evaluation(made_up(calibration=calibrate([0.9], [True]).to_dict()), "mine", tmp_path / "new")
     assert page == tmp_path / "new" / "report.html"
     assert (tmp_path / "new" / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    draw_evaluation(made_up(), "mine", tmp_path / "new")  # once more, over a page of its own
     with pytest.raises(RegardError, match=r"for what classifies, rates, tags or answers"):
-        draw_evaluation(object(), "mine", tmp_path / "other")
+        check_evaluation_folder(object(), tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_page_is_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(RegardError, match=r"holds files that Regard did not draw \(report.html\).*--force"):
+        draw_evaluation(made_up(), "mine", tmp_path)
+    assert (tmp_path / "report.html").read_text() == "mine"
+    draw_evaluation(made_up(), "mine", tmp_path, force=True)
+    assert "<html" in (tmp_path / "report.html").read_text()
