@@ -319,4 +319,6 @@ def _range_text(low: float | None, high: float | None) -> str:
 
 
 def _number_text(limit: float | None) -> str:
-    return "2^63 - 1" if limit == 2**63 - 1 else f"{limit:g}"
+    if limit == 2**63 - 1:
+        return "2^63 - 1"
+    return f"{limit:,.0f}" if 1e5 <= limit < 1e15 else f"{limit:g}"

@@ -113,7 +113,7 @@ def _texts(number: int, parsed: Parse, n_best: int, draw: bool, as_json: bool) -
         if draw:
             yield f"{number}.{rank}  probability {each.probability:.3f}\n{text}"
         else:
-            yield text if as_json else f"{number}\t{text}\t{each.probability:.4f}"
+            yield text if as_json else f"{number}\t{text}\t{each.probability:.3g}"
 
 
 def _text(number: int, parsed: Parse, draw: bool, as_json: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ def guard_terminal() -> Iterator[None]:
     before = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):  # names of files may hold bytes that are no text
+            stream.reconfigure(errors="backslashreplace")
         if stream is not None and stream.isatty():
             setattr(sys, name, SafeStream(stream))
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -73,7 +74,8 @@ class Options:
             )
         else:
             self.refuse(("context",), f"is for language models, and the task is {task.name}")
-        if self.context not in (None, OWN_CONTEXT) and not (str(self.context).isdigit() and int(self.context or 0) > 1):
+        is_number = re.fullmatch("[0-9]{1,9}", str(self.context)) is not None and int(self.context or 0) > 1
+        if self.context not in (None, OWN_CONTEXT) and not is_number:
             raise RegardError(f"--context takes a number of tokens from 2 on, or own, not '{self.context}'.")
         given = {"beam": self.beam, "max_tokens": self.max_tokens}
         return Decoding(device=device, **{name: value for name, value in given.items() if value is not None})

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.errors import RegardError
 from regard.models.subwords import SubwordIndex, bucket_ids
 from regard.models.word_vectors import Matrix, WordVectors
 from regard.models.word_vectors_config import GloVeConfig, Word2VecConfig
@@ -22,6 +23,11 @@ def compose_vectors(config: Settings, weights: Mapping[str, Tensor], tokenizer: 
     """Words and their vectors, most frequent first, without <eos> and <unk>. `config` is that of the model."""
     words = [tokenizer.token_text(i) for i in range(tokenizer.vocab_size)]
     rows = weights["words"].float().cpu()
+    if len(rows) != len(words):
+        raise RegardError(
+            f"The tokenizer has {len(words):,} words, and there are vectors of {len(rows):,}. One of the two files "
+            "belongs to another run, or is damaged."
+        )
     if isinstance(config, GloVeConfig):
         rows = (rows + weights["contexts"].float().cpu())[:, :-1]  # the last column is the bias
     if not isinstance(config, Word2VecConfig) or not config.has_subwords:

@@ -20,6 +20,8 @@ def check_page_folder(folder: Path, page: str = "index.html", force: bool = Fals
     """Refuse a folder that holds files and no page of ours, unless `force` asks for it."""
     if folder.exists() and not folder.is_dir():
         raise RegardError(f"'{folder}' is a file; --out (in Python: save) takes a folder to write into.")
+    if (folder / "run.json").exists():
+        raise RegardError(f"'{folder}' is a run, and nothing else is drawn into it. Choose another folder.")
     if force or not folder.is_dir():
         return
     held = sorted(path.name for path in folder.iterdir() if not path.name.startswith(PARTIAL))

@@ -41,6 +41,8 @@ def export_run(run: Any, to: Path | str, is_marian: bool = False, force: bool = 
     over files that are there.
     """
     task, to = task_of(run.config), Path(to)
+    if not to.name:
+        raise RegardError(f"'{to}' is a folder that is there; give the name of what is to be written.")
     check_not_there(to, force)
     if not force:
         _check_tokenizer_beside(run, to)

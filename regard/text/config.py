@@ -22,7 +22,10 @@ class TokenizerConfig(Settings):
 
     kind: str = setting("bpe", "what a token is", choices=KINDS)
     vocab_size: int | None = setting(
-        4096, "size of the vocabulary (bpe, wordpiece); for word and char the most frequent are kept, null: all", low=4
+        4096,
+        "size of the vocabulary (bpe, wordpiece); for word and char the most frequent are kept, null: all",
+        low=4,
+        high=2**24,
     )
     min_count: int = setting(
         1,

@@ -133,7 +133,7 @@ class TrainConfig(Settings):
     vectors: str | None = setting(
         None, "a run or a file of word vectors that embeddings begin as; tokens that have none there begin at random"
     )
-    n_batch: int = setting(32, "sequences an update", low=1)
+    n_batch: int = setting(32, "sequences an update", low=1, high=2**24)
     n_context: int | None = setting(
         None, "tokens a sequence; null: the model's context, or 64 where it has none", low=1
     )

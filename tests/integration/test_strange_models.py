@@ -22,9 +22,12 @@ from regard.cli.terminal import command_line
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.lens.cells import MAX_CHARS
+from regard.models.trained_vectors import compose_vectors
+from regard.models.word_vectors_config import Word2VecConfig
 from regard.score.alignment import Alignment
 from regard.serve.server import bind
 from regard.text.checking import check_ids
+from regard.text.learning import word_tokenizer
 from regard.untrusted.small_files import parse_yaml
 from regard.weights.weight_files import list_weight_files
 
@@ -270,3 +273,34 @@ def test_a_preview_of_a_word_of_a_million_characters_is_short(regard, tmp_path: 
     done = regard("train", "--dry-run", "--model", "lstm", "--data", tmp_path / "words.txt", *given)
     assert done.code == 0, done.err
     assert len(done.out) < 60_000
+
+
+@pytest.mark.parametrize("setting", ["train.n_batch", "tokenizer.vocab_size"])
+def test_a_size_beyond_any_machine_is_refused_before_memory_is_taken(setting: str) -> None:
+    section, key = setting.split(".")
+    with pytest.raises(RegardError, match=rf"{key} must be between \d+ and 16,777,216, not 9223372036854775808"):
+        api.plan({"model": {"name": "lstm"}, section: {key: 2**63}}, data="python-docs")
+
+
+def test_a_context_in_superscript_is_one_sentence(regard, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "few.txt").write_text("the cat sat on the mat.\n" * 40)
+    done = regard("compare", "ngram", "--data", tmp_path / "few.txt", "--context", "²", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert "--context takes a number of tokens from 2 on, or own, not '²'" in done.err
+
+
+def test_an_export_needs_a_name(lstm_run: Path) -> None:
+    with pytest.raises(RegardError, match=r"'\.' is a folder that is there; give the name of what is to be written"):
+        api.export(lstm_run, ".", force=True)
+
+
+def test_nothing_is_drawn_into_a_run(regard, lstm_run: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    done = regard("next", lstm_run, "the cat", "--out", lstm_run, "--force")
+    assert done.code == 2
+    assert "is a run, and nothing else is drawn into it" in done.err.replace("\n", " ")
+
+
+def test_vectors_of_other_words_than_the_tokenizers_are_refused() -> None:
+    tokenizer = word_tokenizer(["<eos>", "<unk>", "cat", "dog"])
+    with pytest.raises(RegardError, match=r"The tokenizer has 4 words, and there are vectors of 3"):
+        compose_vectors(Word2VecConfig(), {"words": torch.zeros(3, 2)}, tokenizer)
