@@ -8,7 +8,7 @@ DEMO := demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps
 
-.PHONY: help demo test heavy check torture audit lint format docs lineage lectures bench load clean
+.PHONY: help demo test heavy pages check torture audit lint format docs lineage lectures bench load clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,15 +38,18 @@ demo: $(CORE)  ## n-gram, RNN, LSTM and Transformer on built-in text, side by si
 
 test: $(DEV)  ## the tests; under 10 minutes on 2 cores
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"; tests=$$?; \
+	@$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy and not pages"; tests=$$?; \
 	wait $$types && exit $$tests
 
 check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not heavy"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not heavy and not pages"
 
 heavy: $(DEV)  ## what takes long and seldom breaks: compiled models, the tiny form of every benchmark
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m heavy
+
+pages: $(DEV)  ## every command of docs/lineage.md and docs/lectures.md in brief, as a test; under half an hour
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist load -m pages
 
 torture: $(DEV)  ## broken files by the thousand, kills, full disks, starts at once, long pipes; under an hour
 	@OMP_NUM_THREADS=1 $(BIN)/python tests/torture/mutate.py --seconds 600 --jobs 2

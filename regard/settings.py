@@ -319,6 +319,7 @@ def _range_text(low: float | None, high: float | None) -> str:
 
 
 def _number_text(limit: float | None) -> str:
+    assert limit is not None, "who asks has looked"
     if limit == 2**63 - 1:
         return "2^63 - 1"
     return f"{limit:,.0f}" if 1e5 <= limit < 1e15 else f"{limit:g}"

@@ -124,8 +124,12 @@ def colours_of(mapped: Sequence[MappedWord]) -> dict[str | None, str]:
 
 def render_map(mapped: Sequence[MappedWord], what: str, note: str, command: str) -> str:
     """The whole page as text."""
-    rows = [(word.word, word.group or "", "" if word.cosine is None else f"{word.cosine:.3f}",
-             f"{word.x:.3f}", f"{word.y:.3f}") for word in mapped]  # fmt: skip
+    columns, rows = ["word", "x", "y"], [[word.word, f"{word.x:.3f}", f"{word.y:.3f}"] for word in mapped]
+    has_cosines = any(word.cosine is not None for word in mapped)
+    if has_cosines:
+        columns += ["near", "cosine"]
+        rows = [[*row, word.group or "", "" if word.cosine is None else f"{word.cosine:.3f}"]
+                for row, word in zip(rows, mapped, strict=True)]  # fmt: skip
     return report_page(
         title=f"Regard: {what}",
         kicker="Regard · word vectors",
@@ -134,9 +138,11 @@ def render_map(mapped: Sequence[MappedWord], what: str, note: str, command: str)
         notes=[note] if note else [],
         sections=[
             section(
-                "Map", "Distances on paper are only part of those in the vectors: the table has cosines.", draw(mapped)
+                "Map",
+                f"Distances on paper are only part of those in the vectors{': the table has cosines' * has_cosines}.",
+                draw(mapped),
             ),
-            section("Words", "", table(("word", "near", "cosine", "x", "y"), rows)),
+            section("Words", "", table(columns, rows)),
             section("How it was made", "", how_to_repeat(command)),
         ],
         made="Made by Regard; its numbers are in numbers.json.",

@@ -80,6 +80,7 @@ class ServedRuns:
 
 def _describe(name: str, run: Any, verbs: list[str]) -> dict[str, Any]:
     is_labelled = isinstance(run, LabelledRun)
+    n_texts = run.task.n_texts(run.config) if is_labelled else 1
     return {
         "name": name,
         "task": run.task.name,
@@ -88,7 +89,7 @@ def _describe(name: str, run: Any, verbs: list[str]) -> dict[str, Any]:
         "n_parameters": run.facts.n_parameters,
         "verbs": verbs,
         "tags": list(run.reader.tags) if isinstance(run, PairRun) else [],
-        "n_texts": run.task.n_texts(run.config) if is_labelled else 1,
-        "columns": run.task.columns if is_labelled else "a text",
+        "n_texts": n_texts,
+        "columns": run.task.columns if n_texts > 1 else "a text",
         "views": list_views(run) if "trace" in verbs else [],
     }

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 from run_page import PAGES, list_commands, shorten  # noqa: E402  (a script beside the pages)
 
 
-@pytest.mark.heavy  # a hundred commands each, minutes in all
+@pytest.mark.pages  # a hundred commands each: a quarter of an hour on a core
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs_from_top_to_bottom(
     page: str, regard: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
