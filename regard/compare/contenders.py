@@ -46,6 +46,8 @@ WATCHED = {
     Measure(name="loss", is_higher_better=False): "nats_per_token",
 }
 """Validation measures, and their names in metrics.jsonl; the loss, which every run has, comes last."""
+SPENT = ("tokens", "flops", "seconds")
+"""What a line of metrics.jsonl says that the training took until then."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,10 @@ class FinishedRun:
         return float(self.lines[-1][what])
 
     def curve(self, watched: Measure) -> list[Mapping[str, Any]]:
-        """Every evaluation that has this score."""
-        key = WATCHED[watched]
-        return [line for line in self.lines if line["kind"] == "valid" and line.get(key) is not None]
+        """Every evaluation that has this score, and says what it took; a broken line of the file has not."""
+        keys = (WATCHED[watched], *SPENT)
+        lines = [line for line in self.lines if line["kind"] == "valid"]
+        return [line for line in lines if all(line.get(key) is not None for key in keys)]
 
     def about(self) -> str:
         """What kind of model it is, in a few words."""
@@ -235,7 +238,7 @@ def mean_curve(runs: Sequence[FinishedRun], watched: Measure) -> tuple[CurvePoin
     found = []
     for points in zip(*(run.curve(watched) for run in runs), strict=False):
         scores = [float(p[WATCHED[watched]]) for p in points]
-        means = {name: float(np.mean([p[name] for p in points])) for name in ("tokens", "flops", "seconds")}
+        means = {name: float(np.mean([p[name] for p in points])) for name in SPENT}
         step, mean = int(points[0]["step"]), float(np.mean(scores))
         found.append(CurvePoint(step=step, score=mean, low=min(scores), high=max(scores), **means))
     return tuple(found)

@@ -129,7 +129,7 @@ def _make_example(cells: Cells, kind: str, place: str) -> Example | BadLine:
 def _read_number(label: Any) -> float | BadLine:
     try:
         number = float(label)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if math.isfinite(number) and not isinstance(label, bool):
         return number

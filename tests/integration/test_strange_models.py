@@ -19,6 +19,8 @@ from torture.corpus import write_elmo
 from regard import api, cli
 from regard.cli.look import MAX_SEARCHED, _read_file
 from regard.cli.terminal import command_line
+from regard.data.labelled import _read_number
+from regard.data.reading import BadLine
 from regard.decode.config import BeamConfig
 from regard.errors import RegardError
 from regard.lens.cells import MAX_CHARS
@@ -304,3 +306,9 @@ def test_vectors_of_other_words_than_the_tokenizers_are_refused() -> None:
     tokenizer = word_tokenizer(["<eos>", "<unk>", "cat", "dog"])
     with pytest.raises(RegardError, match=r"The tokenizer has 4 words, and there are vectors of 3"):
         compose_vectors(Word2VecConfig(), {"words": torch.zeros(3, 2)}, tokenizer)
+
+
+def test_a_label_beyond_all_numbers_is_none() -> None:
+    found = _read_number(10**400)
+    assert isinstance(found, BadLine)
+    assert "is no number" in found.why
