@@ -30,6 +30,7 @@ from random import Random
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from torture.corpus import build  # noqa: E402
+from torture.forking import run_command  # noqa: E402
 from torture.kinds import Kind, list_kinds  # noqa: E402
 from torture.mutations import mutation_of  # noqa: E402
 from torture.options import BASES, draw_words  # noqa: E402
@@ -134,25 +135,12 @@ def start(case: Case) -> int:
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         resource.setrlimit(resource.RLIMIT_DATA, (8 * 2**30, 8 * 2**30))
         sys.argv = ["regard", *case.words]
-        code = _run()
+        code = run_command()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
     finally:
         os._exit(99)
-
-
-def _run() -> int:
-    from regard import cli
-
-    try:
-        cli.main()
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    return 0
 
 
 def run_cases(cases: Iterator[Case], n_jobs: int, seconds: float, keep: Path | None = None) -> Iterator[Outcome]:
