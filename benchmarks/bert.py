@@ -1,7 +1,7 @@
 """BERT against Hugging Face's, measured in one run: an update of its pre-training on a GPU, its vectors on a CPU.
 
-    python benchmarks/bert.py [--device cuda|cpu] [--dropout 0.1] [--precision bf16] [--threads N] [--out results.json]
-                              [--tiny]
+    python benchmarks/bert.py [--device cuda|cpu] [--dropout 0.1] [--precision bf16] [--contexts 128 512] [--threads N]
+                              [--out results.json] [--tiny]
 
 cuda  BERT base, bf16, masked tokens and next sentences, 256 x 128 and 64 x 512 tokens, a whole update (forward,
       backward, clipping at 1, AdamW): Regard's own training loop, which masks new rows for every update, compiled,
@@ -45,6 +45,7 @@ from regard.training.weights import load_weights, named_weights
 from regard.weights.bert_form import to_our_bert
 
 V = 30_522
+TOKENS = 32_768  # of an update
 ROWS = 16  # texts of a batch whose vectors are wanted
 BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--dropout", type=float, default=0.1, help="of both sides, in training")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32", help="of both sides, on a CPU")
+    parser.add_argument("--contexts", type=int, nargs="+", default=(128, 512), help="tokens of a row, on a GPU")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="on a CPU")
     parser.add_argument("--rounds", type=int, default=7, help="on a CPU")
     parser.add_argument("--side", help="serve this side: what the script itself starts")
@@ -70,7 +72,8 @@ def main() -> None:
     print(describe_machine())
     figures = Figures()
     if given.device == "cuda" or given.tiny:
-        for rows, context in ((2, 24),) if given.tiny else ((256, 128), (64, 512)):
+        for context in (24,) if given.tiny else given.contexts:
+            rows = 2 if given.tiny else TOKENS // context
             pre_train(figures, rows, context, given.dropout, given.tiny)
     if given.device == "cpu" or given.tiny:
         embed(figures, given.tiny, given.precision, given.threads, 1 if given.tiny else given.rounds)
