@@ -226,16 +226,20 @@ def evaluate(
     split: str = "test",
     out: str | Path | None = None,
     force: bool = False,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Any:
     """Score a run on a split of its own data, or on other data; options that are None are left out.
 
     Which options there are depends on the run's task: `stride` for language models, `beam`, `tag` and `skips_bad` for
     those that write targets. With `out`, what classifies, rates, tags or answers has a page drawn in that folder:
-    reliability, confusions, the worst errors; `force` draws into one that holds files of somebody else.
+    reliability, confusions, the worst errors; `force` draws into one that holds files of somebody else. `progress` is
+    told how far decoding is, which of all that is scored takes longest.
     """
     asked = {name: value for name, value in options.items() if value is not None}
     allowed = inspect.signature(run.evaluate).parameters
+    if progress is not None and "progress" in allowed:
+        asked["progress"] = progress
     for name in asked:
         if name not in allowed:
             option = {"tag": "to", "skips_bad": "skip-bad"}.get(name, name)

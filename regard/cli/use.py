@@ -215,7 +215,9 @@ def evaluate(
       regard eval runs/classifier --out scores
     """
     asked: dict[str, Any] = {"stride": stride, "beam": beam, "tag": to, "skips_bad": skip_bad or None}
-    found = regard.api.evaluate(regard.load(run, device), data, split=split, out=out, force=force, **asked)
+    loaded = regard.load(run, device)
+    with terminal.draw_progress() as progress:
+        found = regard.api.evaluate(loaded, data, split=split, out=out, force=force, progress=progress, **asked)
     terminal.print_evaluation(found, as_json, has_details=True)
     if out is not None:
         terminal.print_note(f"The page: {out / 'report.html'}")

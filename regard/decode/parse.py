@@ -91,13 +91,24 @@ class Parser:
         )
         self.limits = TreeLimits(max_tokens=self._translator.max_target)
 
-    def all(self, sentences: Sequence[str], tags: Sequence[str | None] | None = None) -> list[Parse]:
-        """The parse of every sentence, in their order; an empty one has no tree."""
+    def all(
+        self,
+        sentences: Sequence[str],
+        tags: Sequence[str | None] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Parse]:
+        """The parse of every sentence, in their order; an empty one has no tree.
+
+        `progress` is told after every batch how many are parsed.
+        """
         read = [self._read(text, tag) for text, tag in zip(sentences, tags or [None] * len(sentences), strict=True)]
-        lengths, results = [len(words) for words in read], [NOTHING] * len(read)
+        lengths, results, n_done = [len(words) for words in read], [NOTHING] * len(read), 0
         for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, self.max_tokens):
             for i, parse in zip(batch, self._parse([read[i] for i in batch]), strict=True):
                 results[i] = parse
+            n_done += len(batch)
+            if progress is not None:
+                progress(n_done)
         return results
 
     def lines(

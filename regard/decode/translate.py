@@ -203,14 +203,26 @@ class Translator:
         ]
         return [drawn[i : i + n] for i in range(0, len(drawn), n)]
 
-    def all(self, sentences: Sequence[Sentence], max_tokens: int = 4096) -> list[list[Translation]]:
-        """Translate any number of sources, batch by batch, in their order; an empty one gives `NOTHING`."""
+    def all(
+        self,
+        sentences: Sequence[Sentence],
+        max_tokens: int = 4096,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Translation]]:
+        """Translate any number of sources, batch by batch, in their order; an empty one gives `NOTHING`.
+
+        `progress` is told after every batch how many are translated.
+        """
         results = [[NOTHING] for _ in sentences]
         lengths = [len(sentence) for sentence in sentences]
+        n_done = 0
         for batch in batches_by_tokens([i for i, n in enumerate(lengths) if n], lengths, max_tokens):
             numbered = [replace(sentences[i], number=i) for i in batch]
             for i, found in zip(batch, self.translate(numbered), strict=True):
                 results[i] = found
+            n_done += len(batch)
+            if progress is not None:
+                progress(n_done)
         return results
 
     def lines(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from regard.data.stream import Stream
 from regard.errors import RegardError, explain_old_name
 from regard.tasks.task import Ending, OpenRun, Task, reopen_data
+from regard.text.learning import Progress
 from regard.untrusted.small_files import read_object
 
 
@@ -96,6 +97,14 @@ class Run:
         """The test scores that were written when training ended; None where there are none."""
         path = self.folder / "test.json"
         return read_object(path) if path.exists() else None
+
+
+def count_done(progress: Progress | None, what: str, total: int) -> Callable[[int], None] | None:
+    """What is told how many of `total` are done; begins with none, so that a bar is there before the first batch is."""
+    if progress is None:
+        return None
+    progress(what, 0, total)
+    return lambda done: progress(what, done, total)
 
 
 def check_text(text: Any, name: str = "text") -> str:

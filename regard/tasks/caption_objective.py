@@ -141,13 +141,17 @@ def caption_bleu(
     split: CaptionSet,
     config: BeamConfig,
     features: Features | None = None,
+    tell: Callable[[int], None] | None = None,
 ) -> BleuScore:
-    """BLEU of the best captions against all that people said of each picture; upper and lower case are the same."""
-    texts = [
-        best[0].text
-        for _, seen in _show(prepared, split, features)
-        for best in write_captions(model, prepared.tokenizer, seen, config)
-    ]
+    """BLEU of the best captions against all that people said of each picture; upper and lower case are the same.
+
+    `tell` is told after every batch how many pictures have a caption.
+    """
+    texts: list[str] = []
+    for _, seen in _show(prepared, split, features):
+        texts += [best[0].text for best in write_captions(model, prepared.tokenizer, seen, config)]
+        if tell is not None:
+            tell(len(texts))
     return bleu(texts, split.captions, is_lowercase=True)
 
 

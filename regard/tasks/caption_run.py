@@ -30,9 +30,10 @@ from regard.models.source import Source
 from regard.score.measured import Figure, Measured
 from regard.score.target_loss import TargetLoss
 from regard.score.translation import BleuScore
-from regard.tasks.base_run import Run, list_items
+from regard.tasks.base_run import Run, count_done, list_items
 from regard.tasks.caption_objective import N_PICTURES, Features, caption_bleu, sum_caption_nats
 from regard.tasks.task import OpenRun, Task, check_split, reopen_data
+from regard.text.learning import Progress
 from regard.text.word_pieces import words_of_ids
 from regard.untrusted.small_files import read_bytes
 
@@ -248,14 +249,16 @@ class CaptionRun(Run):
         split: str = "test",
         beam: BeamConfig | int | None = None,
         skips_bad: bool = False,
+        progress: Progress | None = None,
     ) -> CaptionEvaluation:
         """Loss and BLEU on a split of the pictures the run was trained on, or on others: [folder, captions].
 
-        Of other pictures, one that cannot be used is an error, or, with `skips_bad`, left out and counted.
+        Of other pictures, one that cannot be used is an error, or, with `skips_bad`, left out and counted. `progress`
+        is told how many pictures have a caption.
         """
         prepared, pictures = self.pictures_of(data, split, skips_bad)
         config = BeamConfig(beam=beam, max_length=MAX_LENGTH) if isinstance(beam, int) else beam
-        found = evaluate_captions(self.model, prepared, pictures, config)
+        found = evaluate_captions(self.model, prepared, pictures, config, progress=progress)
         return found if data is None else replace(found, skipped=prepared.data.skipped)
 
     def pictures_of(
@@ -288,6 +291,7 @@ def evaluate_captions(
     pictures: CaptionSet,
     beam: BeamConfig | None = None,
     features: Features | None = None,
+    progress: Progress | None = None,
 ) -> CaptionEvaluation:
     """Loss and BLEU on some pictures; `features` are of all pictures, where they were computed before."""
     nats, n_tokens = sum_caption_nats(model, prepared, pictures, features)
@@ -298,5 +302,7 @@ def evaluate_captions(
         n_bytes=pictures.n_bytes,
         n_pictures=len(pictures),
         n_captions=pictures.n_captions,
-        bleu=caption_bleu(model, prepared, pictures, config, features),
+        bleu=caption_bleu(
+            model, prepared, pictures, config, features, count_done(progress, "writing captions", len(pictures))
+        ),
     )

@@ -23,11 +23,12 @@ from regard.models.seq2seq import Seq2Seq
 from regard.score.bracket_f1 import BracketScore, bracket_f1
 from regard.score.judges import BracketF1
 from regard.score.measured import Figure, Measured
-from regard.tasks.base_run import check_text, list_items
+from regard.tasks.base_run import check_text, count_done, list_items
 from regard.tasks.pair_run import PairEvaluation, PairRun
 from regard.tasks.pairs import PairTask
 from regard.tasks.translation import greedy_bleu
 from regard.text.config import TokenizerConfig
+from regard.text.learning import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,22 +117,25 @@ class ParsingRun(PairRun):
         is_parsed: bool = True,
         skips_bad: bool = False,
         tag: str | None = None,
+        progress: Progress | None = None,
     ) -> ParsingEvaluation:
         """Loss and labelled F1 on other trees, or on a split of those the run was trained on.
 
         A tree that cannot be used is an error, or, where `skips_bad`, left out and counted. With `tag` only trees that
-        have it are looked at.
+        have it are looked at. `progress` is told how many sentences are parsed.
         """
         pairs, skipped = self.reader.select(data, split, skips_bad, tag)
         config = BeamConfig(beam=beam) if isinstance(beam, int) else beam
-        return replace(self.evaluate_pairs(pairs, config, is_parsed), skipped=skipped)
+        return replace(self.evaluate_pairs(pairs, config, is_parsed, progress), skipped=skipped)
 
-    def evaluate_pairs(self, pairs: Pairs, beam: BeamConfig | None = None, is_parsed: bool = True) -> ParsingEvaluation:
+    def evaluate_pairs(
+        self, pairs: Pairs, beam: BeamConfig | None = None, is_parsed: bool = True, progress: Progress | None = None
+    ) -> ParsingEvaluation:
         """Loss and labelled F1 on sentences and trees that are read already."""
         pairs, loss = self.sum_loss(pairs)
         if not is_parsed:
             return ParsingEvaluation(**loss)
-        parses = score_parses(self.parser(beam), self.parser(beam, is_constrained=False), pairs)
+        parses = score_parses(self.parser(beam), self.parser(beam, is_constrained=False), pairs, progress)
         return ParsingEvaluation(**loss, parses=parses)
 
     def trace(self, sentence: str, tree: Tree | None = None, tag: str | None = None) -> Trace:
@@ -185,15 +189,17 @@ class ParsingRun(PairRun):
         return decode
 
 
-def score_parses(constrained: Parser, free: Parser, pairs: Pairs) -> ParseScore:
+def score_parses(constrained: Parser, free: Parser, pairs: Pairs, progress: Progress | None = None) -> ParseScore:
     """Labelled F1 of the constrained parses; `free` is the same model without a constraint."""
-    n_ill_formed = sum(parse.tree is None for parse in free.all(*_sentences(pairs)))
-    return ParseScore(brackets=score_brackets(constrained, pairs), n_ill_formed=n_ill_formed)
+    tell = count_done(progress, "parsing without the constraint", len(pairs))
+    n_ill_formed = sum(parse.tree is None for parse in free.all(*_sentences(pairs), tell))
+    brackets = score_brackets(constrained, pairs, count_done(progress, "parsing", len(pairs)))
+    return ParseScore(brackets=brackets, n_ill_formed=n_ill_formed)
 
 
-def score_brackets(parser: Parser, pairs: Pairs) -> BracketScore:
+def score_brackets(parser: Parser, pairs: Pairs, tell: Callable[[int], None] | None = None) -> BracketScore:
     """The score of the parses of all sources, against the trees that the targets are."""
-    trees = [parse.tree for parse in parser.all(*_sentences(pairs))]
+    trees = [parse.tree for parse in parser.all(*_sentences(pairs), tell)]
     gold = [rebuild_tree(pairs, i, parser.tree_words) for i in range(len(pairs))]
     return bracket_f1([tree for tree in trees if tree is not None], gold, has_tags=parser.form.has_tags)
 

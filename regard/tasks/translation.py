@@ -26,9 +26,10 @@ from regard.score.judges import Bleu
 from regard.score.measured import Figure, Measured
 from regard.score.scored import Scored
 from regard.score.translation import BleuScore, ChrfScore, bleu, chrf
-from regard.tasks.base_run import check_text, list_items
+from regard.tasks.base_run import check_text, count_done, list_items
 from regard.tasks.pair_run import MAX_TOKENS, PairEvaluation, PairRun, check_source, warn_of_split_words
 from regard.tasks.pairs import PairTask
+from regard.text.learning import Progress
 from regard.text.word_pieces import words_of_tokens
 from regard.weights.ctranslate2_engine import TranslatorEngine
 
@@ -169,33 +170,38 @@ class TranslationRun(PairRun):
         is_translated: bool = True,
         skips_bad: bool = False,
         tag: str | None = None,
+        progress: Progress | None = None,
     ) -> TranslationEvaluation:
         """Loss, BLEU and chrF on other pairs, or on a split of those the run was trained on.
 
         A line of other pairs that cannot be used is an error, or, where `skips_bad`, left out and counted. With `tag`
-        only pairs that have it are looked at, and other pairs have it where they name none.
+        only pairs that have it are looked at, and other pairs have it where they name none. `progress` is told how many
+        sources are translated.
         """
         pairs, skipped = self.reader.select(data, split, skips_bad, tag)
         config = BeamConfig(beam=beam, max_ratio=MAX_RATIO) if isinstance(beam, int) else beam
-        return replace(self.evaluate_pairs(pairs, config, is_translated), skipped=skipped)
+        return replace(self.evaluate_pairs(pairs, config, is_translated, progress), skipped=skipped)
 
     def evaluate_pairs(
-        self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True
+        self, pairs: Pairs, beam: BeamConfig | None = None, is_translated: bool = True, progress: Progress | None = None
     ) -> TranslationEvaluation:
         """Loss, BLEU and chrF on pairs that are read already."""
         pairs, loss = self.sum_loss(pairs)
         if not is_translated:
             return TranslationEvaluation(**loss)
-        texts = self.translations(pairs, beam)
+        texts = self.translations(pairs, beam, progress)
         references = [pairs.target_text(i) for i in range(len(pairs))]
         notes = warn_of_split_words(references)
         return TranslationEvaluation(**loss, notes=notes, bleu=bleu(texts, references), chrf=chrf(texts, references))
 
-    def translations(self, pairs: Pairs, beam: BeamConfig | None = None) -> list[str]:
+    def translations(
+        self, pairs: Pairs, beam: BeamConfig | None = None, progress: Progress | None = None
+    ) -> list[str]:
         """The best target of every source, in their order."""
         translator = self.translator(beam)
         sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in range(len(pairs))]
-        return [best[0].text for best in translator.all(sentences, MAX_TOKENS)]
+        tell = count_done(progress, "translating", len(sentences))
+        return [best[0].text for best in translator.all(sentences, MAX_TOKENS, tell)]
 
     def force(self, source: str, target: str, tag: str | None = None) -> ForcedTranslation:
         """Make the model write `target` for `source`: what each token costs, and where it attended."""

@@ -84,7 +84,10 @@ def test_the_score_is_bracket_f1_of_the_parses_against_the_trees(tree_words: str
     tags = Rows.of([np.frombuffer(" ".join(tree.tags).encode(), dtype=np.uint8) for tree in TREES], np.uint8)
     pairs = replace(Pairs.of(texts, source, target), word_tags=tags)
     held, free = (random_parser(tree_words, 3, is_constrained=is_held, **RNN) for is_held in (True, False))
-    found = score_parses(held, free, pairs)
+    told: list[tuple[str, int, int | None]] = []
+    found = score_parses(held, free, pairs, lambda *how_far: told.append(how_far))
+    first, second, n = "parsing without the constraint", "parsing", len(TREES)
+    assert told == [(first, 0, n), (first, n, n), (second, 0, n), (second, n, n)]
     trees = [parse.tree for parse in held.all([source for source, _ in texts])]
     assert found.brackets == bracket_f1([tree for tree in trees if tree is not None], TREES)
     assert found.brackets.n_gold == sum(
