@@ -63,19 +63,16 @@ def resolve(
 ) -> RunConfig:
     """The config of a run: the recipe, then `model`, `task`, `data` and `start_from`, then every `a.b=c` of `settings`.
 
-    A run that is in `begun` already has all that it took from where it started: that folder need not be there any more.
+    The name of a model in place of the recipe is `model`. A run that is in `begun` already has all that it took from
+    where it started: that folder need not be there any more.
     """
+    recipe, model = _name_model(recipe, model, task)
     if isinstance(recipe, RunConfig):
         given = recipe.to_dict()
     elif isinstance(recipe, Mapping):
         given = dict(recipe)
     elif task is not None and recipe is not None and not str(recipe).endswith((".yaml", ".yml")):
         given = name_encoder(str(recipe))
-    elif recipe is not None and str(recipe) in MODELS and not Path(recipe).exists():
-        raise RegardError(
-            f"'{recipe}' is a model, and a recipe is read here. Take --model {recipe}; or say what it is for, such as "
-            "--task classify."
-        )
     else:
         given = read_yaml(Path(recipe)) if recipe is not None else {}
     if model is not None:
@@ -92,6 +89,26 @@ def resolve(
         given["start_from"] = str(start_from)
     before = None if begun is None else run_folder.load_config(begun / "config.yaml")
     return build_config(apply_start(given, begun), is_new=begun is None, begun=before)
+
+
+def _name_model(recipe: Recipe, model: str | None, task: str | None) -> tuple[Recipe, str | None]:
+    """The recipe and the model, where `recipe` may be the name of a model: `regard train lstm` is `--model lstm`.
+
+    With a task the first word is what reads the texts (`name_encoder`) and stays as it is.
+    """
+    name = str(recipe)
+    if recipe is None or task is not None or not isinstance(recipe, str | Path) or Path(recipe).is_file():
+        return recipe, model
+    if name in MODELS:
+        if model not in (None, name):
+            raise RegardError(f"'{name}' and --model {model} name two models. Leave one of them out.")
+        return None, name
+    if not Path(name).suffix and Path(name).name == name and not Path(name).exists():
+        raise RegardError(
+            f"'{name}' is neither a model nor a recipe.{nearest(name, MODELS)} Give a name of `regard models`, or a YAML "
+            "file (`regard recipes`)."
+        )
+    return recipe, model
 
 
 def name_encoder(given: str) -> dict[str, Any]:
@@ -202,6 +219,8 @@ def _place(
         if out is None:
             raise RegardError("Say which run to resume: give its folder with --out (in Python: out).")
         return Path(out), run_folder.open_folder(Path(out)).config
+    recipe, model = _name_model(recipe, asked["model"], asked["task"])
+    asked = {**asked, "model": model}
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
     names_data = recipe is not None or asked["data"] is not None
     if begun is not None and recipe is None:  # what is asked for lies on top of what the run is

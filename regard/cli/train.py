@@ -13,7 +13,7 @@ from regard.cli.options import Force, Quiet, Set, SkipBad
 
 Recipe = Annotated[
     Path | None,
-    typer.Argument(help="A YAML recipe (`regard recipes`); with --task also a model or a run to read texts with."),
+    typer.Argument(help="A YAML recipe (`regard recipes`) or a model (`regard models`); with --task also a run."),
 ]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="Which model: a name of `regard models`.")]
 Task = Annotated[
@@ -56,7 +56,7 @@ def train(
       # a recipe, on your own text
       regard train recipes/lstm.yaml --data my.txt --out runs/mine
       # no recipe, every default
-      regard train --model transformer --data 'notes/*.md'
+      regard train transformer --data 'notes/*.md'
       # change settings; print the plan and train nothing
       regard train recipes/lstm.yaml --set model.d_model=512 --dry-run
       # fine-tune GPT-2, from a Hugging Face folder, or any run

@@ -75,9 +75,16 @@ def test_a_missing_recipe_names_the_nearest_file(tmp_path: Path) -> None:
         read_yaml(tmp_path / "lsmt.yaml")
 
 
-def test_a_model_in_the_place_of_a_recipe_says_what_to_type() -> None:
-    with pytest.raises(RegardError, match=r"'lstm' is a model, and a recipe is read here\. Take --model lstm"):
-        resolve("lstm", data="my.txt")
+def test_a_model_in_the_place_of_a_recipe_is_the_model() -> None:
+    assert resolve("lstm", data="my.txt") == resolve(None, model="lstm", data="my.txt")
+    assert resolve("lstm", model="lstm", data="my.txt") == resolve(None, model="lstm", data="my.txt")
+
+
+def test_two_models_are_refused_and_so_is_what_is_neither_model_nor_recipe() -> None:
+    with pytest.raises(RegardError, match=r"'lstm' and --model gru name two models\. Leave one of them out"):
+        resolve("lstm", model="gru", data="my.txt")
+    with pytest.raises(RegardError, match=r"'lsmt' is neither a model nor a recipe\. Did you mean 'lstm'\? .*regard mod"):
+        resolve("lsmt", data="my.txt")
 
 
 def test_broken_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
