@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import regard
 from regard.cli import lines, options
+from regard.data.table_lines import read_table_lines
+from regard.data.tables import SUFFIXES as TABLES
 from regard.errors import RegardError
 
 
@@ -25,7 +30,8 @@ def predict(
     A classifier prints the class and its probability, a rater a number, a tagger every word with its tag, an answerer
     the answer and its probability (none: nothing before the tab). Two texts, or a question and a passage, have a tab
     between them; a tagger's words have spaces between them. A pipe of any length is read as it comes, and an empty line
-    gives an empty line.
+    gives an empty line. Of a .tsv or .csv file whose first line names its columns, the columns of the texts are read,
+    and the header gives an empty line.
 
     Examples:
       echo "I love this old film." | regard predict runs/classifier
@@ -38,7 +44,7 @@ def predict(
         task = loaded.task
         raise RegardError(f"'{run}' is a run that {task.summary}. Use it with: regard {task.verb} {run}")
     found = lines.answer_lines(
-        loaded.lines, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens,
+        loaded.lines if file is None else partial(_answer_file, loaded, file), file, skip_bad=skip_bad, window=window, max_tokens=max_tokens,
         why_skipped="with another number of columns",
     )  # fmt: skip
     for number, _, answer in found:
@@ -47,3 +53,12 @@ def predict(
         else:
             text = "" if answer is None else answer.to_text()
         print(text, flush=lines.is_typed(file))
+
+
+def _answer_file(run: Any, file: Path, given: Iterable[str], **options: Any) -> Iterator[Any]:
+    """What a run says of the lines of a file; of a table with a header, of its columns of texts."""
+    form = TABLES.get(file.suffix)
+    answered: Iterator[Any] = run.lines(
+        given if form is None else read_table_lines(given, form, run.text_columns), **options
+    )
+    return answered

@@ -24,6 +24,10 @@ TEXT_NAMES = ("text", "sentence", "sentence1", "review", "content")
 LABEL_NAMES = ("label", "class", "sentiment", "stars", "score", "tags")
 DOCUMENT_START = "-DOCSTART-"
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
+LABELLED_FORM = (
+    "A labelled file has lines such as 'positive I love this film', or is a table (.tsv, .csv) of texts and labels: "
+    "'I love this film', a tab, 'positive'."
+)
 BETWEEN = {"tsv": "a tab", "csv": "a comma, a semicolon or a tab"}
 
 
@@ -173,7 +177,11 @@ def _read_label_lines(file: TextFile) -> Iterator[tuple[str, Cells | BadLine]]:
             yield place, line
         elif line.strip():
             label, _, text = line.strip().partition(" ")
-            yield place, (text, None, label)
+            if text:
+                yield place, (text, None, label)
+            else:
+                why = f"has no label: it is one word, '{label[:40]}', and a line is a label, a space and a text"
+                yield place, BadLine("no label", f"{why}. {LABELLED_FORM}")
 
 
 def _read_records(file: TextFile, columns: Columns) -> Iterator[tuple[str, Cells | BadLine]]:

@@ -15,7 +15,7 @@ import numpy as np
 from regard.data.builtin import BUILTIN
 from regard.data.cache import cache_root
 from regard.data.config import DataConfig
-from regard.data.labelled import ANSWERS, CLASSES, TAGS, Columns, Example, read_file
+from regard.data.labelled import ANSWERS, CLASSES, LABELLED_FORM, TAGS, Columns, Example, read_file
 from regard.data.labelled_config import LabelledConfig
 from regard.data.labelled_grammar import draw_examples, kind_of
 from regard.data.labelled_windows import Windows
@@ -29,6 +29,7 @@ from regard.text.learning import Progress, choose_part_to_learn_from, take_evenl
 from regard.text.tokenizer import Tokenizer
 
 MANY_LABELS = 100
+FEW_LINES = 4  # so few may all have different labels
 Examples = tuple[Example, ...]
 Words = TypeVar("Words")
 
@@ -71,6 +72,17 @@ class LabelledReader:
     def __init__(self, data: LabelledConfig, kind: str) -> None:
         self._data, self._kind = data, kind
         self.skipped: Counter[str] = Counter()
+
+    @property
+    def names(self) -> str:
+        """The sources of the training examples."""
+        return ", ".join(self._data.names("train"))
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the training examples are lines of a label and a text."""
+        names = [name for name in self._data.names("train") if not is_grammar(name)]
+        return bool(names) and all(self._data.form_of(name, "lines") == "lines" for name in names)
 
     def read(self, names: Sequence[str]) -> Iterator[Example]:
         """Every example that can be used; the first that cannot is an error unless `data.skips_bad`."""
@@ -172,6 +184,11 @@ def _check_classes(splits: dict[str, list[Example]], labels: Sequence[str] | Non
     """Refuse, or leave out, examples with a label that training does not have; and a column that holds no labels."""
     known = list(dict.fromkeys(str(example.label) for example in splits["train"])) if labels is None else list(labels)
     n = len(splits["train"])
+    if labels is None and reader.reads_lines and len(known) > max(FEW_LINES, n / 2):
+        raise RegardError(
+            f"{reader.names} has no labels, it seems: the first word of each line is read as one, and {n:,} lines have "
+            f"{len(known):,} different ones, '{known[0][:40]}' and '{known[1][:40]}' for example. {LABELLED_FORM}"
+        )
     if labels is None and len(known) > max(MANY_LABELS, n // 4):
         raise RegardError(
             f"{n:,} training examples have {len(known):,} different labels, '{known[0][:40]}' for example: is that the "

@@ -109,6 +109,12 @@ class LabelledRun(Run):
     def has_segments(self) -> bool:
         return self.task.n_segments(self.config) > 0  # type: ignore[attr-defined, no-any-return]
 
+    @property
+    def text_columns(self) -> tuple[str | None, ...]:
+        """The columns of the one or two texts that an example has, by name or number; None: those that usually are."""
+        data = self.config.section("data", LabelledConfig)
+        return (data.text, data.second)[: self.task.n_texts(self.config)]  # type: ignore[attr-defined, return-value]
+
     def predict(self, items: Iterable[Any], *, max_tokens: int = MAX_TOKENS, window: int = 2000) -> Iterator[Any]:
         """One prediction an item, in their order; a window of them is held at a time.
 
