@@ -164,7 +164,14 @@ def _print_labelled(config: LabelledConfig) -> None:
         console.print(Text(text), soft_wrap=True)
         console.print(Text(f"  {label}", "bold"), soft_wrap=True)
     verb = {"classes": "classify", "numbers": "rate", "tags": "tag", "answers": "answer"}[kind]
-    console.print(f"[dim]To learn them: regard train lstm --task {verb} --data {config.train}[/dim]", soft_wrap=True)
+    named = [(name, getattr(config, name)) for name in ("text", "second", "label")]
+    data = f"--data {config.train}{''.join(f' --set data.{name}={given}' for name, given in named if given is not None)}"
+    console.print(Text(f"To learn them: regard train lstm --task {verb} {data}", "dim"), soft_wrap=True)
+    if kind == "numbers":
+        console.print(Text("To learn the numbers as classes: --task classify instead.", "dim"), soft_wrap=True)
+    if config.train.endswith((".tsv", ".csv", ".jsonl", ".ndjson")):
+        others = "As pairs: --set data.source_field=NAME --set data.target_field=NAME; as text: --set data.field=NAME."
+        console.print(Text(others, "dim"), soft_wrap=True)
 
 
 def _print_captions(config: CaptionConfig) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from regard.data.labelled import LABEL_NAMES, TEXT_NAMES
 from regard.data.reading import BadLine
-from regard.data.tables import read_rows
+from regard.data.tables import looks_like_names, read_rows
 from regard.errors import RegardError
 
 OTHER_NAMES = ("sentence2", "question", "passage", "context", "id")
-_NAME = re.compile(r"[^\W\d][\w -]{0,30}")
 
 
 def find_columns(first: str, form: str, texts: tuple[str | None, ...]) -> tuple[str, tuple[int, ...]] | None:
@@ -31,7 +29,7 @@ def find_columns(first: str, form: str, texts: tuple[str | None, ...]) -> tuple[
     named = [name for name in texts if name is not None and not name.isdecimal()]
     known = {cell.lower() for cell in cells} & {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
     is_named = bool(named) and set(named) <= set(cells)
-    if not is_named and not (known and all(_NAME.fullmatch(cell) for cell in cells)):
+    if not is_named and not (known and looks_like_names(cells)):
         return None
     usual = (TEXT_NAMES, ()) if len(texts) == 1 else ((*TEXT_NAMES, "question"), ("sentence2", "passage", "context"))
     lower = [cell.lower() for cell in cells]

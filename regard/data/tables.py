@@ -121,7 +121,12 @@ def looks_like_header(rows: Sequence[list[str]]) -> bool:
     True
     """
     n_words = [sum(len(cell.split()) for cell in row) / max(len(row), 1) for row in rows]
-    return len(rows) > 1 and all(_NAME.fullmatch(cell.strip()) for cell in rows[0]) and min(n_words[1:]) >= 2
+    return len(rows) > 1 and looks_like_names(rows[0]) and min(n_words[1:]) >= 2
+
+
+def looks_like_names(row: Sequence[str]) -> bool:
+    """Whether a row may be names of columns: each begins with a letter, is short, and is not a sentence."""
+    return all(_NAME.fullmatch(cell.strip()) for cell in row)
 
 
 def _find_longest(rows: Sequence[list[str]]) -> int:

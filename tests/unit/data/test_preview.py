@@ -30,6 +30,11 @@ FILES = {
     "numbered.csv": "id,en,de\n1,one,eins\n",
     "more.tsv": "It is one.\tEins.\tby me\n",
     "photos/a.png": "",
+    "stars.csv": 'review,stars\n"A film, good",5\nDull,1\n',
+    "rated.csv": "comment,rating\nA film,5\nDull one,1\n",
+    "bare.tsv": "a film\tpos\nbad\tneg\nso long\tneg\nso good\tpos\nno\tneg\n",
+    "labelled.jsonl": '{"text": "one", "label": "x"}\n',
+    "words.tsv": "dog\tHund\ncat\tKatze\nhouse\tHaus\n",
     "captions.tsv": "a.png\tone\n",
 }
 
@@ -52,6 +57,14 @@ FILES = {
         (["numbered.csv"], {}, PairsConfig),
         (["more.tsv"], {}, PairsConfig),
         (["photos", "captions.tsv"], {}, CaptionConfig),
+        (["stars.csv"], {}, LabelledConfig),
+        (["stars.csv"], {"field": "review"}, DataConfig),
+        (["stars.csv"], {"source_field": "review", "target_field": "stars"}, PairsConfig),
+        (["rated.csv"], {}, LabelledConfig),
+        (["bare.tsv"], {}, LabelledConfig),
+        (["labelled.jsonl"], {}, LabelledConfig),
+        (["words.tsv"], {}, PairsConfig),
+        (["posts.csv"], {"label": "title", "text": "body"}, LabelledConfig),
         (["my.txt"], {"source_field": "2", "target_field": "1"}, PairsConfig),
         (["my.txt"], {"source_field": "2", "split_seed": 1}, PairsConfig),
         (["trees.mrg"], {}, PairsConfig),
@@ -96,3 +109,19 @@ def test_labelled_sentences_of_the_grammar_are_shown_with_their_labels() -> None
     assert (kind, len(found.train), len(found.test)) == ("answers", 2, 1000)
     text, answer = show_example(found.train[0])
     assert answer in text
+
+
+def test_columns_of_labels_are_found_with_their_names_and_kind(tmp_path: Path) -> None:
+    rows = [(f"film number {i}", i % 5) for i in range(60)]
+    (tmp_path / "rated.csv").write_text("comment,rating\n" + "".join(f"{text},{n}\n" for text, n in rows))
+    config = choose_config([str(tmp_path / "rated.csv")], {})
+    assert isinstance(config, LabelledConfig)
+    assert (config.text, config.label) == ("comment", "rating")
+    kind, found = preview_labelled(config)
+    assert (kind, sum(map(len, (found.train, found.valid, found.test)))) == ("numbers", 60)
+    (tmp_path / "bare.tsv").write_text("".join(f"{'pos' if n else 'neg'}\t{text}\n" for text, n in rows))
+    config = choose_config([str(tmp_path / "bare.tsv")], {})
+    assert isinstance(config, LabelledConfig)
+    assert (config.text, config.label) == ("2", "1")
+    kind, found = preview_labelled(config)
+    assert (kind, {example.label for example in found.train}) == ("classes", {"pos", "neg"})
