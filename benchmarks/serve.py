@@ -132,7 +132,7 @@ class Client:
 def question(verb: str, draw: random.Random) -> dict[str, Any]:
     text = " ".join(draw.choices(WORDS, k=20))
     if verb in ("generate", "leave"):
-        return {"prompt": text[:20], "max_tokens": 20 if verb == "generate" else 500, "stream": True}
+        return {"text": text[:20], "max_tokens": 20 if verb == "generate" else 500, "stream": True}
     return {"text": text}
 
 

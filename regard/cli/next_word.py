@@ -99,9 +99,11 @@ def _choose(found: NextWord, by: str) -> NextWord:
 
 def format_next(found: list[NextWord], width: int = WIDTH) -> Iterator[str]:
     """Lines of bars: a column for each distribution of each model, as many side by side as fit."""
+    has_places = len({each.place for each in found}) > 1
+    names = [f"{each.name} ({each.place})" if has_places else each.name for each in found]
     columns = [
-        (f"{each.name}: {kind}" if len(each.distributions) > 1 else each.name, ranked)
-        for each in found
+        (f"{name}: {kind}" if len(each.distributions) > 1 else name, ranked)
+        for name, each in zip(names, found, strict=True)
         for kind, ranked in each.distributions.items()
     ]
     n = min(PER_ROW, len(columns))

@@ -55,7 +55,7 @@ def write_headline(
         )
     sentences = [
         _tell_first(first[0], neighbours, setup),
-        _tell_same_tokens(ranked, setup),
+        _tell_same_tokens(ranked, found, setup),
         _tell_ties(first, neighbours),
         _tell_bargain(first, setup) or _tell_cost(contenders, costs, setup, first),
         _tell_memory(first),
@@ -96,15 +96,22 @@ def _has_sibling(name: str, names: Sequence[str]) -> bool:
     return name.endswith(SAME_TOKENS) and name.removesuffix(SAME_TOKENS) in names
 
 
-def _tell_same_tokens(ranked: Sequence[Contender], setup: Setup) -> str:
+def _tell_same_tokens(
+    ranked: Sequence[Contender], found: Mapping[tuple[str, str], PairResult], setup: Setup
+) -> str:
     """How an n-gram that is best does with no more text than the others read, where it has counted more."""
     names = [c.name for c in ranked]
     place = names.index(names[0] + SAME_TOKENS) if names[0] + SAME_TOKENS in names else 0
     score = ranked[place].score
     if not place or score is None:
         return ""
-    ahead = names[1:place]
-    order = f"behind {_name_group(ahead)}" if ahead else "and is still ahead of them"
+    ahead, twin, behind = names[1:place], names[place], names[place + 1 :]
+    pair = found.get((ahead[-1], twin) if ahead else (twin, behind[0])) if ahead or behind else None
+    doubt = "" if pair is None or pair.is_settled else f"not settled ({pair.why})"
+    if ahead:
+        order = f"behind {_name_group(ahead)}" + (f", which is {doubt}" if doubt else "")
+    else:
+        order = f"and whether it is still ahead of {behind[0]} is {doubt}" if doubt else "and is still ahead of them"
     return (
         f"It counts more text than the others read: with as many tokens as they, it reaches "
         f"{setup.measure.value(score.value)}, {order}."

@@ -32,7 +32,7 @@ from regard.compare.result import (
 from regard.lens.views import PositionPoint, WindowLosses
 from regard.score.by_length import LengthScore, bin_lengths, score_by_length
 from regard.score.figures import Measure, p_text
-from regard.score.judges import Judge
+from regard.score.judges import Judge, score_interval
 from regard.score.significance import (
     LEVEL,
     Estimate,
@@ -174,7 +174,7 @@ def _score(entry: Entry, sample: Sample | None, judge: Judge | None, watched: Me
     )
     if sample is None or judge is None:
         return contender
-    low, high = sample.estimate.interval
+    low, high = score_interval(judge, sample.estimate) or sample.estimate.interval
     results = [_run_result(run, score, out) for run, score in zip(runs, sample.seeds.tolist(), strict=True)]
     others = judge.other_scores(entry.answers)
     score = Score(value=sample.estimate.value, low=max(0.0, low), high=high, others=others)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from regard.text.tokenizer import Tokenizer
 
 LINE_END = "\n"
 Ranked = list[tuple[str, float]]
+AFTER = "after the text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,8 @@ class NextWord:
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] | None = None
     """Of an n-gram model: for each token how often it was counted, and after what."""
+    place: str = AFTER
+    """Where in the text that stands what is predicted."""
 
     @property
     def best(self) -> tuple[str, float]:
@@ -67,7 +70,7 @@ def find_next(run: Any, text: str, *, target: str | None = None, n: int = 10, na
         opened = run.open_target(text, target or "")
         kinds = rank_next(opened, n)
         begun = f"After “{target.strip()}” in the target." if target and target.strip() else "The target's first word."
-        return NextWord(name=name, text=text, distributions=kinds, notes=(begun,))
+        return NextWord(name=name, text=text, distributions=kinds, notes=(begun,), place="in the target")
     if not isinstance(model, GradientModel | NgramModel):
         raise RegardError(
             f"'{run.folder}' is a run that {run.task.summary}, and says no next word. Give a language model, a BERT "
@@ -106,8 +109,22 @@ def _fill(run: Any, text: str, n: int, name: str) -> NextWord:
     place = f"in the last {mask}" if has_mask else f"in a {mask} behind the text, which ends there"
     whole = {"words": ranked[:n]} if ranked and vocabulary_has_wordpiece(run.tokenizer) else {}
     return NextWord(
-        name=name, text=text, distributions=whole | {"tokens": tokens[:n]}, notes=(f"What stands {place}.",)
-    )
+        name=name, text=text, distributions=whole | {"tokens": tokens[:n]}, notes=(f"What stands {place}.",),
+        place=f"in the last {mask}" if has_mask else f"in a {mask} behind the text",
+    )  # fmt: skip
+
+
+def tell_places(found: Sequence[NextWord]) -> list[NextWord]:
+    """Note with every model that predicts another place of the text than the first one does."""
+    first = found[0]
+    return [
+        each
+        if each.place == first.place
+        else replace(
+            each, notes=(*each.notes, f"Another place than that of {first.name}: {each.place}, not {first.place}.")
+        )
+        for each in found
+    ]
 
 
 @torch.inference_mode()

@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.lens.look import check_shown, check_views, look_at
-from regard.lens.next_word import NextWord, find_next
+from regard.lens.next_word import NextWord, find_next, tell_places
 from regard.lens.over_time import Snapshots
 from regard.lens.subject import Subject
 from regard.lens.view import LookOptions
@@ -106,7 +106,8 @@ def predict_next(
 
         regard.predict_next(["runs/ngram", "runs/lstm"], "In October, people in the US celebrate")
     """
-    return [find_next(run, text, target=target, n=n, name=name) for name, run in open_models(runs, device)]
+    opened = open_models(runs, device)
+    return tell_places([find_next(run, text, target=target, n=n, name=name) for name, run in opened])
 
 
 def open_models(runs: Models, device: str = "auto") -> list[tuple[str, AnyRun]]:

@@ -13,11 +13,13 @@ import numpy as np
 from regard.data.trees import Tree, parse_trees
 from regard.score.bracket_f1 import bracket_f1
 from regard.score.evaluate import finite_perplexity
-from regard.score.significance import Counts
+from regard.score.significance import Counts, Estimate, share_interval
 from regard.score.translation import References, bleu_metric, chrf, score_by, statistics_of, streams
 
 SAME_CONTEXT = "same context"
 """The name of the score that language models have where all see the same past."""
+SHARES = ("accuracy", "exact match")
+"""Measures that are the share of what is right: of 100% or 0% their interval is that of a share."""
 EVALB = "labelled brackets by the rules of evalb with COLLINS.prm"
 
 
@@ -40,6 +42,18 @@ class Judge(Protocol):
     def other_scores(self, runs: Sequence[Sequence[Any]]) -> dict[str, float]:
         """Second opinions by name, of the answers of one or several runs together."""
         ...
+
+
+def score_interval(judge: Judge, estimate: Estimate) -> tuple[float, float] | None:
+    """In which a score lies with 95%; None where all items have the same score, which says nothing of other items.
+
+    A share of 0% or 100% has the exact interval of a share, over so many items as the estimate has.
+    """
+    if estimate.variance > 0:
+        return estimate.interval
+    if judge.name in SHARES and estimate.value in (0.0, 100.0):
+        return share_interval(round(estimate.n_effective), is_all=estimate.value > 0)
+    return None
 
 
 @dataclass

@@ -197,6 +197,18 @@ def why_unsettled(n_documents: int, n_seeds: Sequence[int]) -> str:
     return "" if fewest >= FEWEST_SEEDS else f"{fewest} seeds: {FEWEST_SEEDS} are needed to know how much they differ"
 
 
+def share_interval(n: int, is_all: bool) -> tuple[float, float]:
+    """In which a share lies with 95%, in per cent, where all of n items have it, or none has (Clopper & Pearson 1934).
+
+    Such items say nothing of their variance; but a share below (α/2)^(1/n) would show n of n in less than α/2 of cases.
+
+    >>> [round(bound, 1) for bound in share_interval(12, is_all=True)], share_interval(1000, is_all=False)[0]
+    ([73.5, 100.0], 0.0)
+    """
+    least = 100 * (LEVEL / 2) ** (1 / n)
+    return (least, 100.0) if is_all else (0.0, 100 - least)
+
+
 def correct_by_holm(ps: Sequence[float]) -> list[float]:
     """p of every pair, corrected for how many pairs there are (Holm 1979).
 

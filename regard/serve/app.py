@@ -219,8 +219,8 @@ def _add_verb(app: FastAPI, service: Service, name: str, verb: Verb) -> None:
 
 
 async def _generate(service: Service, request: Request, run: Any, question: questions.GenerateQuestion) -> Response:
-    options = question.model_dump(exclude={"prompt", "stream"})
-    steps = follow(request, service.worker, lambda: run.stream_tokens(question.prompt, **options))
+    options = question.model_dump(exclude={"text", "stream"})
+    steps = follow(request, service.worker, lambda: run.stream_tokens(question.text, **options))
     first = [_describe_token(step) async for step in _take(steps, 1)]  # what is wrong is told before any text is sent
     if question.stream:
 
@@ -239,7 +239,7 @@ async def _generate(service: Service, request: Request, run: Any, question: ques
 
         return StreamingResponse(lines(), media_type=LINES)
     written = first + [_describe_token(step) async for step in steps]
-    return _write_json({"text": question.prompt + "".join(step["text"] for step in written), "tokens": written})
+    return _write_json({"text": question.text + "".join(step["text"] for step in written), "tokens": written})
 
 
 async def _take(steps: AsyncIterator[Any], n: int) -> AsyncIterator[Any]:

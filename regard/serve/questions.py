@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MAX_TEXT = 20_000
 """Characters of a text that is scored, continued, told about or made a vector of."""
@@ -38,6 +39,19 @@ class Question(BaseModel):
     """Nothing is converted and nothing unknown is passed over: a mistake is told, not guessed at."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    old_names: ClassVar[Mapping[str, str]] = {}
+    """Fields of earlier versions, and what they are called now: both are read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def rename_old(cls, given: Any) -> Any:
+        """Read fields by their old names too; one that is given twice is a mistake."""
+        if not isinstance(given, dict):
+            return given
+        for old, new in cls.old_names.items():
+            if old in given and new in given:
+                raise ValueError(f"{old} is the old name of {new}: give {new} alone")
+        return {cls.old_names.get(name, name): value for name, value in given.items()}
 
     def size(self) -> int:
         """Characters of what is asked about."""
@@ -59,7 +73,9 @@ class Question(BaseModel):
 class GenerateQuestion(Question):
     """How a text is continued."""
 
-    prompt: Text = Field("", description="Text to continue; empty: start from scratch.")
+    old_names = {"prompt": "text"}  # noqa: RUF012
+
+    text: Text = Field("", description="Text to continue; empty: start from scratch.")
     max_tokens: int = Field(100, ge=1, le=MAX_NEW_TOKENS, description="New tokens at most.")
     temperature: float = Field(0.8, ge=0.0, le=100.0, description="0 always takes the most probable token.")
     top_k: int | None = Field(None, ge=1, le=1_000_000, description="Only the k most probable tokens.")
@@ -82,8 +98,10 @@ class ScoreQuestion(Question):
 class NextQuestion(Question):
     """What may come after a text."""
 
+    old_names = {"n": "top_k"}  # noqa: RUF012
+
     text: Text = Field(description="What stands before; empty: the beginning of a text.")
-    n: int = Field(10, ge=1, le=200, description="How many tokens.")
+    top_k: int = Field(10, ge=1, le=200, description="How many tokens.")
 
 
 class TranslateQuestion(Question):
@@ -141,8 +159,10 @@ class EmbedQuestion(Question):
 class NearestQuestion(Question):
     """The words with the nearest vectors."""
 
+    old_names = {"n": "top_k"}  # noqa: RUF012
+
     text: SomeText = Field(description="A word.")
-    n: int = Field(10, ge=1, le=200, description="How many words.")
+    top_k: int = Field(10, ge=1, le=200, description="How many words.")
 
 
 class TraceQuestion(Question):

@@ -62,10 +62,10 @@ def _describe_scored(scored: Any) -> dict[str, Any]:
     }
 
 
-def predict_next(run: Any, items: Items, *, n: int) -> Answers:
+def predict_next(run: Any, items: Items, *, top_k: int) -> Answers:
     """The most probable tokens after each text."""
     return [
-        {"tokens": [{"text": text, "probability": p} for text, p in run.predict_next(item["text"], n)]}
+        {"tokens": [{"text": text, "probability": p} for text, p in run.predict_next(item["text"], top_k)]}
         for item in items
     ]
 
@@ -149,12 +149,10 @@ def embed(run: Any, items: Items, *, layers: str, pool: str) -> Answers:
     return [{"vector": np.round(vector.astype(np.float64), 6).tolist()} for vector in vectors]
 
 
-def find_nearest(run: Any, items: Items, *, n: int) -> Answers:
+def find_nearest(run: Any, items: Items, *, top_k: int) -> Answers:
     """The words whose vectors are nearest to that of each word."""
-    return [
-        {"words": [{"text": word, "cosine": float(cosine)} for word, cosine in run.nearest(item["text"].strip(), n)]}
-        for item in items
-    ]
+    found = [run.nearest(item["text"].strip(), top_k) for item in items]
+    return [{"words": [{"text": word, "cosine": float(cosine)} for word, cosine in near]} for near in found]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from regard.errors import RegardError
 from regard.lens.prediction import Prediction
 from regard.lens.trace import Trace
 from regard.models.reader import Reader
-from regard.score.judges import Judge
+from regard.score.judges import Judge, score_interval
 from regard.score.measured import Figure, Measured
 from regard.score.significance import take_sample
 from regard.tasks.base_run import Run
@@ -77,11 +77,10 @@ class LabelledEvaluation:
 
 
 def measure_figure(judge: Judge, answers: Sequence[Any], name: str) -> Figure:
-    """The score of answers with its interval over the items; no interval of fewer than two."""
+    """The score of answers with its interval over the items; none where all items have the same score."""
     counts = judge.counts(answers)[None]
     estimate = take_sample(judge.score, counts, range(len(answers))).estimate
-    interval = estimate.interval if len(answers) > 1 and estimate.variance > 0 else None
-    return Figure(name, estimate.value, 2, interval)
+    return Figure(name, estimate.value, 2, score_interval(judge, estimate))
 
 
 def list_under(title: str, lines: Sequence[str]) -> list[str]:

@@ -86,7 +86,7 @@ def test_texts_that_are_scored_together_cost_what_they_cost_alone() -> None:
 
 def test_each_verb_answers_as_the_run_does(client: TestClient) -> None:
     runs = {name: regard.load(folder, "cpu") for name, folder in train_all().items()}
-    following = ask(client, "lstm", "next", text="the ca", n=3)["tokens"]
+    following = ask(client, "lstm", "next", text="the ca", top_k=3)["tokens"]
     assert [(one["text"], pytest.approx(one["probability"], rel=1e-5)) for one in following] == runs[
         "lstm"
     ].predict_next("the ca", 3)
@@ -108,11 +108,11 @@ def test_each_verb_answers_as_the_run_does(client: TestClient) -> None:
     filled = ask(client, "bert", "fill", text="the [MASK] sat", top_k=4)
     assert [len(place) for place in filled["places"]] == [4]
     assert len(ask(client, "transformer", "embed", text=TEXT)["vector"]) == 16
-    assert len(ask(client, "vectors", "nearest", text="cat", n=3)["words"]) == 3
+    assert len(ask(client, "vectors", "nearest", text="cat", top_k=3)["words"]) == 3
 
 
 def test_generation_is_the_same_whole_and_streamed(client: TestClient) -> None:
-    asked = {"prompt": "the cat", "max_tokens": 6, "seed": 3, "alternatives": 2, "temperature": 1.0}
+    asked = {"text": "the cat", "max_tokens": 6, "seed": 3, "alternatives": 2, "temperature": 1.0}
     whole = ask(client, "lstm", "generate", **asked)
     assert whole["text"] == regard.load(train_all()["lstm"], "cpu").generate(
         "the cat", max_tokens=6, seed=3, temperature=1.0
@@ -125,7 +125,7 @@ def test_generation_is_the_same_whole_and_streamed(client: TestClient) -> None:
 
 
 def test_greedy_text_takes_the_first_alternative(client: TestClient) -> None:
-    found = ask(client, "transformer", "generate", prompt="the", max_tokens=4, temperature=0.0, alternatives=1)
+    found = ask(client, "transformer", "generate", text="the", max_tokens=4, temperature=0.0, alternatives=1)
     assert all(one["alternatives"][0]["text"] == one["token"] for one in found["tokens"])
 
 
@@ -147,7 +147,7 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_any_text_gets_an_answer_or_a_sentence(client: TestClient, text: str) -> None:
     bodies: dict[str, dict[str, Any]] = {
-        "generate": {"prompt": text, "max_tokens": 2}, "caption": {"picture": text}, "passage": {}, "example": {},
+        "generate": {"text": text, "max_tokens": 2}, "caption": {"picture": text}, "passage": {}, "example": {},
     }  # fmt: skip
     for run in client.get("/api/runs").json()["runs"]:
         for verb in run["verbs"]:
@@ -166,15 +166,15 @@ BAD = [
     (b"null", 422, ""),
     (b"{}", 422, "text: Field required"),
     (b'{"text": 5}', 422, "text: Input should be a valid string"),
-    (b'{"text": "a", "n": "5"}', 422, "n: Input should be a valid integer"),
-    (b'{"text": "a", "n": 0}', 422, "greater than or equal to 1"),
-    (b'{"text": "a", "n": 1e400}', 422, ""),
-    (b'{"text": "a", "n": NaN}', 422, ""),
+    (b'{"text": "a", "top_k": "5"}', 422, "top_k: Input should be a valid integer"),
+    (b'{"text": "a", "top_k": 0}', 422, "greater than or equal to 1"),
+    (b'{"text": "a", "top_k": 1e400}', 422, ""),
+    (b'{"text": "a", "top_k": NaN}', 422, ""),
     (b'{"text": "a", "nn": 5}', 422, "nn: Extra inputs are not permitted"),
     (b'{"text": "\\ud800"}', 422, "unable to parse raw data as a unicode string"),
     (json.dumps({"text": "a" * 20_001}).encode(), 422, "at most 20000 characters"),
     (json.dumps({"text": "a" * 1_100_000}).encode(), 413, "at most 1,000,000 bytes"),
-    (b'{"text": "a", "n": ' + b"9" * 5_000 + b"}", 400, ""),
+    (b'{"text": "a", "top_k": ' + b"9" * 5_000 + b"}", 400, ""),
 ]
 
 
@@ -256,7 +256,7 @@ def test_the_api_documents_which_runs_and_views_there_are(client: TestClient) ->
 def test_too_many_requests_are_told_when_to_come_back() -> None:
     app, service = make_app(ServedRuns.open([train_all()["lstm"]]), limits=Limits(n_waiting=0, n_waiting_to_write=0))
     with TestClient(app, base_url="http://127.0.0.1") as small:
-        for verb, body in (("score", {"text": "a"}), ("generate", {"prompt": "a"}), ("generate", {"stream": True})):
+        for verb, body in (("score", {"text": "a"}), ("generate", {"text": "a"}), ("generate", {"stream": True})):
             answer = small.post(f"/api/runs/lstm/{verb}", json=body)
             assert answer.status_code == 429
             assert answer.headers["retry-after"] == "1"
@@ -282,7 +282,7 @@ def test_fifty_clients_at_once_get_what_one_gets(server: RunServer) -> None:
             client.post("/api/runs/transformer/embed", json={"text": text}),
             client.post(
                 "/api/runs/lstm/generate",
-                json={"prompt": text, "max_tokens": 3, "seed": number, "stream": True, "temperature": 1.0},
+                json={"text": text, "max_tokens": 3, "seed": number, "stream": True, "temperature": 1.0},
             ),
         )
         assert [answer.status_code for answer in (score, vector, written)] == [200] * 3
@@ -307,7 +307,7 @@ def test_a_client_that_goes_away_stops_its_text(server: RunServer) -> None:
     worker = server.service.worker
     before = worker.count()["stopped"]
     with httpx.Client(base_url=server.address, timeout=60, trust_env=False) as client:
-        asked = {"prompt": "the", "max_tokens": 2_000, "stream": True}
+        asked = {"text": "the", "max_tokens": 2_000, "stream": True}
         with client.stream("POST", "/api/runs/lstm/generate", json=asked) as answer:
             next(answer.iter_lines())
     finished = threading.Event()

@@ -208,7 +208,7 @@ export const ANSWERS = {
   next: {
     label: "Next word", note: "What the model expects after the text, the most probable first.",
     options: [whole("n", "how many", 12, 1, 50)],
-    body: (state) => ({ text: state.text, n: state.options.n }),
+    body: (state) => ({ text: state.text, top_k: state.options.n }),
     draw: (root, answer, run, state) => drawChoices(root, answer.tokens.map((one) => [one.text, one.probability]), run, "What may come next", state),
   },
   translate: {
@@ -234,6 +234,6 @@ export const ANSWERS = {
   nearest: {
     label: "Nearest words", note: "The words whose vectors have the largest cosine with that of the word.",
     options: [whole("n", "how many", 12, 1, 50)],
-    body: (state) => ({ text: state.text.trim(), n: state.options.n }), draw: drawNearest,
+    body: (state) => ({ text: state.text.trim(), top_k: state.options.n }), draw: drawNearest,
   },
 };

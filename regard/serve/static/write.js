@@ -45,7 +45,7 @@ export const write = async (root, run, state, signal, goOn) => {
     place.replaceChildren(line);
   };
   let waits = false;
-  for await (const one of stream(run.name, "generate", { prompt: state.text, ...options, ...(k > 0 ? { top_k: k } : {}), alternatives: 8, stream: true }, signal)) {
+  for await (const one of stream(run.name, "generate", { text: state.text, ...options, ...(k > 0 ? { top_k: k } : {}), alternatives: 8, stream: true }, signal)) {
     if (one.text || one.alternatives.length) written.push(one);
     if (!waits) {  // many tokens may come between two frames
       waits = true;

@@ -44,6 +44,22 @@ def test_an_ngram_that_counts_all_is_not_ahead_of_itself() -> None:
         assert not any("same tokens" in sentence for sentence in (first, *rest))
 
 
+def test_an_ngram_with_the_same_tokens_is_called_ahead_only_where_that_is_settled() -> None:
+    comparison = made_up_comparison(("transformer", "lstm", "ngram"))
+    twin = "ngram (same tokens)"
+    for order, open_pair, words in (
+        (("ngram", twin, "lstm"), (twin, "lstm"), "and whether it is still ahead of lstm is not settled (p = 0.200)."),
+        (("ngram", "lstm", twin), ("lstm", twin), "behind lstm, which is not settled (p = 0.200)."),
+    ):
+        places = dict(zip(comparison.ranking, order, strict=True))
+        ranked = [replace(c, name=places[c.name]) for c in comparison.ranked]
+        named = [replace(p, better=places[p.better], worse=places[p.worse]) for p in comparison.pairs]
+        pairs = [
+            replace(p, is_settled=False, why="p = 0.200") if (p.better, p.worse) == open_pair else p for p in named
+        ]
+        assert told(comparison, ranked, pairs)[1].endswith(words)
+
+
 def test_a_bargain_is_comparable_and_not_far_off() -> None:
     assert not any("of the training time" in s for s in headline_of(lossy={"ngram": "word 200"}))
     comparison = made_up_comparison(("transformer", "ngram"))

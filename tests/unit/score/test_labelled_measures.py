@@ -9,6 +9,7 @@ from regard.score.correlation import Correlation
 from regard.score.significance import take_sample
 from regard.score.spans import Spans
 from regard.score.tags import Tags, score_by_kind
+from regard.tasks.labelled_run import measure_figure
 
 
 def score(judge: object, answers: list[object]) -> float:
@@ -64,6 +65,13 @@ def test_an_interval_of_accuracy_is_that_of_a_mean() -> None:
     estimate = take_sample(judge.score, judge.counts(given)[None], range(100)).estimate
     assert estimate.value == 80
     assert estimate.variance == pytest.approx(100**2 * 0.8 * 0.2 / 99)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("a", (73.5, 100.0)), ("b", (0.0, 26.5))])
+def test_all_right_and_all_wrong_have_the_exact_interval_of_a_share(given: str, wanted: tuple[float, float]) -> None:
+    figure = measure_figure(Classes(["a"] * 12, ["a", "b"]), [given] * 12, "accuracy, %")
+    assert figure.interval == pytest.approx(wanted, abs=0.05)  # 0.025^(1/12) = 0.735
+    assert measure_figure(Classes(["a"] * 12, ["a", "b"], "macro-f1"), [given] * 12, "macro F1").interval is None
 
 
 def test_calibration_is_the_gap_between_probability_and_accuracy() -> None:
