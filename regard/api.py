@@ -287,7 +287,8 @@ def check(folder: str | Path, *, is_trusted: bool = False) -> Checked:
 def export(folder: str | Path, to: str | Path, *, force: bool = False, is_marian: bool = False) -> None:
     """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
 
-    A file that is there already is written over with `force` only, and a folder never. `is_marian`: a Transformer that
+    A file that is there already, or a folder that an earlier export wrote, is written over with `force` only, and any
+    other folder never. `is_marian`: a Transformer that
     translates is written for Hugging Face, as Marian, and not for CTranslate2.
     """
     check_not_there(Path(to), force)  # before anything is loaded

@@ -72,6 +72,28 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
         _sync(folder.parent)
 
 
+def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Have `write` make a folder beside the one that is there, and put it in its place once it is whole.
+
+    A file of the old one that the new one has no name for is somebody else's, and an error.
+    """
+    folder = Path(folder)
+    beside = _aside(folder)
+    try:
+        write(beside)
+        if others := sorted({path.name for path in folder.iterdir()} - {path.name for path in beside.iterdir()}):
+            raise RegardError(
+                f"'{folder}' holds files that Regard did not write ({', '.join(others[:3])}). Choose another folder, or "
+                "move them."
+            )
+        remove_folder(folder)
+        os.rename(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    _sync(folder.parent)
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it."""
     with _explain_errors(folder.parent):

@@ -81,7 +81,8 @@ VERBS: dict[str, dict[str, Callable[..., None]]] = {
 }
 for _panel, _verbs in VERBS.items():
     for _name, _verb in _verbs.items():
-        app.command(_name, help=format_help(_verb.__doc__), rich_help_panel=_panel)(_verb)
+        _kind = study.StudyCommand if _name == "study" else None
+        app.command(_name, cls=_kind, help=format_help(_verb.__doc__), rich_help_panel=_panel)(_verb)
 app.add_typer(vectors.vectors, name="vectors", rich_help_panel="Use a trained run")
 app.add_typer(grammar.data, name="data", rich_help_panel="What there is")
 

@@ -16,7 +16,7 @@ from regard.data.checksums import find_damage
 from regard.score.figures import count_text
 
 Clean = Annotated[bool, typer.Option("--clean", help="Remove all that can be made again.")]
-To = Annotated[str | None, typer.Option("--max", help="Remove what was not used for longest, down to this size: 20GB.")]
+To = Annotated[str | None, typer.Option("--max", help="Remove what was not used for longest, down to this size: 20GB, 500MB (GB if no unit is given).")]
 Whole = Annotated[bool, typer.Option("--check", help="Read every file, and remove what was damaged.")]
 
 
@@ -50,7 +50,9 @@ def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: As
         table.add_row(kind, f"{counts[kind]:,}", count_text(sizes[kind]))
     console.print(table)
     whole = f"{count_text(sum(sizes.values()))}B of {count_text(cache_limit())}B in {root}"
-    console.print(Text(f"{whole}{f'; removed {count_text(removed)}B' if removed else ''}."), soft_wrap=True)
+    done = "" if to is None else f"; reduced to {count_text(parse_size(to, '--max'))}B at most"
+    done += f"; removed {count_text(removed)}B" if removed or to is not None else ""
+    console.print(Text(f"{whole}{done}."), soft_wrap=True)
 
 
 def _remove_damaged(entries: list[CacheEntry]) -> int:

@@ -39,6 +39,8 @@ def export_run(
       regard export runs/en-de fast-en-de
       # or for AutoModelForSeq2SeqLM (norms after the sums, as in vaswani)
       regard export runs/en-de my-marian --marian
+      # once more, over what an earlier export wrote
+      regard export runs/mine my-gpt2 --force
     """
     regard.api.export(run, to, force=force, is_marian=is_marian)
     typer.echo(f"Wrote {to}")

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 import regard
 from regard.cli import terminal
 from regard.cli.options import Jobs, Quiet, Set
 from regard.errors import RegardError
-from regard.studies.table import study_entry
+from regard.studies.table import STUDIES, study_entry
+
+
+class StudyCommand(TyperCommand):
+    """`regard study`, whose --help after the name of a study shows that study."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        name = next((word for word in args if word in STUDIES), None)
+        if name is not None and {"--help", "-h"} & set(args):
+            terminal.print_study_help(name)
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
 
 def study(
@@ -38,6 +50,7 @@ def study(
     Examples:
       # what there is, and what can be set
       regard study
+      regard study gradients --help
       regard study gradients
       # soon, and without an interval over seeds
       regard study ab --seeds 1

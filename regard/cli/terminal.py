@@ -209,12 +209,33 @@ def print_studies() -> None:
     for key, entry in STUDIES.items():
         table.add_row(f"[bold]{key}[/bold]", entry.summary, "--run RUN" if entry.takes_runs else "")
     console.print(table)
-    for key, entry in STUDIES.items():
-        table = plain_table(f"{key}: --set", "default", "meaning")
-        for line in entry.config.help():
-            table.add_row(f"[bold]{line.name}[/bold]", escape(to_yaml(line.default)), escape(line.doc))
+    for key in STUDIES:
         console.print()
-        console.print(table)
+        _print_study_settings(key)
+
+
+def _print_study_settings(name: str) -> None:
+    """The table of everything that can be set for a study."""
+    from regard.studies.table import STUDIES
+
+    table = plain_table(f"{name}: --set", "default", "meaning")
+    for line in STUDIES[name].config.help():
+        table.add_row(f"[bold]{line.name}[/bold]", escape(to_yaml(line.default)), escape(line.doc))
+    console.print(table)
+
+
+def print_study_help(name: str) -> None:
+    """What a study shows, its settings with their defaults, and how to run it."""
+    from regard.studies.table import STUDIES
+
+    entry, start = STUDIES[name], f"regard study {name}"
+    console.print(Text(f"{name}: {entry.summary}\n"))
+    _print_study_settings(name)
+    examples = [start, f'{start} --set "{entry.example}" --out {name}-mine']
+    examples += [f"{start} --seeds 1"] if entry.has_seeds else []
+    examples += [f"{start} --run RUN"] if entry.takes_runs else []
+    console.print(Text("\nExamples:\n" + "\n".join(f"  {example}" for example in examples)), soft_wrap=True)
+    console.print(Text("The other options: regard study --help", "dim"))
 
 
 def print_study(study: Study, folder: Path) -> None:

@@ -108,17 +108,24 @@ def draw_map(
     print((out / "numbers.json").read_text(encoding="utf-8") if as_json else f"Wrote {page} and {out / 'figure.png'}")
 
 
-def coverage(source: Source, data: Data = None, as_json: options.AsJson = False) -> None:
+def coverage(
+    source: Source,
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT...]", help="The text to look at, as with --data.")
+    ] = None,
+    data: Data = None,
+    as_json: options.AsJson = False,
+) -> None:
     """The share of a text's words that have no vector; of a run, beside what subwords and characters do not have.
 
-    Without --data, the test split of the run's own text is looked at. Subwords and characters are learned from the
+    Without a text, the test split of the run's own text is looked at. Subwords and characters are learned from the
     run's training text, subwords as many as the run has words.
 
     Examples:
       regard vectors coverage runs/skipgram
-      regard vectors coverage glove.6B.50d.txt --data my.txt
+      regard vectors coverage glove.6B.50d.txt my.txt
     """
-    found = regard.api.measure_coverage(source, data)
+    found = regard.api.measure_coverage(source, [*(texts or ()), *(data or ())] or None)
     if as_json:
         print(json.dumps([each.to_dict() for each in found]))
         return

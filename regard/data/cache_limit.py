@@ -45,14 +45,14 @@ class CacheEntry:
 
 
 def parse_size(text: str, what: str) -> int:
-    """Bytes from 20GB, 500M or a number of gigabytes.
+    """Bytes from 20GB, 500M or, where no unit is given, a number of gigabytes.
 
     >>> parse_size("1.5GB", "size"), parse_size("10 M", "size")
     (1500000000, 10000000)
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise RegardError(f"{what} must be a size such as 20GB or 500MB, not '{text:.40}'.")
+        raise RegardError(f"{what} must be a size such as 20GB or 500MB, not '{text:.40}'. A number alone is of GB.")
     return round(float(found[1]) * _UNITS[(found[2] or "G")[0].upper()])
 
 

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.files import check_not_there, remove_partial, write_atomically
+from regard.files import check_not_there, remove_partial, replace_folder, write_atomically
 from regard.models.outline import outline_for, outline_model
 from regard.run import folder as run_folder
 from regard.run.card import write_card
@@ -29,6 +29,7 @@ from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.weights import named_weights, save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
+from regard.weights.ctranslate2 import is_our_ctranslate2
 from regard.weights.elmo import find_options, read_elmo
 from regard.weights.marian import holds_marian, read_marian, read_marian_weights
 from regard.weights.weight_files import read_shapes
@@ -38,7 +39,7 @@ def export_run(run: Any, to: Path | str, is_marian: bool = False, force: bool = 
     """Write a run for another program: a name in .onnx as that, else ARPA, a folder of Hugging Face or CTranslate2.
 
     `is_marian`: one that translates is written for Hugging Face, as Marian, and not for CTranslate2. `force` writes
-    over files that are there.
+    over files that are there, and over a folder that an earlier export wrote.
     """
     task, to = task_of(run.config), Path(to)
     if not to.name:
@@ -46,12 +47,11 @@ def export_run(run: Any, to: Path | str, is_marian: bool = False, force: bool = 
     check_not_there(to, force)
     if not force:
         _check_tokenizer_beside(run, to)
-    if is_marian:
-        task.export_marian(run, to)
-    elif to.suffix == ".onnx":
-        task.export_onnx(run, to)
+    write = task.export_marian if is_marian else task.export_onnx if to.suffix == ".onnx" else task.export
+    if force and to.is_dir() and (hugging_face.is_our_export(to) or is_our_ctranslate2(to)):
+        replace_folder(to, lambda beside: write(run, beside))
     else:
-        task.export(run, to)
+        write(run, to)
 
 
 def _check_tokenizer_beside(run: Any, to: Path) -> None:

@@ -13,6 +13,8 @@ from regard.models.gpt2_config import GPT2Config
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
 from regard.text.tokenizer import TARGET_TOKENIZER, UNK, Tokenizer
+from regard.untrusted.small_files import MAX_NOTE, read_bytes
+from regard.weights.hugging_face import refuse_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +57,15 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU"}
 """What CTranslate2 calls them."""
 
 
+def is_our_ctranslate2(folder: Path) -> bool:
+    """Whether an export wrote a folder for CTranslate2: its note says so, and a model is beside it."""
+    try:
+        note = read_bytes(folder / "README.md", MAX_NOTE).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return note.startswith(NOTE.splitlines()[0]) and "written by Regard" in note and (folder / "model.bin").is_file()
+
+
 def write_ctranslate2(
     model: Seq2Seq,
     config: Settings,
@@ -73,7 +84,7 @@ def write_ctranslate2(
     described = describe_as_transformer(config, where)
     _import_specs()  # before anything is computed
     if folder.exists():
-        raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
+        raise RegardError(refuse_folder(folder))
     spec = build_spec(model, described, source, target)
     has_one = target.hash == source.hash
     what = "Both sides share one vocabulary." if has_one else "Each side has a vocabulary of its own."

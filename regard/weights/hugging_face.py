@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safetensors.torch import save_file
 
+from regard.data.checksums import crc32_of
 from regard.errors import RegardError, nearest
 from regard.files import write_folder_atomically
 from regard.models.bert_config import FAMILIES, BertConfig
@@ -37,6 +38,8 @@ from regard.weights.weight_files import PICKLES, Shapes, read_folder, read_shape
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+MARK = "regard-export.json"
+"""The file by which an export knows a folder that an earlier one wrote, with the checksum of the weights."""
 HUB_NAMES = ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2")
 """What these models are called where they are published."""
 
@@ -228,15 +231,34 @@ def write_reader(
     write_folder(folder, files, tensors | join_head(whole, head, family, centre, spread))
 
 
+def refuse_folder(folder: Path) -> str:
+    """The sentence about a folder that is in the way."""
+    return (
+        f"'{folder}' is there already; give the name of a folder that does not exist yet. A folder that `regard export` "
+        "wrote is written again with --force (in Python: force=True)."
+    )
+
+
+def is_our_export(folder: Path) -> bool:
+    """Whether an export wrote a folder of Hugging Face, and no other program has saved weights there since."""
+    weights = folder / "model.safetensors"
+    try:
+        return bool(read_object(folder / MARK).get("model.safetensors") == crc32_of(weights))
+    except (OSError, RegardError):
+        return False
+
+
 def write_folder(folder: Path, files: Mapping[str, Mapping[str, Any]], tensors: dict[str, Tensor]) -> None:
     """Write JSON files and safetensors as a new folder, whole or not at all."""
     if folder.exists():
-        raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
+        raise RegardError(refuse_folder(folder))
 
     def fill(aside: Path) -> None:
         for name, content in files.items():
             (aside / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         save_file(tensors, aside / "model.safetensors", metadata={"format": "pt"})
+        mark = {"made_by": "Regard", "model.safetensors": crc32_of(aside / "model.safetensors")}
+        (aside / MARK).write_text(json.dumps(mark, indent=2) + "\n", encoding="utf-8")
 
     write_folder_atomically(folder, fill)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 import regard
 from regard.data.recipes import copy_recipes
@@ -77,6 +78,27 @@ def test_an_export_writes_no_tokenizer_over_a_file(regard: Callable[..., Any], n
     assert regard("export", ngram_run, words, "--force").code == 0
     words.unlink()  # as if it had been killed before it wrote the counts
     assert regard("export", ngram_run, words).code == 0
+
+
+def test_an_export_takes_the_place_of_an_earlier_one_and_of_no_other_folder(
+    regard: Callable[..., Any], transformer_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "gpt2"
+    assert regard("export", transformer_run, folder).code == 0
+    refused = regard("export", transformer_run, folder)
+    assert (refused.code, "is written again with --force" in refused.err) == (2, True)
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").chmod(0o600)
+    assert regard("export", transformer_run, folder, "--force").code == 0
+    assert (folder / "model.safetensors").read_bytes() == weights
+    assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
+    (folder / "notes.txt").write_text("mine")
+    refused = regard("export", transformer_run, folder, "--force")
+    assert (refused.code, "files that Regard did not write (notes.txt)" in refused.err) == (2, True)
+    (folder / "notes.txt").unlink()
+    save_file(load_file(folder / "model.safetensors"), folder / "model.safetensors", metadata={"format": "pt"})
+    assert "is there already" in regard("export", transformer_run, folder, "--force").err  # trained further by others
+    assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
 
 
 def test_pages_are_drawn_over_no_file_of_the_user(

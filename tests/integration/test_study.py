@@ -282,3 +282,14 @@ def test_an_interrupted_study_writes_nothing(regard: Command, tmp_path: Path, mo
     assert done.code == 130
     assert "wrote nothing" in done.err
     assert not (tmp_path / "ab").exists()
+
+
+def test_the_help_of_a_study_shows_its_settings_and_an_example(regard: Callable[..., Any]) -> None:
+    done = regard("study", "gradients", "--help")
+    assert (done.code, done.err) == (0, "")
+    assert "how the gradient of a prediction fades" in done.out
+    assert "n_steps" in done.out
+    assert 'regard study gradients --set "n_steps=100" --out gradients-mine' in done.out
+    assert "regard study gradients --seeds 1" in done.out
+    assert "cost" not in done.out
+    assert "Show what the lectures claim" in regard("study", "--help").out

@@ -129,6 +129,7 @@ def test_coverage_counts_words_without_a_vector_beside_subwords_and_characters(
     other = tmp_path / "other.txt"
     other.write_text("the dog eats zebras, the zebra eats grass\n")
     found = json.loads(call("vectors", "coverage", run, "--data", other, "--json"))
+    assert found == json.loads(call("vectors", "coverage", run, other, "--json"))
     assert [each["unit"] for each in found] == ["words", "subwords (WordPiece)", "subwords (BPE)", "characters"]
     words = found[0]
     assert (words["n_words"], words["n_types"]) == (8, 6)
