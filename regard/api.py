@@ -105,8 +105,8 @@ def _name_model(recipe: Recipe, model: str | None, task: str | None) -> tuple[Re
         return None, name
     if not Path(name).suffix and Path(name).name == name and not Path(name).exists():
         raise RegardError(
-            f"'{name}' is neither a model nor a recipe.{nearest(name, MODELS)} Give a name of `regard models`, or a YAML "
-            "file (`regard recipes`)."
+            f"'{name}' is neither a model nor a recipe.{nearest(name, MODELS)} Give a name of `regard models`, or a "
+            "YAML file (`regard recipes`)."
         )
     return recipe, model
 

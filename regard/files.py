@@ -83,8 +83,8 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
         write(beside)
         if others := sorted({path.name for path in folder.iterdir()} - {path.name for path in beside.iterdir()}):
             raise RegardError(
-                f"'{folder}' holds files that Regard did not write ({', '.join(others[:3])}). Choose another folder, or "
-                "move them."
+                f"'{folder}' holds files that Regard did not write ({', '.join(others[:3])}). Choose another folder, "
+                "or move them."
             )
         remove_folder(folder)
         os.rename(beside, folder)

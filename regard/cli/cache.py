@@ -16,7 +16,12 @@ from regard.data.checksums import find_damage
 from regard.score.figures import count_text
 
 Clean = Annotated[bool, typer.Option("--clean", help="Remove all that can be made again.")]
-To = Annotated[str | None, typer.Option("--max", help="Remove what was not used for longest, down to this size: 20GB, 500MB (GB if no unit is given).")]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--max", help="Remove what was not used for longest, down to this size: 20GB, 500MB (GB if no unit is given)."
+    ),
+]
 Whole = Annotated[bool, typer.Option("--check", help="Read every file, and remove what was damaged.")]
 
 

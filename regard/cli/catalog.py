@@ -165,11 +165,13 @@ def _print_labelled(config: LabelledConfig) -> None:
         console.print(Text(f"  {label}", "bold"), soft_wrap=True)
     verb = {"classes": "classify", "numbers": "rate", "tags": "tag", "answers": "answer"}[kind]
     named = [(name, getattr(config, name)) for name in ("text", "second", "label")]
-    data = f"--data {config.train}{''.join(f' --set data.{name}={given}' for name, given in named if given is not None)}"
+    data = (
+        f"--data {config.train}{''.join(f' --set data.{name}={given}' for name, given in named if given is not None)}"
+    )
     console.print(Text(f"To learn them: regard train lstm --task {verb} {data}", "dim"), soft_wrap=True)
     if kind == "numbers":
         console.print(Text("To learn the numbers as classes: --task classify instead.", "dim"), soft_wrap=True)
-    if config.train.endswith((".tsv", ".csv", ".jsonl", ".ndjson")):
+    if isinstance(config.train, str) and config.train.endswith((".tsv", ".csv", ".jsonl", ".ndjson")):
         others = "As pairs: --set data.source_field=NAME --set data.target_field=NAME; as text: --set data.field=NAME."
         console.print(Text(others, "dim"), soft_wrap=True)
 

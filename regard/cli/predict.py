@@ -43,8 +43,9 @@ def predict(
     if loaded.task.verb != "predict":
         task = loaded.task
         raise RegardError(f"'{run}' is a run that {task.summary}. Use it with: regard {task.verb} {run}")
+    decode = loaded.lines if file is None else partial(_answer_file, loaded, file)
     found = lines.answer_lines(
-        loaded.lines if file is None else partial(_answer_file, loaded, file), file, skip_bad=skip_bad, window=window, max_tokens=max_tokens,
+        decode, file, skip_bad=skip_bad, window=window, max_tokens=max_tokens,
         why_skipped="with another number of columns",
     )  # fmt: skip
     for number, _, answer in found:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.cli.safe_terminal import SafeConsole
+from regard.studies.table import STUDIES
 from regard.training.progress import Reporter, Silent
 from regard.training.progress import reporter as training_reporter
 from regard.untrusted.values import make_printable
@@ -203,8 +204,6 @@ def print_comparison(comparison: Comparison) -> None:
 
 def print_studies() -> None:
     """The table of studies, and everything that can be set for each."""
-    from regard.studies.table import STUDIES  # with torch, which takes long to start
-
     table = plain_table("study", "what it shows", "your runs")
     for key, entry in STUDIES.items():
         table.add_row(f"[bold]{key}[/bold]", entry.summary, "--run RUN" if entry.takes_runs else "")
@@ -216,8 +215,6 @@ def print_studies() -> None:
 
 def _print_study_settings(name: str) -> None:
     """The table of everything that can be set for a study."""
-    from regard.studies.table import STUDIES
-
     table = plain_table(f"{name}: --set", "default", "meaning")
     for line in STUDIES[name].config.help():
         table.add_row(f"[bold]{line.name}[/bold]", escape(to_yaml(line.default)), escape(line.doc))
@@ -226,8 +223,6 @@ def _print_study_settings(name: str) -> None:
 
 def print_study_help(name: str) -> None:
     """What a study shows, its settings with their defaults, and how to run it."""
-    from regard.studies.table import STUDIES
-
     entry, start = STUDIES[name], f"regard study {name}"
     console.print(Text(f"{name}: {entry.summary}\n"))
     _print_study_settings(name)

@@ -96,9 +96,7 @@ def _has_sibling(name: str, names: Sequence[str]) -> bool:
     return name.endswith(SAME_TOKENS) and name.removesuffix(SAME_TOKENS) in names
 
 
-def _tell_same_tokens(
-    ranked: Sequence[Contender], found: Mapping[tuple[str, str], PairResult], setup: Setup
-) -> str:
+def _tell_same_tokens(ranked: Sequence[Contender], found: Mapping[tuple[str, str], PairResult], setup: Setup) -> str:
     """How an n-gram that is best does with no more text than the others read, where it has counted more."""
     names = [c.name for c in ranked]
     place = names.index(names[0] + SAME_TOKENS) if names[0] + SAME_TOKENS in names else 0

@@ -73,7 +73,7 @@ class Question(BaseModel):
 class GenerateQuestion(Question):
     """How a text is continued."""
 
-    old_names = {"prompt": "text"}  # noqa: RUF012
+    old_names = {"prompt": "text"}
 
     text: Text = Field("", description="Text to continue; empty: start from scratch.")
     max_tokens: int = Field(100, ge=1, le=MAX_NEW_TOKENS, description="New tokens at most.")
@@ -98,7 +98,7 @@ class ScoreQuestion(Question):
 class NextQuestion(Question):
     """What may come after a text."""
 
-    old_names = {"n": "top_k"}  # noqa: RUF012
+    old_names = {"n": "top_k"}
 
     text: Text = Field(description="What stands before; empty: the beginning of a text.")
     top_k: int = Field(10, ge=1, le=200, description="How many tokens.")
@@ -159,7 +159,7 @@ class EmbedQuestion(Question):
 class NearestQuestion(Question):
     """The words with the nearest vectors."""
 
-    old_names = {"n": "top_k"}  # noqa: RUF012
+    old_names = {"n": "top_k"}
 
     text: SomeText = Field(description="A word.")
     top_k: int = Field(10, ge=1, le=200, description="How many words.")

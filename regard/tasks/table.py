@@ -85,8 +85,11 @@ def task_name(given: Any) -> str:
     """
     name = SHORT_NAMES.get(given, given) if isinstance(given, str) else given
     if not isinstance(name, str) or name not in TASKS:
-        known = (*TASKS, *SHORT_NAMES)
-        raise RegardError(f"There is no task {given!r}.{nearest(str(given), known)} There are: {', '.join(TASKS)}.")
+        long = ", ".join(name for name in TASKS if name not in SHORT_NAMES.values())
+        raise RegardError(
+            f"There is no task {quote(given)}.{nearest(str(given), (*TASKS, *SHORT_NAMES))} With --task: "
+            f"{', '.join(SHORT_NAMES)}; in a recipe also: {long}."
+        )
     return name
 
 

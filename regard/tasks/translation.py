@@ -194,9 +194,7 @@ class TranslationRun(PairRun):
         notes = warn_of_split_words(references)
         return TranslationEvaluation(**loss, notes=notes, bleu=bleu(texts, references), chrf=chrf(texts, references))
 
-    def translations(
-        self, pairs: Pairs, beam: BeamConfig | None = None, progress: Progress | None = None
-    ) -> list[str]:
+    def translations(self, pairs: Pairs, beam: BeamConfig | None = None, progress: Progress | None = None) -> list[str]:
         """The best target of every source, in their order."""
         translator = self.translator(beam)
         sentences = [translator.read(pairs.source_text(i), pairs.tag(i)) for i in range(len(pairs))]

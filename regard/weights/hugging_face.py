@@ -234,8 +234,8 @@ def write_reader(
 def refuse_folder(folder: Path) -> str:
     """The sentence about a folder that is in the way."""
     return (
-        f"'{folder}' is there already; give the name of a folder that does not exist yet. A folder that `regard export` "
-        "wrote is written again with --force (in Python: force=True)."
+        f"'{folder}' is there already; give the name of a folder that does not exist yet. A folder that `regard "
+        "export` wrote is written again with --force (in Python: force=True)."
     )
 
 

@@ -96,8 +96,9 @@ def test_an_export_takes_the_place_of_an_earlier_one_and_of_no_other_folder(
     refused = regard("export", transformer_run, folder, "--force")
     assert (refused.code, "files that Regard did not write (notes.txt)" in refused.err) == (2, True)
     (folder / "notes.txt").unlink()
-    save_file(load_file(folder / "model.safetensors"), folder / "model.safetensors", metadata={"format": "pt"})
-    assert "is there already" in regard("export", transformer_run, folder, "--force").err  # trained further by others
+    trained = {name: 2 * tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    save_file(trained, folder / "model.safetensors", metadata={"format": "pt"})  # by another program
+    assert "is there already" in regard("export", transformer_run, folder, "--force").err
     assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
 
 

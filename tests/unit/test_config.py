@@ -83,7 +83,9 @@ def test_a_model_in_the_place_of_a_recipe_is_the_model() -> None:
 def test_two_models_are_refused_and_so_is_what_is_neither_model_nor_recipe() -> None:
     with pytest.raises(RegardError, match=r"'lstm' and --model gru name two models\. Leave one of them out"):
         resolve("lstm", model="gru", data="my.txt")
-    with pytest.raises(RegardError, match=r"'lsmt' is neither a model nor a recipe\. Did you mean 'lstm'\? .*regard mod"):
+    with pytest.raises(
+        RegardError, match=r"'lsmt' is neither a model nor a recipe\. Did you mean 'lstm'\? .*regard mod"
+    ):
         resolve("lsmt", data="my.txt")
 
 

@@ -37,7 +37,10 @@ def test_models_that_predict_other_places_say_so() -> None:
     )
     assert [each.notes for each in tell_places([gram, gram])] == [(), ()]
     first, second = tell_places([gram, bert])
-    assert (first.notes, second.notes) == ((), ("Another place than that of gram: in the last [MASK], not after the text.",))
+    assert (first.notes, second.notes) == (
+        (),
+        ("Another place than that of gram: in the last [MASK], not after the text.",),
+    )
     lines = list(format_next([first, second]))
     assert lines[0].split("  ")[0] == "gram (after the text)"
     assert "bert (in the last [MASK])" in lines[0]
