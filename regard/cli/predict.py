@@ -10,6 +10,7 @@ from typing import Any
 
 import regard
 from regard.cli import lines, options
+from regard.data.reading import COMPRESSED
 from regard.data.table_lines import read_table_lines
 from regard.data.tables import SUFFIXES as TABLES
 from regard.errors import RegardError
@@ -58,7 +59,7 @@ def predict(
 
 def _answer_file(run: Any, file: Path, given: Iterable[str], **options: Any) -> Iterator[Any]:
     """What a run says of the lines of a file; of a table with a header, of its columns of texts."""
-    form = TABLES.get(file.suffix)
+    form = TABLES.get(Path(file.stem).suffix if file.suffix in COMPRESSED else file.suffix)
     answered: Iterator[Any] = run.lines(
         given if form is None else read_table_lines(given, form, run.text_columns), **options
     )

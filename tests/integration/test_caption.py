@@ -111,7 +111,10 @@ def test_eval_prints_loss_and_four_bleus(regard: Callable[..., Any], run: Captio
     found = json.loads(regard("eval", run.folder, "--split", "valid", "--json").out)
     assert found["n_captions"] == 2 * found["n_pictures"] > 0
     assert len(found["bleu"]["up_to"]) == 4
-    assert run.evaluate(split="valid").to_dict() == found
+    told: list[tuple[str, int, int | None]] = []
+    assert run.evaluate(split="valid", progress=lambda *how_far: told.append(how_far)).to_dict() == found
+    n = found["n_pictures"]
+    assert (told[0], told[-1]) == (("writing captions", 0, n), ("writing captions", n, n))
     test = run.test_result()
     assert test is not None
     assert run.evaluate().nats == pytest.approx(test["nats"])

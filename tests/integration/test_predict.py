@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -50,6 +51,18 @@ def classifier(reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "classifier"
     regard.train({**QUICK, "model": MODEL}, task="classify", data=str(reviews), out=folder)
     return folder
+
+
+def test_a_table_with_a_header_is_predicted_row_by_row_without_its_labels(classifier: Path, tmp_path: Path) -> None:
+    texts = ["the film was great and fine", "a play was awful and dull"]
+    bare, table, packed = tmp_path / "bare.txt", tmp_path / "named.tsv", tmp_path / "named.csv.gz"
+    bare.write_text("\n" + "\n".join(texts) + "\n")
+    table.write_text("label\ttext\n" + "".join(f"bad\t{text}\n" for text in texts))
+    packed.write_bytes(gzip.compress(("text,label\n" + "".join(f"{text},bad\n" for text in texts)).encode()))
+    found = [command("predict", str(classifier), str(file)) for file in (bare, table, packed)]
+    assert found[0].returncode == 0, found[0].stderr
+    assert [each.stdout for each in found[1:]] == [found[0].stdout] * 2
+    assert len(found[0].stdout.splitlines()) == 3
 
 
 def test_a_classifier_is_trained_used_on_a_pipe_and_scored(classifier: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tiny_pairs import TEXTS, write_pairs
 
+from regard.api import load
 from regard.cli.terminal import MAX_ROWS
 from regard.decode.translate import Translator
 
@@ -265,6 +266,10 @@ def test_eval_has_bleu_and_chrf(regard: Any, refuses: Any, pair_run: Path, tmp_p
     assert "BLEU" in shown.out
     assert "sacreBLEU nrefs:1" in shown.out
     refuses("the test split is empty. Name some: --data", words=["eval", pair_run])
+    told: list[tuple[str, int, int | None]] = []
+    other = [str(english), str(german)]
+    load(pair_run).evaluate(other, progress=lambda *how_far: told.append(how_far))
+    assert (told[0], told[-1]) == (("translating", 0, 8), ("translating", 8, 8))
 
 
 def test_a_dry_run_shows_the_plan_and_writes_nothing(regard: Any, tmp_path: Path) -> None:
