@@ -51,7 +51,7 @@ for result in results:
 `compute_type="int8"` is faster, takes less memory, and rounds. The model reads {M} tokens at most and writes as many: a
 longer source is cut off.
 """
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU"}
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU", "swish": "SWISH"}
 """What CTranslate2 calls them."""
 
 
@@ -71,6 +71,7 @@ def write_ctranslate2(
     `where` names the model in errors; `tags` are what its sources begin with, if anything.
     """
     described = describe_as_transformer(config, where)
+    check_marks((source, target), where)
     _import_specs()  # before anything is computed
     if folder.exists():
         raise RegardError(f"'{folder}' is there already; give the name of a folder that does not exist yet.")
@@ -104,7 +105,7 @@ def describe_as_transformer(config: Settings, where: str) -> Seq2SeqConfig:
     """The config of a model that CTranslate2 can run; an error with the first key that it cannot."""
     config = config.seq2seq() if isinstance(config, VaswaniConfig) else config
     assert isinstance(config, Seq2SeqConfig), "a model of pairs is of one of these"
-    can = {"encoder": "transformer", "decoder": "transformer", "copies": False}
+    can = {"encoder": "transformer", "decoder": "transformer", "copies": False, "has_output_bias": False}
     for key, only in can.items():
         if (value := getattr(config, key)) != only:
             raise RegardError(
@@ -113,6 +114,15 @@ def describe_as_transformer(config: Settings, where: str) -> Seq2SeqConfig:
                 "translate`."
             )
     return config
+
+
+def check_marks(tokenizers: Sequence[Tokenizer], where: str) -> None:
+    """Refuse tokenizers of published Marians: their targets begin after another mark than they end with."""
+    if any(tokenizer.pieces is not None for tokenizer in tokenizers):
+        raise RegardError(
+            f"{where} has the tokenizer of a published Marian, with which Regard runs no other program. Give that "
+            "program the folder that it was imported from."
+        )
 
 
 def build_spec(model: Seq2Seq, config: Seq2SeqConfig, source: Tokenizer, target: Tokenizer) -> Any:
