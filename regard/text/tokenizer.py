@@ -2,7 +2,8 @@
 
 Every vocabulary that is learned here has <eos> as id 0: it ends each document, and each line for the word tokenizer.
 word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id, and one made
-for BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. The end mark is an
+for BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. Those of published
+Marians have </s>, <unk> and <pad> at any (`regard/text/marian_tokenizer.py`). The end mark is an
 ordinary vocabulary entry, not a special token that is searched for in the text: a document that happens to spell it
 stays text (only for the word tokenizer "<eos>" is the line end, as newlines are).
 """
@@ -27,7 +28,7 @@ from regard.text.config import KINDS_WITH_UNK, LEARNED_KINDS
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
-from regard.text.marian_tokenizer import END, MARKS, PAD, PRE_TOKENIZER, MarianPieces, holds_sentencepiece
+from regard.text.marian_tokenizer import END, PAD, PRE_TOKENIZER, MarianPieces, holds_sentencepiece
 from regard.text.marks import Marks, find_marks
 from regard.text.words import WordEncoder
 from regard.untrusted.small_files import parse_json, read_bytes
@@ -122,9 +123,7 @@ class Tokenizer:
         """A decoder fed one id at a time, as if it had been given the ids `after` (a prompt, say) already."""
         unprinted = frozenset((0,)) if self.marks is None else self.marks.unprinted
         if self.pieces is not None:
-            unprinted = frozenset(
-                self.hf.token_to_id(mark) for mark in MARKS
-            )  # <unk> too, as transformers leaves it out
+            unprinted = frozenset(i for i in (self.eos, self.unk, self.start) if i is not None)  # as transformers does
         decoder = StreamDecoder(self.kind, self._texts, self._bytes, unprinted)
         for i in after:
             decoder.push(int(i))
@@ -146,7 +145,7 @@ class Tokenizer:
         """The id of a vocabulary entry as it is spelled in tokenizer.json."""
         found: int | None = self.hf.token_to_id(token)
         if self.pieces is not None and (found is None or found >= self.vocab_size):
-            return self.hf.token_to_id(f" {token}") if token else None  # type: ignore[no-any-return]
+            return self.hf.token_to_id(f" {token}") if token else None
         return found
 
     def save(self, path: Path | str) -> None:

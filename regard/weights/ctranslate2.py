@@ -105,7 +105,7 @@ def describe_as_transformer(config: Settings, where: str) -> Seq2SeqConfig:
     """The config of a model that CTranslate2 can run; an error with the first key that it cannot."""
     config = config.seq2seq() if isinstance(config, VaswaniConfig) else config
     assert isinstance(config, Seq2SeqConfig), "a model of pairs is of one of these"
-    can = {"encoder": "transformer", "decoder": "transformer", "copies": False, "has_output_bias": False}
+    can = {"encoder": "transformer", "decoder": "transformer", "copies": False}
     for key, only in can.items():
         if (value := getattr(config, key)) != only:
             raise RegardError(
@@ -113,6 +113,11 @@ def describe_as_transformer(config: Settings, where: str) -> Seq2SeqConfig:
                 f"{str(only).lower()} alone. Train one with model.{key} {str(only).lower()}, or translate with `regard "
                 "translate`."
             )
+    if config.has_output_bias:
+        raise RegardError(
+            f"{where} has model.has_output_bias = true, which Regard does not write for CTranslate2. Train one with "
+            "model.has_output_bias false, or translate with `regard translate`."
+        )
     return config
 
 
