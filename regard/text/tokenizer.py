@@ -24,7 +24,7 @@ from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.text.bert_tokenizer import read_vocab_txt
 from regard.text.checking import check_parts
-from regard.text.config import KINDS_WITH_UNK, LEARNED_KINDS
+from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
@@ -256,7 +256,7 @@ def _kind_of(parsed: dict[str, Any], where: str) -> str:
         return "bpe" if pre.get("use_regex", True) else "byte"
     raise RegardError(
         f"{where} has the model {model['type']!s:.40} and the pre-tokenizer {pre.get('type')!s:.40}, which Regard "
-        f"does not read. It reads its own ({', '.join(LEARNED_KINDS)}) and GPT-2's, a byte-level BPE. Leave out "
+        f"does not read. It reads its own ({', '.join(KINDS)}) and GPT-2's, a byte-level BPE. Leave out "
         "tokenizer.path to learn one from the training text."
     )
 
