@@ -188,7 +188,8 @@ def read_marian(path: Path) -> tuple[Seq2SeqConfig, tuple[Tokenizer, ...]]:
         if (given := found.get(key, only if is_published and key != "scale_embedding" else None)) != only:
             kind = "as published ones have it" if is_published else "as `regard export RUN FOLDER --marian` writes them"
             raise RegardError(
-                f"{where} has {key} = {quote(given)}, and Regard reads Marians with {json.dumps(only)} there, {kind}."
+                f"{where} has {key} = {make_printable(json.dumps(given), 80)}, and Regard reads Marians with "
+                f"{json.dumps(only)} there, {kind}."
             )
     given = found.get("activation_function")
     activation = ACTIVATIONS.get(given) if isinstance(given, str) else None

@@ -206,9 +206,9 @@ def test_broken_files_are_refused_in_a_sentence(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"normalize_before": True}, "has normalize_before = True, and Regard reads Marians with false there, as publ"),
-        ({"static_position_embeddings": False}, "has static_position_embeddings = False"),
-        ({"scale_embedding": False}, "has scale_embedding = False"),
+        ({"normalize_before": True}, "has normalize_before = true, and Regard reads Marians with false there, as publ"),
+        ({"static_position_embeddings": False}, "has static_position_embeddings = false"),
+        ({"scale_embedding": False}, "has scale_embedding = false"),
         ({"decoder_start_token_id": 0}, "has decoder_start_token_id = 0"),
         ({"bad_words_ids": [[3]]}, r"has bad_words_ids = \[\[3\]\], and of Marians Regard leaves out <pad> alone"),
         ({"activation_function": "mish"}, "the activation mish, which Regard does not compute"),
