@@ -54,7 +54,7 @@ def import_run(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Make a run folder of an ARPA file, a Hugging Face folder of GPT-2 or BERT's family, or ELMo's files.
+    """Make a run folder of an ARPA file, a Hugging Face folder of GPT-2, BERT's family or Marian, or ELMo's files.
 
     A folder with the head of a task (AutoModelForSequenceClassification, ForTokenClassification, ForQuestionAnswering)
     becomes a run that `regard predict` uses.
@@ -68,6 +68,8 @@ def import_run(
       regard import elmo-small --out runs/elmo
       # what `regard export --marian` wrote, perhaps trained further
       regard import my-marian --out runs/en-de
+      # a translator as Helsinki-NLP publishes it, with source.spm, target.spm and vocab.json
+      regard import opus-mt-en-de --out runs/opus
     """
     notes: list[str] = []
     run = regard.api.import_run(source, out, notes.append, force=force, is_pair=is_pair)

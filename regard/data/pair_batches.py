@@ -163,11 +163,11 @@ class BatchMaker:
         """A batch of the ids of its pairs; what is predicted may have names of its own for the words of the target."""
         predicted = target if predicted is None else predicted
         source_ids, source_mask = pad(source)
-        eos, lengths = self._pairs.target.tokenizer.eos, target[1] + 1
+        tokenizer, lengths = self._pairs.target.tokenizer, target[1] + 1
         # <eos> stands before what is read and after what is predicted.
         starts = np.cumsum(target[1]) - target[1]
-        inputs, mask = pad((np.insert(target[0], starts, eos), lengths))
-        targets, _ = pad((np.insert(predicted[0], starts + target[1], eos), lengths))
+        inputs, mask = pad((np.insert(target[0], starts, tokenizer.start), lengths))
+        targets, _ = pad((np.insert(predicted[0], starts + target[1], tokenizer.eos), lengths))
         return PairBatch(source_ids, source_mask, inputs, targets, mask, words)
 
     def _name_copied(self, indices: Ids) -> tuple[Flat, Flat]:

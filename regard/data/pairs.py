@@ -54,9 +54,9 @@ class Side:
     tokenizer: Tokenizer
 
     @classmethod
-    def of(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Side:
+    def of(cls, texts: Sequence[str], tokenizer: Tokenizer, is_source: bool = False) -> Side:
         """A side held in memory."""
-        flat, lengths = encode_lines(tokenizer, texts)
+        flat, lengths = encode_lines(tokenizer, texts, is_source)
         ids = Rows(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
         return cls(Rows.of([np.frombuffer(text.encode(), dtype=np.uint8) for text in texts], np.uint8), ids, tokenizer)
 
@@ -66,6 +66,7 @@ class Pairs:
     """The pairs of one split: `rows` says which of the pairs on disk are in it.
 
     No <eos> is in the ids: the target is read as <eos> y_1 .. y_n and predicts y_1 .. y_n <eos>, which batches add.
+    (A tokenizer of Marian's has <pad> for the first of these, and its sources end with its </s>.)
     Where a pair has a tag, its source ids begin with the tag's; its source text does not.
     """
 
@@ -80,7 +81,8 @@ class Pairs:
     @classmethod
     def of(cls, texts: Sequence[tuple[str, str]], source: Tokenizer, target: Tokenizer | None = None) -> Pairs:
         """Pairs held in memory, with no tags."""
-        sources, targets = Side.of([s for s, _ in texts], source), Side.of([t for _, t in texts], target or source)
+        sources = Side.of([s for s, _ in texts], source, is_source=True)
+        targets = Side.of([t for _, t in texts], target or source)
         return cls(sources, targets, np.arange(len(texts)), np.zeros(len(texts), dtype=np.uint8))
 
     def __len__(self) -> int:

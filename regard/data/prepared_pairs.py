@@ -156,7 +156,7 @@ def _encode(texts: PairTexts, tokenizers: tuple[Tokenizer, Tokenizer], cache: Pa
             tags = before_source if side == "source" else np.full(len(rows), -1)
             with RowsWriter(aside, side, _kind(tokenizer)) as writer:
                 begin = 0
-                for ids, lengths in encode_rows(tokenizer, rows):
+                for ids, lengths in encode_rows(tokenizer, rows, is_source=side == "source"):
                     end = begin + len(lengths)
                     writer.add(*_put_tags_before(ids, lengths, tags[begin:end]))
                     tell("encoding", done + int(rows.starts[end]), total)

@@ -97,8 +97,10 @@ def open_rows(folder: Path, name: str, dtype: Kind) -> Rows:
     return Rows(np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=(n,))) if n else np.zeros(0, dtype), starts)
 
 
-def encode_lines(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Lengths]:
+def encode_lines(tokenizer: Tokenizer, texts: Sequence[str], is_source: bool = False) -> tuple[Ids, Lengths]:
     """The ids of texts one after the other, and how many each has: at least one, and none of them <eos>.
+
+    Sources whose tokenizer `ends_sources` have it as their last.
 
     >>> from regard.text.config import TokenizerConfig
     >>> from regard.text.learning import train_tokenizer
@@ -106,10 +108,10 @@ def encode_lines(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ids, Lengt
     (array([ 98,  99, 100], dtype=int32), array([2, 1]))
     """
     pieces = [Piece(text, True) for text in texts]
-    return _split_at_ends(tokenizer, texts, tokenizer.encode_documents(pieces))
+    return _split_at_ends(tokenizer, texts, tokenizer.encode_documents(pieces), is_source)
 
 
-def encode_rows(tokenizer: Tokenizer, rows: Rows) -> Iterator[tuple[Ids, Lengths]]:
+def encode_rows(tokenizer: Tokenizer, rows: Rows, is_source: bool = False) -> Iterator[tuple[Ids, Lengths]]:
     """The ids of UTF-8 rows, about BATCH_BYTES of text at a time, on several cores where that helps."""
     order: list[list[str]] = []  # batches handed out and not back yet
 
@@ -119,7 +121,7 @@ def encode_rows(tokenizer: Tokenizer, rows: Rows) -> Iterator[tuple[Ids, Lengths
             yield [Piece(text, True) for text in texts]
 
     for ids in encode_batches(batches(), tokenizer, count_workers(tokenizer, int(rows.starts[-1]))):
-        yield _split_at_ends(tokenizer, order.pop(0), ids)
+        yield _split_at_ends(tokenizer, order.pop(0), ids, is_source)
 
 
 def _text_batches(rows: Rows) -> Iterator[list[str]]:
@@ -134,9 +136,11 @@ def _text_batches(rows: Rows) -> Iterator[list[str]]:
         begin = end
 
 
-def _split_at_ends(tokenizer: Tokenizer, texts: Sequence[str], ids: Ids) -> tuple[Ids, Lengths]:
-    """`ids` without the <eos> after each text, and how many stood before each."""
+def _split_at_ends(tokenizer: Tokenizer, texts: Sequence[str], ids: Ids, is_source: bool) -> tuple[Ids, Lengths]:
+    """`ids` without the <eos> after each text, unless a source keeps it, and how many each text then has."""
     ends = np.flatnonzero(ids == tokenizer.eos)
+    if is_source and tokenizer.ends_sources:
+        return ids, np.diff(ends, prepend=-1)
     lengths = np.diff(ends, prepend=-1) - 1
     if len(ends) == len(texts) and lengths.all():
         return ids[ids != tokenizer.eos], lengths
@@ -157,3 +161,10 @@ def encode_line(tokenizer: Tokenizer, text: str) -> Ids:
     unknown = 1 if tokenizer.unk is None else tokenizer.unk
     ids = tokenizer.encode(text)
     return np.where(ids == tokenizer.eos, unknown, ids) if len(ids) else np.array([unknown], dtype=ids.dtype)
+
+
+def encode_source(tokenizer: Tokenizer, text: str) -> Ids:
+    """The ids of one source that is not empty, with the end mark after it where its tokenizer `ends_sources`."""
+    if not tokenizer.ends_sources:
+        return encode_line(tokenizer, text)
+    return np.append(tokenizer.encode(text), np.int32(tokenizer.eos))

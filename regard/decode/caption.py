@@ -36,7 +36,7 @@ def write_captions(model: Captioner, tokenizer: Tokenizer, seen: Tensor, config:
     """Write the best captions of each of B pictures, best first; `seen` is what `Captioner.encode` takes."""
     limit = config.max_length or MAX_LENGTH  # a picture has no length that a caption could be a multiple of
     limit = limit if model.max_context is None else min(limit, model.max_context)
-    stepper = Translating(model.eval().target, eos=tokenizer.eos)
+    stepper = Translating(model.eval().target, start=tokenizer.eos)
     log_probs, state = stepper.begin_from(model.encode(seen.to(model.embedding.device)), limit)
     found = beam_search(stepper, log_probs, state, config, max_lengths=limit, stop=tokenizer.eos)
     return [[_make_caption(h.tokens, h.log_prob, h.score, tokenizer) for h in best] for best in found]

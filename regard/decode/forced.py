@@ -58,7 +58,7 @@ def force_targets(
     unknown = 1 if tokenizer.unk is None else tokenizer.unk
     predicted = [pair.ids if len(pair.ids) == room else np.append(pair.ids, eos) for pair in pairs]
     known = [np.where(ids < V, ids, unknown) for ids in predicted]  # what is copied is read as <unk>
-    read = [np.concatenate([[eos], ids[:-1]]) for ids in known]
+    read = [np.concatenate([[tokenizer.start], ids[:-1]]) for ids in known]
     device = model.embedding.device
     source, source_mask = pad(flatten_rows([pair.source.ids for pair in pairs]))
     words = pad(flatten_rows([words_of(pair.source) for pair in pairs]), NOT_COPIED)[0] if model.copies else None

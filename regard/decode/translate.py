@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.data.pair_batches import pad
 from regard.data.pair_copying import NOT_COPIED, CopiedWords
 from regard.data.pairs import find_tags
-from regard.data.rows import encode_line
+from regard.data.rows import encode_line, encode_source
 from regard.decode.beam import Hypothesis, beam_search
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.decode.generate import sample_texts
@@ -116,7 +116,7 @@ class Translator:
     def read(self, text: str, tag: str | None = None) -> Sentence:
         """Encode a source as the models read it, without white space around it."""
         text, tag = text.strip(), tag or self.tag
-        ids = encode_line(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
+        ids = encode_source(self.source_tokenizer, text).astype(np.int64) if text else np.zeros(0, dtype=np.int64)
         words, unknown = None, tuple[str, ...]()
         if self._copied is not None:
             words, spelled = self._copied.number_source(text)
@@ -155,8 +155,8 @@ class Translator:
         words = None
         if self._copied is not None:
             words = pad(flatten_rows([words_of(sentence) for sentence in sentences]), NOT_COPIED)[0]
-        eos = self.target_tokenizer.eos
-        steppers = [Translating(model, eos=eos) for model in self.models]
+        eos, start = self.target_tokenizer.eos, self.target_tokenizer.start
+        steppers = [Translating(model, start=start, is_start_written=start == eos) for model in self.models]
         tensors = torch.from_numpy(ids), torch.from_numpy(mask), None if words is None else torch.from_numpy(words)
         begun: list[tuple[torch.Tensor, Any]] = [stepper.begin(*tensors, max(limits)) for stepper in steppers]
         stepper: Stepper = steppers[0]

@@ -64,6 +64,7 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": _gelu_in_place,
     "gelu_erf": torch.ops.aten.gelu_,
     "relu": torch.relu_,
+    "swish": torch.ops.aten.silu_,
 }
 """Activations that write over their input: for inference, where no gradient needs it again."""
 
@@ -71,4 +72,5 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": gelu,
     "gelu_erf": functional.gelu,
     "relu": functional.relu,
+    "swish": functional.silu,
 }

@@ -18,7 +18,7 @@ MAX_BLOCK_IN = 4096  # channels of x at a time
 MAX_BLOCK = 8192  # weights a program has under way at a time: 64 a thread
 N_WARPS = 4
 MIN_PROGRAMS = 264  # two for each processor of an H200
-ACTIVATION_CODES = {None: 0, "gelu": 1, "gelu_erf": 2, "relu": 3}
+ACTIVATION_CODES = {None: 0, "gelu": 1, "gelu_erf": 2, "relu": 3, "swish": 4}
 
 
 @triton.jit
@@ -29,6 +29,8 @@ def _activate(y, ACTIVATION: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
         y = y * 0.5 * (1 + tl.erf(y * 0.7071067811865476))
     if ACTIVATION == 3:
         y = tl.maximum(y, 0.0)
+    if ACTIVATION == 4:
+        y = y * tl.sigmoid(y)
     return y
 
 

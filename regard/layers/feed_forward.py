@@ -11,7 +11,8 @@ from regard.kernels.linear import Linear
 class FeedForward(nn.Module):
     """y = W_2 φ(W_1 x + b_1) + b_2 (Vaswani et al. 2017, section 3.3).
 
-    φ is ReLU, GELU x Φ(x) (Hendrycks & Gimpel 2016; `gelu_erf`), or GPT-2's tanh form of it (`gelu`).
+    φ is ReLU, GELU x Φ(x) (Hendrycks & Gimpel 2016; `gelu_erf`), or GPT-2's tanh form of it (`gelu`), or Swish
+    x σ(x) (Ramachandran et al. 2017).
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: str) -> None:

@@ -62,9 +62,9 @@ class Written:
 
     @property
     def read(self) -> tuple[int, ...]:
-        """What is read at every step: the end mark, then what was written; copied words are read as <unk>."""
+        """What is read at every step: the mark before a target, then what was written; copied words are <unk>."""
         unknown, n = 1 if self.tokenizer.unk is None else self.tokenizer.unk, self.tokenizer.vocab_size
-        return (self.tokenizer.eos, *(i if i < n else unknown for i in self.ids))
+        return (self.tokenizer.start, *(i if i < n else unknown for i in self.ids))
 
 
 def trace_written(written: Written, nats: NDArray[np.float64], record: Taps, side: Side) -> Trace:
@@ -75,7 +75,7 @@ def trace_written(written: Written, nats: NDArray[np.float64], record: Taps, sid
         nats,
         take_arrays(record),
         spans=(*written.spans, None)[:n],
-        inputs=(written.tokenizer.end_mark, *texts)[:n],
+        inputs=(written.tokenizer.token_text(written.tokenizer.start), *texts)[:n],
         sources=side.tokens,
         source_spans=side.spans,
     )

@@ -8,7 +8,7 @@ from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 POSITIONS = ("learned", "sinusoidal", "none")
-ACTIVATIONS = ("gelu", "gelu_erf", "relu")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "swish")
 DROPOUT = "share of activations dropped while training; raise to 0.1-0.5 where the text is small"
 TIED = "one matrix embeds tokens and predicts them (Press & Wolf 2017)"
 MAX_SEEN = 2**20  # tokens that a convolution can reach back: every layer keeps the vectors it can still see

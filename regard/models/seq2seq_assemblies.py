@@ -48,8 +48,8 @@ def vaswani(config: VaswaniConfig, vocab_size: int, source_vocab_size: int | Non
 def conditional_language_model(config: Seq2SeqConfig, vocab_size: int) -> ConditionalLanguageModel:
     """The side that writes, for whatever source: what `config` says of encoders is not asked.
 
-    Recurrent networks have an output bias and drop from the embedded words; Transformers, as published, have none, and
-    drop from the sum of word and position, as convolutions do from what they read.
+    Recurrent networks have an output bias and drop from the embedded words; Transformers, as published, have none
+    unless `has_output_bias`, and drop from the sum of word and position, as convolutions do from what they read.
     """
     is_recurrent = config.decoder in CELLS
     return ConditionalLanguageModel(
@@ -58,7 +58,7 @@ def conditional_language_model(config: Seq2SeqConfig, vocab_size: int) -> Condit
         build_decoder(config),
         p_dropout=config.p_dropout if is_recurrent else 0.0,
         is_tied=config.tying != "none",
-        has_bias=is_recurrent,
+        has_bias=is_recurrent or config.has_output_bias,
         std=embedding_spread(config.decoder, config),
         copies=config.copies,
     )

@@ -48,6 +48,9 @@ class Seq2SeqConfig(Settings):
     tying: str = setting(
         "target", "what is one matrix: nothing, target embedding and head, or the source's too", choices=TYINGS
     )
+    has_output_bias: bool = setting(
+        False, "the score of every word has a number added; that of a recurrent decoder always has"
+    )
 
     @property
     def depths(self) -> tuple[int, int]:

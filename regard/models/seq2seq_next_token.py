@@ -44,7 +44,7 @@ class Written(NamedTuple):
 class Translating:
     """A model with a source, ready to write; puts it into evaluation mode.
 
-    `eos` is the token that every target begins after.
+    `start` is the token that every target begins after; where it is not written too, the others share its probability.
 
     On a GPU a step is replayed as a CUDA graph where that is possible; `is_static` decides it otherwise.
     """
@@ -53,14 +53,15 @@ class Translating:
         self,
         model: Seq2Seq | ConditionalLanguageModel,
         *,
-        eos: int = EOS,
+        start: int = EOS,
+        is_start_written: bool = True,
         is_static: bool | None = None,
     ) -> None:
         self.model = model.eval()
         self.target = model.target if isinstance(model, Seq2Seq) else model
         self.is_static = model.embedding.is_cuda and self.target not in RECORDED if is_static is None else is_static
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
-        self.eos = eos
+        self.start, self.is_start_written = start, is_start_written
 
     @torch.inference_mode()
     def begin(
@@ -86,8 +87,9 @@ class Translating:
             decoder = self.target.start(source, capacity)
             gone = source.states.new_empty(len(source.states), 0, source.states.shape[2])  # a slice would keep them
             slim = source._replace(states=gone, start=())
-            first = torch.full((len(source.mask),), self.eos, device=self._device)
-            return self._step(first, Written(slim, decoder, self.target.n_words(source.words), capacity))
+            first = torch.full((len(source.mask),), self.start, device=self._device)
+            log_probs, state = self._step(first, Written(slim, decoder, self.target.n_words(source.words), capacity))
+            return self._leave_out(log_probs), state
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, " R"], state: Written) -> tuple[Float[Tensor, "R W"], Written]:
@@ -100,8 +102,16 @@ class Translating:
             if state.graph is None and self.is_static:
                 state = self._with_graph(state, len(tokens))
             if state.graph is not None:
-                return state.graph.thing.step(tokens, state.rows), state._replace(rows=None)
-            return self._step(tokens, state if state.head is not None else self._with_head(state, len(tokens)))
+                return self._leave_out(state.graph.thing.step(tokens, state.rows)), state._replace(rows=None)
+            state = state if state.head is not None else self._with_head(state, len(tokens))
+            log_probs, state = self._step(tokens, state)
+            return self._leave_out(log_probs), state
+
+    def _leave_out(self, log_probs: Float[Tensor, "R W"]) -> Float[Tensor, "R W"]:
+        """log P(w | w is not the start), where the start is never written."""
+        if self.is_start_written:
+            return log_probs
+        return log_probs.index_fill(1, torch.tensor([self.start], device=log_probs.device), -torch.inf).log_softmax(-1)
 
     def _with_head(self, state: Written, n_rows: int) -> Written:
         """On a CPU, copy the weights into the order that is multiplied fastest with as many rows as there are now."""

@@ -25,6 +25,7 @@ from regard.tasks.table import TASKS, AnyRun, build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
 from regard.text.config import TokenizerConfig
 from regard.text.learning import word_tokenizer
+from regard.text.marian_tokenizer import FILES
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.weights import named_weights, save_tensors
 from regard.weights import hugging_face
@@ -183,11 +184,10 @@ def _import_reader(
 def _import_marian(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     """Make a run folder of a Marian: a Transformer that translates as it does."""
     settings, tokenizers = read_marian(path)
+    files = ("tokenizer.json", TARGET_TOKENIZER) if tokenizers[0].pieces is None else FILES
     sections = {
         name: TokenizerConfig(kind=each.kind, vocab_size=each.vocab_size, path=str(path / file)).to_dict()
-        for name, file, each in zip(
-            ("tokenizer", "target_tokenizer"), ("tokenizer.json", TARGET_TOKENIZER), tokenizers, strict=False
-        )
+        for name, file, each in zip(("tokenizer", "target_tokenizer"), files, tokenizers, strict=False)
     }
     config = build_config(
         {"data": {"train": str(path)}, "model": {"name": "seq2seq", **settings.to_dict()}, **sections}

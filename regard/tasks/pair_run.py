@@ -103,7 +103,8 @@ class PairRun(Run):
         """A source, and how it is encoded with some of its tokens changed or left out."""
         model, tokenizer, ids = self.model, self.source_tokenizer, tuple(sentence.ids.tolist())
         spans = tokenizer.encode_with_offsets(sentence.text)[1] if sentence.text else []
-        n_tags, device = len(ids) - len(spans), model.embedding.device
+        n_ends, device = int(tokenizer.ends_sources), model.embedding.device
+        n_tags = len(ids) - len(spans) - n_ends
 
         def encode(inputs: Sequence[int | None], taps: Taps | None) -> Source:
             kept = [i for i, token in enumerate(inputs) if token is not None]
@@ -117,7 +118,7 @@ class PairRun(Run):
         return Side(
             text=sentence.text,
             tokens=tuple(tokenizer.token_text(i) for i in ids),
-            spans=(*(None,) * n_tags, *spans),
+            spans=(*(None,) * n_tags, *spans, *(None,) * n_ends),
             inputs=ids,
             stand_ins=(find_stand_in(tokenizer),) * len(ids),
             tap="encoder.embedding",

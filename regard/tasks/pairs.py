@@ -127,7 +127,7 @@ class PairTask(gradient.GradientTask):
 
     def sizes(self, config: RunConfig, tokenizers: tuple[Tokenizer, ...]) -> gradient.Sizes:
         """The target's vocabulary, and the source's where that is another."""
-        if len(tokenizers) == 2 and config.model.to_dict().get("tying") == "all":
+        if config.model.to_dict().get("tying") == "all" and not share_ids(tokenizers):
             start = config.folders.get("decoder_from")
             share = "Leave out target_tokenizer" if start is None else f"Set tokenizer.path to {start}"
             raise RegardError(
@@ -240,6 +240,14 @@ class PairTask(gradient.GradientTask):
     def export_marian(self, run: Any, to: Path) -> None:
         tokenizers = run.source_tokenizer, run.target_tokenizer
         write_marian(run.model, run.config.model, *tokenizers, to, where=f"'{run.folder}'")
+
+
+def share_ids(tokenizers: Sequence[Tokenizer]) -> bool:
+    """Whether an id means the same on both sides: they have one tokenizer, or the two of a published Marian."""
+    source, target = tokenizers[0], tokenizers[-1]
+    if source is target:
+        return True
+    return source.pieces is not None and target.pieces is not None and source.pieces.texts == target.pieces.texts
 
 
 def _choose_example(data: PreparedPairs) -> tuple[str, str | None]:

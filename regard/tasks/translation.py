@@ -246,7 +246,8 @@ class TranslationRun(PairRun):
         """Read a source and the beginning of its target, to go on from."""
         pair = self._read_pair(source, target, tag)
         check_source(pair)
-        stepper = Translating(self.model, eos=self.target_tokenizer.eos)
+        start = self.target_tokenizer.start
+        stepper = Translating(self.model, start=start, is_start_written=start == self.target_tokenizer.eos)
         V, unknown = self.target_tokenizer.vocab_size, self.target_tokenizer.unk
         ids = torch.from_numpy(pair.source.ids)[None]
         words = None if pair.source.words is None else torch.from_numpy(pair.source.words)[None]
@@ -277,8 +278,9 @@ class TranslationRun(PairRun):
         forced = self.force(source, target, tag)
         if forced.attention is None:
             return None
-        n_tags = len(forced.source) - len(words[1])
-        weights = forced.attention[: len(forced.tokens), n_tags:]  # the end is no word, nor is a tag
+        n = len(words[1])
+        n_tags = len(forced.source) - n - self.source_tokenizer.ends_sources
+        weights = forced.attention[: len(forced.tokens), n_tags : n_tags + n]  # an end is no word, nor is a tag
         return word_weights(weights, *words)
 
     def read_target(self, pairs: Pairs, i: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from regard.errors import RegardError
+from regard.text.marian_tokenizer import check_unigram
 from regard.untrusted.values import quote
 
 WORD_PATTERN = r"<eos>|<unk>|\w+(?:['’]\w+)*"
@@ -21,6 +22,8 @@ PARTS = {
     "normalizer": ("BertNormalizer", "Lowercase", "Sequence", "Replace", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"),
     "pre_tokenizer": ("ByteLevel", "BertPreTokenizer", "WhitespaceSplit", "Whitespace", "Split", "Sequence"),
 }
+UNIGRAM_PARTS = {"normalizer": ("Precompiled",), "pre_tokenizer": ("Sequence", "WhitespaceSplit", "Metaspace")}
+"""Parts of the tokenizers of published Marians, which `MarianPieces` computes itself."""
 REPLACED = ("\n", " <eos> ")  # the only text that a tokenizer of ours replaces, and by what
 MAX_HOLES = 1000  # ids without a token, beyond as many as there are tokens; GPT-2's have a few
 MAX_WORD_CHARACTERS = 10_000  # of WordPiece, which tries every beginning of a word
@@ -30,7 +33,8 @@ def check_parts(parsed: Any, where: str) -> None:
     """Refuse a tokenizer.json with a part that is not named here, a foreign pattern, or ids far beyond its tokens."""
     if not isinstance(parsed, dict) or not isinstance(parsed.get("model"), dict):
         raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: it has no model. Copy it again.")
-    for name, allowed in PARTS.items():
+    is_unigram = parsed["model"].get("type") == "Unigram"
+    for name, allowed in (UNIGRAM_PARTS if is_unigram else PARTS).items():
         for part in _list_parts(parsed.get(name)):
             if part.get("type") not in allowed:
                 raise RegardError(
@@ -46,7 +50,10 @@ def check_parts(parsed: Any, where: str) -> None:
         )
     added = parsed.get("added_tokens") or []
     ids = [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
-    check_ids(model.get("vocab"), where, ids)
+    if is_unigram:
+        check_unigram(parsed, where)
+    else:
+        check_ids(model.get("vocab"), where, ids)
 
 
 def check_ids(vocab: Any, where: str, more: list[Any] | None = None) -> None:

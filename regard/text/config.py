@@ -9,8 +9,10 @@ from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 KINDS = ("char", "byte", "word", "bpe", "wordpiece")
+READ_KINDS = (*KINDS, "unigram")
+"""unigram is that of published Marians, which is not learned here."""
 KINDS_WITH_UNK = ("word", "wordpiece")
-"""The others spell what they do not have in bytes."""
+"""char, byte and bpe spell what they do not have in bytes."""
 
 # Byte-level BPE starts from <eos> and the 256 bytes; merges come on top.
 SMALLEST_BPE = 257
@@ -20,7 +22,7 @@ SMALLEST_BPE = 257
 class TokenizerConfig(Settings):
     """How text becomes token ids; learned on the training split only."""
 
-    kind: str = setting("bpe", "what a token is", choices=KINDS)
+    kind: str = setting("bpe", "what a token is (unigram: that of an imported Marian, not learned)", choices=READ_KINDS)
     vocab_size: int | None = setting(
         4096,
         "size of the vocabulary (bpe, wordpiece); for word and char the most frequent are kept, null: all",
@@ -60,6 +62,11 @@ class TokenizerConfig(Settings):
     def check(self) -> None:
         if self.path is not None:
             return
+        if self.kind not in KINDS:
+            raise RegardError(
+                f"kind is {self.kind}, which Regard reads and does not learn. Set tokenizer.path to a run that has it, "
+                f"or kind to one of {', '.join(KINDS)}."
+            )
         if self.kind in ("bpe", "wordpiece") and self.vocab_size is None:
             raise RegardError(f"vocab_size must be a whole number for kind {self.kind}, not null: say how many merges.")
         if self.kind == "bpe" and self.vocab_size is not None and self.vocab_size < SMALLEST_BPE:

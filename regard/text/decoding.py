@@ -6,6 +6,8 @@ import codecs
 import re
 from collections.abc import Iterable
 
+from regard.text.charsmap import SPACE
+
 GLUED = frozenset(".,?!")  # WordPiece text has no space before these, as in Hugging Face's decoder
 
 
@@ -38,6 +40,11 @@ class StreamDecoder:
             self._at_start = self._at_start or is_line_end
             return "\n" if is_line_end else ""
         text = self._texts[token]
+        if self._kind == "unigram":  # words begin with a space, and texts with none
+            text = text.replace(SPACE, " ")
+            text = text.lstrip() if self._at_start else text
+            self._at_start = self._at_start and not text
+            return text
         at_start, self._at_start = self._at_start, False
         if self._kind == "wordpiece" and text.startswith("##") and not at_start:
             return text[2:]

@@ -76,7 +76,7 @@ def drop_searched_tokens(parsed: dict[str, Any], where: str) -> dict[str, Any]:
             "Regard reads tokenizers with special ones alone. Use the tokenizer as it was before they were added."
         )
     model = dict(parsed["model"])
-    if added:
+    if added and isinstance(model["vocab"], dict):
         model["vocab"] = model["vocab"] | {token["content"]: token["id"] for token in added}
     return {**parsed, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None, "model": model}
 

@@ -2,7 +2,8 @@
 
 Every vocabulary that is learned here has <eos> as id 0: it ends each document, and each line for the word tokenizer.
 word and wordpiece have <unk> as id 1. A vocabulary made for GPT-2 has <|endoftext|> instead, at any id, and one made
-for BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. The end mark is an
+for BERT or RoBERTa its five marks (`regard/text/marks.py`), of which the separator ends a document. Those of published
+Marians have </s>, <unk> and <pad> at any (`regard/text/marian_tokenizer.py`). The end mark is an
 ordinary vocabulary entry, not a special token that is searched for in the text: a document that happens to spell it
 stays text (only for the word tokenizer "<eos>" is the line end, as newlines are).
 """
@@ -27,6 +28,7 @@ from regard.text.config import KINDS, KINDS_WITH_UNK
 from regard.text.decoding import StreamDecoder, byte_characters, byte_values
 from regard.text.encoding import EachPiece, Encoder, Pieces, choose_encoder
 from regard.text.gpt2_tokenizer import END_OF_TEXT, check_pieces, drop_searched_tokens, read_vocab_and_merges
+from regard.text.marian_tokenizer import END, PAD, PRE_TOKENIZER, MarianPieces, holds_sentencepiece
 from regard.text.marks import Marks, find_marks
 from regard.text.words import WordEncoder
 from regard.untrusted.small_files import parse_json, read_bytes
@@ -60,14 +62,24 @@ class Tokenizer:
         parsed = json.loads(self.json)
         self.kind = _kind_of(parsed, "The given tokenizer")
         vocab = hf.get_vocab()
-        self.vocab_size: int = max(vocab.values()) + 1  # GPT-2's may have holes
-        self.marks: Marks | None = None if vocab.get(EOS) == 0 else find_marks(vocab)
+        self.pieces = MarianPieces(parsed) if self.kind == "unigram" else None
+        """What cuts texts as published Marians do; None: the tokenizer is another."""
+        self.vocab_size: int = max(vocab.values()) + 1 if self.pieces is None else self.pieces.vocab_size
+        # GPT-2's may have holes
+        has_marks = vocab.get(EOS) != 0 and self.pieces is None
+        self.marks: Marks | None = find_marks(vocab) if has_marks else None
         """Those of BERT's family; None: the vocabulary has none."""
         self.end_mark = EOS if vocab.get(EOS) == 0 else END_OF_TEXT if self.marks is None else self.marks.names[3]
-        self.eos: int = vocab[self.end_mark]
         self.unk: int | None = 1 if self.kind in KINDS_WITH_UNK else None
         if self.marks is not None and self.unk is not None:
             self.unk = self.marks.unknown
+        if self.pieces is not None:
+            self.end_mark, self.unk = END, vocab[UNK]
+        self.eos: int = vocab[self.end_mark]
+        self.start: int = self.eos if self.pieces is None else vocab[PAD]
+        """What a target begins after: the end mark, or the padding of Marian's, which is never written."""
+        self.ends_sources = self.pieces is not None
+        """Whether a source that is translated ends with the end mark."""
         # Unknown characters fall back to their bytes, if the vocabulary has them all; others' may not.
         self.is_lossless = self.unk is None and (self.kind != "bpe" or set(byte_characters()) <= vocab.keys())
         canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -92,6 +104,9 @@ class Tokenizer:
 
         Tokens that are bytes of one character all point to that character.
         """
+        if self.pieces is not None:
+            found = self.pieces.cut(_check_unicode(text))
+            return np.array([token.id for token in found], dtype=np.int32), [(t.start, t.end) for t in found]
         encoding = self.hf.encode(_check_unicode(text), add_special_tokens=False)
         return np.array(encoding.ids, dtype=np.int32), list(encoding.offsets)
 
@@ -101,11 +116,14 @@ class Tokenizer:
         The end mark is a newline for the word tokenizer and nothing for the others.
         """
         decoder = self.stream_decoder()
-        return "".join([decoder.push(int(i)) for i in ids]) + decoder.flush()
+        text = "".join([decoder.push(int(i)) for i in ids]) + decoder.flush()
+        return text if self.pieces is None else text.strip()
 
     def stream_decoder(self, after: Sequence[int] | NDArray[Any] = ()) -> StreamDecoder:
         """A decoder fed one id at a time, as if it had been given the ids `after` (a prompt, say) already."""
         unprinted = frozenset((0,)) if self.marks is None else self.marks.unprinted
+        if self.pieces is not None:
+            unprinted = frozenset(i for i in (self.eos, self.unk, self.start) if i is not None)  # as transformers does
         decoder = StreamDecoder(self.kind, self._texts, self._bytes, unprinted)
         for i in after:
             decoder.push(int(i))
@@ -126,6 +144,8 @@ class Tokenizer:
     def id_of(self, token: str) -> int | None:
         """The id of a vocabulary entry as it is spelled in tokenizer.json."""
         found: int | None = self.hf.token_to_id(token)
+        if self.pieces is not None and (found is None or found >= self.vocab_size):
+            return self.hf.token_to_id(f" {token}") if token else None
         return found
 
     def save(self, path: Path | str) -> None:
@@ -138,6 +158,11 @@ class Tokenizer:
     def load(cls, path: Path | str) -> Tokenizer:
         """Read a tokenizer.json, that of a run folder, or a Hugging Face folder's, vocab.json and vocab.txt too."""
         path = Path(path)
+        if holds_sentencepiece(path):
+            raise RegardError(
+                f"'{path}' is a published Marian, with a tokenizer for each side. Make it a run (`regard import`) and "
+                "set tokenizer.path and target_tokenizer.path to that run."
+            )
         if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.json").exists():
             return cls.from_json(read_vocab_and_merges(path), str(path / "vocab.json"))
         if path.is_dir() and not (path / "tokenizer.json").exists() and (path / "vocab.txt").exists():
@@ -172,7 +197,8 @@ class Tokenizer:
                 raise
             why = make_printable(str(error), 200)
             raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {why}.") from None
-        if hf.token_to_id(EOS) != 0 and hf.token_to_id(END_OF_TEXT) is None and find_marks(hf.get_vocab()) is None:
+        is_marked = parsed["model"]["type"] == "Unigram" or hf.token_to_id(EOS) == 0
+        if not is_marked and hf.token_to_id(END_OF_TEXT) is None and find_marks(hf.get_vocab()) is None:
             raise RegardError(
                 f"{where} was made neither by Regard nor for GPT-2, BERT or RoBERTa: its vocabulary must have {EOS} as "
                 f"id 0, {END_OF_TEXT} at any, or the marks of one of the last two. Leave out tokenizer.path to learn "
@@ -186,10 +212,12 @@ class Tokenizer:
     @property
     def is_quick(self) -> bool:
         """Whether it encodes so fast that more processes would not help: look-up tables, or gigatoken for bpe."""
-        return isinstance(self._encoder, EachPiece | WordEncoder)
+        return self.pieces is None and isinstance(self._encoder, EachPiece | WordEncoder)
 
     @cached_property
     def _texts(self) -> list[str]:
+        if self.pieces is not None:
+            return self.pieces.texts
         texts = [""] * self.vocab_size
         for token, i in self.hf.get_vocab().items():
             texts[i] = token
@@ -202,6 +230,8 @@ class Tokenizer:
 
     @cached_property
     def _encoder(self) -> Encoder:
+        if self.pieces is not None:
+            return EachPiece(self.pieces.encode, self.eos)
         return choose_encoder(self.kind, self.hf, self.eos)
 
     def _check_id(self, token: int) -> None:
@@ -218,6 +248,8 @@ def _kind_of(parsed: dict[str, Any], where: str) -> str:
         return "word"
     if model["type"] == "WordPiece":
         return "wordpiece"
+    if model["type"] == "Unigram" and pre == PRE_TOKENIZER:
+        return "unigram"
     if model["type"] == "BPE" and model.get("byte_fallback"):
         return "char"
     if model["type"] == "BPE" and pre.get("type") == "ByteLevel":
@@ -236,7 +268,7 @@ def _check_ids(tokenizer: Tokenizer, model: dict[str, Any], where: str) -> None:
         names = {char: byte + 1 for byte, char in enumerate(byte_characters())}
     elif tokenizer.kind == "char":
         names = {f"<0x{byte:02X}>": byte + 1 for byte in range(256)}
-    elif tokenizer.unk is not None:
+    elif tokenizer.unk is not None and tokenizer.pieces is None:
         names = {str(model.get("unk_token")): tokenizer.unk}
     wrong = next((name for name, i in names.items() if vocab.get(name) != i), None)
     if wrong is not None or len(set(vocab.values())) < len(vocab):

@@ -53,7 +53,7 @@ for result in results:
 `compute_type="int8"` is faster, takes less memory, and rounds. The model reads {M} tokens at most and writes as many: a
 longer source is cut off.
 """
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU"}
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELUTanh", "gelu_erf": "GELU", "swish": "SWISH"}
 """What CTranslate2 calls them."""
 
 
@@ -82,6 +82,7 @@ def write_ctranslate2(
     `where` names the model in errors; `tags` are what its sources begin with, if anything.
     """
     described = describe_as_transformer(config, where)
+    check_marks((source, target), where)
     _import_specs()  # before anything is computed
     if folder.exists():
         raise RegardError(refuse_folder(folder))
@@ -123,7 +124,21 @@ def describe_as_transformer(config: Settings, where: str) -> Seq2SeqConfig:
                 f"{str(only).lower()} alone. Train one with model.{key} {str(only).lower()}, or translate with `regard "
                 "translate`."
             )
+    if config.has_output_bias:
+        raise RegardError(
+            f"{where} has model.has_output_bias = true, which Regard does not write for CTranslate2. Train one with "
+            "model.has_output_bias false, or translate with `regard translate`."
+        )
     return config
+
+
+def check_marks(tokenizers: Sequence[Tokenizer], where: str) -> None:
+    """Refuse tokenizers of published Marians: their targets begin after another mark than they end with."""
+    if any(tokenizer.pieces is not None for tokenizer in tokenizers):
+        raise RegardError(
+            f"{where} has the tokenizer of a published Marian, with which Regard runs no other program. Give that "
+            "program the folder that it was imported from."
+        )
 
 
 def build_spec(model: Seq2Seq, config: Seq2SeqConfig, source: Tokenizer, target: Tokenizer) -> Any:

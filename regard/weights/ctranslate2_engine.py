@@ -17,7 +17,7 @@ from regard.decode.config import BeamConfig, SamplingConfig
 from regard.errors import RegardError
 from regard.settings import Settings
 from regard.text.tokenizer import Tokenizer
-from regard.weights.ctranslate2 import build_lm_spec, build_spec, describe_as_lm, describe_as_transformer
+from regard.weights.ctranslate2 import build_lm_spec, build_spec, check_marks, describe_as_lm, describe_as_transformer
 from regard.weights.ctranslate2 import spell_vocabulary as spell
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class TranslatorEngine:
         self, model: Seq2Seq, config: Settings, source: Tokenizer, target: Tokenizer, precision: str, where: str
     ) -> None:
         described = describe_as_transformer(config, where)
+        check_marks((source, target), where)
         self._translator = _Model(build_spec(model, described, source, target), check_precision(precision)).open(
             "Translator"
         )

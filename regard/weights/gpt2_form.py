@@ -28,8 +28,10 @@ ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
     "relu": "relu",
+    "swish": "swish",
+    "silu": "swish",
 }
-WRITTEN_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu", "relu": "relu"}
+WRITTEN_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu", "relu": "relu", "swish": "silu"}
 # What changes the numbers and is not computed here: the key, the only value that is read, and what it would do.
 FIXED: tuple[tuple[str, bool, str], ...] = (
     ("scale_attn_weights", True, "scores that are not divided by √K"),

@@ -3,6 +3,10 @@
 Marian's sinusoids have all sines first and all cosines then, ours take turns (Vaswani et al. 2017). What a layer does
 is the same in whatever order the channels are, so the channels of every tensor are put into Marian's order: no bit of
 a weight is changed. A source has nothing around it, and a target begins after the end mark and ends with it, as here.
+
+Published Marians (Helsinki-NLP/opus-mt) are read too. They cut texts by SentencePiece
+(`regard/text/marian_tokenizer.py`), add a number to the score of each word, end a source with </s> and begin a target
+after <pad>, which they never write.
 """
 
 from __future__ import annotations
@@ -18,11 +22,12 @@ from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.seq2seq_config import Seq2SeqConfig, VaswaniConfig
 from regard.settings import Settings
+from regard.text.marian_tokenizer import FILES, VOCAB, holds_sentencepiece, read_sides
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.weights import named_weights
 from regard.untrusted.small_files import read_object
-from regard.untrusted.values import make_printable
-from regard.weights.ctranslate2 import describe_as_transformer
+from regard.untrusted.values import make_printable, quote
+from regard.weights.ctranslate2 import check_marks
 from regard.weights.gpt2_form import ACTIVATIONS, WRITTEN_ACTIVATIONS, quote_names
 from regard.weights.hugging_face import write_folder
 from regard.weights.tokenizer_files import mark_tokens
@@ -60,7 +65,12 @@ def describe_as_marian(config: Settings, where: str) -> Seq2SeqConfig:
                 f"{where} has model.{key} = {str(value).lower()}, which Hugging Face's Marian cannot say: it has "
                 f"{str(only).lower()} alone. Train one with model.{key} {str(only).lower()}, or the model vaswani."
             )
-    return describe_as_transformer(whole, where)
+    if whole.has_output_bias:
+        raise RegardError(
+            f"{where} has model.has_output_bias = true, which Regard does not write as Marian. Where it was imported, "
+            "use the folder that it came from; else train one with model.has_output_bias false."
+        )
+    return whole
 
 
 def write_marian(
@@ -68,6 +78,7 @@ def write_marian(
 ) -> None:
     """Write a model as a folder that `AutoModelForSeq2SeqLM` loads; AutoTokenizer loads the source's tokenizer."""
     described = describe_as_marian(config, where)
+    check_marks((source, target), where)
     weights = {name: tensor.cpu() for name, tensor in named_weights(model).items()}
     tensors = to_marian(weights, described.d_model)
     marks = {target.end_mark: target.eos}
@@ -145,6 +156,8 @@ def find_theirs(ours: str, is_shared: bool) -> tuple[tuple[str, ...], int | None
     >>> find_theirs("encoder.layers.3.attention.out.weight", is_shared=True)
     (('model.encoder.layers.3.self_attn.out_proj.weight',), 0)
     """
+    if ours == "target.bias":
+        return ("final_logits_bias",), None
     tables = {
         "target.embedding": "model.shared.weight" if is_shared else "model.decoder.embed_tokens.weight",
         "source_embedding": "model.encoder.embed_tokens.weight",
@@ -167,21 +180,16 @@ def holds_marian(path: Path) -> bool:
 
 def read_marian(path: Path) -> tuple[Seq2SeqConfig, tuple[Tokenizer, ...]]:
     """The model and the tokenizers that a folder describes: one where both sides share it, else source and target."""
-    if not (path / "tokenizer.json").exists():
-        raise RegardError(
-            f"'{path}' has no tokenizer.json. Published Marians cut texts by SentencePiece (source.spm, target.spm), "
-            "which Regard does not read; it reads folders that `regard export RUN FOLDER --marian` wrote, trained "
-            "further by other programs or not."
-        )
     found, where = read_object(path / "config.json"), f"'{path}/config.json'"
-    source = Tokenizer.load(path / "tokenizer.json")
-    has_two = (path / TARGET_TOKENIZER).exists()
-    tokenizers = (source, Tokenizer.load(path / TARGET_TOKENIZER)) if has_two else (source,)
-    for key, only in _list_required(found, tokenizers).items():
-        if (given := found.get(key)) != only:
+    tokenizers = _read_tokenizers(path)
+    is_published = tokenizers[0].pieces is not None
+    required = _list_required(found, tokenizers) | (_list_published(path, found, tokenizers) if is_published else {})
+    for key, only in required.items():
+        if (given := found.get(key, only if is_published and key != "scale_embedding" else None)) != only:
+            kind = "as published ones have it" if is_published else "as `regard export RUN FOLDER --marian` writes them"
             raise RegardError(
-                f"{where} has {key} = {json.dumps(given)}, and Regard reads Marians with {json.dumps(only)} there, as "
-                "`regard export RUN FOLDER --marian` writes them."
+                f"{where} has {key} = {make_printable(json.dumps(given), 80)}, and Regard reads Marians with "
+                f"{json.dumps(only)} there, {kind}."
             )
     given = found.get("activation_function")
     activation = ACTIVATIONS.get(given) if isinstance(given, str) else None
@@ -206,11 +214,46 @@ def read_marian(path: Path) -> tuple[Seq2SeqConfig, tuple[Tokenizer, ...]]:
         "max_context": found.get("max_position_embeddings"),
         "tying": "all" if is_shared else "target" if is_tied else "none",
         "norm": "post",
+        "has_output_bias": is_published,
     }
     try:
         return Seq2SeqConfig.from_dict(config), tokenizers
     except RegardError as error:
         raise RegardError(f"{where} describes no model that can be built: {error}") from None
+
+
+def _read_tokenizers(path: Path) -> tuple[Tokenizer, ...]:
+    """Those of the source and of the target; one where both are the same."""
+    if holds_sentencepiece(path):
+        sides = zip(FILES, read_sides(path), strict=True)
+        source, target = (Tokenizer.from_json(text, f"'{path / name}'") for name, text in sides)
+        return (source,) if source.hash == target.hash else (source, target)
+    if not (path / "tokenizer.json").exists():
+        raise RegardError(
+            f"'{path}' has no tokenizer: neither tokenizer.json, as `regard export RUN FOLDER --marian` writes it, nor "
+            f"{', '.join(FILES)} and {VOCAB}, as published Marians have them. Copy these files there from where the "
+            "model came from."
+        )
+    source = Tokenizer.load(path / "tokenizer.json")
+    has_two = (path / TARGET_TOKENIZER).exists()
+    return (source, Tokenizer.load(path / TARGET_TOKENIZER)) if has_two else (source,)
+
+
+def _list_published(path: Path, found: Mapping[str, Any], tokenizers: tuple[Tokenizer, ...]) -> dict[str, Any]:
+    """What config.json of a published Marian must say, where it names it; an error for words that are never written."""
+    target, generation = tokenizers[-1], path / "generation_config.json"
+    for file, config in (
+        ("config.json", found),
+        (generation.name, read_object(generation) if generation.exists() else {}),
+    ):
+        if (given := config.get("bad_words_ids")) not in (None, [[target.start]]):
+            raise RegardError(
+                f"'{path}/{file}' has bad_words_ids = {quote(given)}, and of Marians Regard leaves out <pad> alone: "
+                f"[[{target.start}]]. Correct it there."
+            )
+    fixed = dict.fromkeys(("normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"), False)
+    marks = {"pad_token_id": target.start, "decoder_start_token_id": target.start}
+    return {**marks, **fixed, "static_position_embeddings": True}
 
 
 def _list_required(found: Mapping[str, Any], tokenizers: tuple[Tokenizer, ...]) -> dict[str, Any]:
@@ -230,6 +273,8 @@ def _list_required(found: Mapping[str, Any], tokenizers: tuple[Tokenizer, ...]) 
 def read_marian_weights(path: Path, own: Mapping[str, Tensor], d_model: int) -> dict[str, Tensor]:
     """The weights of a folder by our names, in our order of channels and in float32; `own` are those of our model."""
     tensors, where = read_folder(path)
+    if "target.bias" in own:
+        tensors = {"final_logits_bias": torch.zeros(1, len(own["target.bias"]))} | tensors  # old folders lack it
     wanted = {name: find_theirs(name, is_shared="source_embedding" not in own) for name in own}
     known = {theirs for names, _ in wanted.values() for theirs in names}
     for name in tensors.keys() - known:
@@ -243,6 +288,8 @@ def read_marian_weights(path: Path, own: Mapping[str, Tensor], d_model: int) -> 
     result = {}
     for ours, (names, axis) in wanted.items():
         whole = tuple(own[ours].shape)
+        if ours == "target.bias" and tuple(tensors[names[0]].shape) == (1, *whole):
+            tensors[names[0]] = tensors[names[0]][0]
         for name in names:
             if (
                 tuple(tensors[name].shape) != (whole[0] // len(names), *whole[1:])

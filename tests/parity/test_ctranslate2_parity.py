@@ -30,6 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
         "norm": "post", "positions": "learned", "activation": "gelu", "tying": "none",
     },
     "pre-norm, learned positions, gelu by erf": {"positions": "learned", "activation": "gelu_erf"},
+    "swish": {"activation": "swish"},
     "no positions": {"positions": "none", "n_heads": 1},
     "two vocabularies": {"is_shared": False},
     "two vocabularies, nothing tied": {"is_shared": False, "tying": "none", "norm": "post"},

@@ -27,6 +27,7 @@ POST = {"norm": "post", "activation": "relu"}
         ("vaswani", True, {"tying": "all"}),
         ("seq2seq", False, {**POST, "tying": "target"}),
         ("seq2seq", False, {"norm": "post", "activation": "gelu", "tying": "none"}),
+        ("seq2seq", True, {"norm": "post", "activation": "swish", "tying": "all"}),
     ],
 )
 def test_marian_gives_the_same_probabilities_of_targets(
@@ -59,6 +60,7 @@ def test_marian_gives_the_same_probabilities_of_targets(
     ("model", "words"),
     [({"norm": "pre"}, "model.norm = pre, which Hugging Face's Marian cannot say: it has post alone"),
      ({"norm": "post", "positions": "learned"}, "model.positions = learned"),
+     ({"norm": "post", "has_output_bias": True}, "has model.has_output_bias = true, which Regard does not write"),
      ({"encoder": "lstm"}, "model.encoder = lstm")],
 )  # fmt: skip
 def test_what_marian_cannot_say_is_refused_in_a_sentence(model: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_marian_that_is_not_read_says_why(tmp_path: Path) -> None:
 
     refuse(r"has pad_token_id = 7, and Regard reads Marians with 0 there", pad_token_id=7)
     refuse(r"has scale_embedding = false", scale_embedding=False)
-    refuse(r"the activation swish, which Regard does not compute", activation_function="swish")
+    refuse(r"the activation mish, which Regard does not compute", activation_function="mish")
     refuse(r"the activation \[\], which Regard does not compute", activation_function=[])
     refuse(r"more than 1,000,000 max_position_embeddings", max_position_embeddings=10**9)
     refuse(r"lacks tensors that its config.json calls for: 'model.encoder.layers.2", encoder_layers=3)
@@ -132,5 +134,5 @@ def test_a_marian_that_is_not_read_says_why(tmp_path: Path) -> None:
     save_file(weights | {"final_logits_bias": torch.ones(1, 4)}, tmp_path / "marian" / "model.safetensors")
     refuse(r"has the tensor 'final_logits_bias'.* add no number to the score of each word")
     (tmp_path / "marian" / "tokenizer.json").unlink()
-    refuse(r"Published Marians cut texts by SentencePiece \(source.spm, target.spm\), which Regard does not read")
+    refuse(r"has no tokenizer: neither tokenizer.json, .* nor source.spm, target.spm and vocab.json, as published")
     assert not (tmp_path / "run").exists()

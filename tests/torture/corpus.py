@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import lzma
 import os
@@ -41,6 +42,8 @@ def build(folder: Path) -> None:
     _train_pairs_and_readers()
     _train_captioner(folder)
     _export_folders(folder)
+    write_marian(folder / "hf" / "opus")
+    api.import_run("hf/opus", "runs/opus")
     write_elmo(folder / "elmo")
     write_elmo(folder / "elmo-words", has_words=True)
     api.compare(["runs/lstm", "runs/transformer"], out="compare", device="cpu")
@@ -137,6 +140,38 @@ def _export_folders(folder: Path) -> None:
         weights.with_name("vocab.json").write_text(json.dumps(tokenizer["vocab"]))
         merges = "".join(f"{' '.join(pair)}\n" for pair in tokenizer["merges"])
         weights.with_name("merges.txt").write_text(f"#version: 0.2\n{merges}")
+
+
+def write_marian(folder: Path) -> None:
+    """A tiny Marian as they are published: a translator of ours under texts that SentencePiece cuts."""
+    import sentencepiece
+    from safetensors.torch import load_file, save_file
+
+    api.export("runs/pairs", folder, is_marian=True)
+    (folder / "tokenizer.json").unlink()
+    weights = folder / "model.safetensors"
+    tensors, config = load_file(weights), json.loads((folder / "config.json").read_text())
+    V = config["vocab_size"]
+    tensors["final_logits_bias"] = tensors["model.shared.weight"].new_zeros(1, V)
+    save_file(tensors, weights)
+    lines = Path("data", "pairs.tsv").read_text().splitlines()
+    pieces = set()
+    for column, name in enumerate(("source.spm", "target.spm")):
+        found = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([line.split("\t")[column] for line in lines]), model_writer=found, vocab_size=30,
+            model_type="unigram", hard_vocab_limit=False, minloglevel=2, normalization_rule_name="identity",
+        )  # fmt: skip
+        (folder / name).write_bytes(found.getvalue())
+        model = sentencepiece.SentencePieceProcessor(model_proto=found.getvalue())
+        pieces |= {model.id_to_piece(i) for i in range(3, model.get_piece_size())}
+    names = ["</s>", "<unk>", *sorted(pieces)[: V - 3]]
+    names += [*(f"other{i}" for i in range(V - 1 - len(names))), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    marks = {"eos_token_id": 0, "forced_eos_token_id": 0, "pad_token_id": V - 1, "decoder_start_token_id": V - 1}
+    config |= marks | {"activation_function": "swish"}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").write_text(json.dumps(marks | {"bad_words_ids": [[V - 1]], "num_beams": 4}))
 
 
 def write_elmo(folder: Path, has_words: bool = False) -> None:

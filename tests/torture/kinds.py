@@ -41,6 +41,13 @@ OF_RUNS: dict[str, tuple[str, ...]] = {
         "look {} --text 'the old boat' --view alignment --out out", "next {} 'the old boat' --target 'taob'",
         "check {}", SERVE,
     ),
+    "opus": (
+        "translate {} data/words.txt", "score {} data/words.txt data/words.txt", "eval {} --data data/pairs.tsv",
+        "align {} data/words.txt data/words.txt", "look {} --text 'the old boat' --view alignment --out out",
+        "export {} out --marian", "next {} 'the old boat'", SERVE,
+        f"train --dry-run --model vaswani {WORDS} --set model.n_heads=2 --set tokenizer.path={{}} "
+        "--set target_tokenizer.path={} --data data/pairs.tsv",
+    ),
     "parser": (
         "parse {} data/words.txt", "parse {} data/words.txt --draw --n-best 2", "eval {}",
         "look {} --text 'the dog barks' --out out", SERVE,
@@ -87,6 +94,7 @@ OF_HUGGING_FACE: dict[str, tuple[str, ...]] = {
         "next {} 'the [MASK] sat'", "train --dry-run {} --task classify --data data/reviews.tsv",
     ),
     "task": ("import {} --out out", "import {} --out out --pair", "look {} --text 'the film' --out out"),
+    "opus": ("import {} --out out",),
 }  # fmt: skip
 OF_HUGGING_FACE |= {"old-gpt2": OF_HUGGING_FACE["gpt2"], "old-bert": OF_HUGGING_FACE["bert"]}
 FILES_OF: dict[str, tuple[str, ...]] = {
@@ -94,8 +102,12 @@ FILES_OF: dict[str, tuple[str, ...]] = {
     "bert": (*HUGGING_FACE,),
     "task": (*HUGGING_FACE,),
     "old-gpt2": ("vocab.json", "merges.txt", "model.safetensors.index.json", "part-1.safetensors"),
+    "opus": (
+        "source.spm", "source.spm", "target.spm", "vocab.json", "config.json", "generation_config.json",
+        "model.safetensors",
+    ),
     "old-bert": ("vocab.txt", "tokenizer_config.json", "pytorch_model.bin", "config.json"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,7 @@ def _list_folders() -> Iterator[Kind]:
     )
     over_time = ("look {} --over-time --text 'the cat' --out out",)
     yield Kind("runs/lstm/snapshots/step-00000002.safetensors", over_time, "runs/lstm")
-    for run in ("pairs", "parser"):
+    for run in ("pairs", "parser", "opus"):
         yield Kind(f"runs/{run}/target_tokenizer.json", OF_RUNS[run], f"runs/{run}")
     for folder, files in FILES_OF.items():
         yield from (Kind(f"hf/{folder}/{file}", OF_HUGGING_FACE[folder], f"hf/{folder}") for file in files)

@@ -59,7 +59,7 @@ def test_attention_of_one_step_equals_the_plain_one(n: int) -> None:
     assert torch.equal(values, there[1])
 
 
-@pytest.mark.parametrize("activation", [None, "gelu", "gelu_erf", "relu"])
+@pytest.mark.parametrize("activation", [None, "gelu", "gelu_erf", "relu", "swish"])
 @pytest.mark.parametrize(("d_in", "d_out"), [(48, 5), (768, 2304), (3072, 768), (1600, 16)])
 @torch.no_grad()
 def test_a_linear_step_equals_the_plain_one(d_in: int, d_out: int, activation: str | None) -> None:

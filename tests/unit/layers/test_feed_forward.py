@@ -21,6 +21,14 @@ def test_relu_cuts_off_what_is_negative() -> None:
 
 
 @pytest.mark.parametrize("x", [-3.0, -0.5, 1.0, 2.0])
+def test_swish_is_x_times_its_sigmoid(x: float) -> None:
+    expected = x / (1 + math.exp(-x))
+    assert abs(unit("swish")(torch.tensor([[[x]]]).double()).item() - expected) < 1e-15
+    with torch.no_grad():
+        assert abs(unit("swish")(torch.tensor([[[x]]]).double()).item() - expected) < 1e-15
+
+
+@pytest.mark.parametrize("x", [-3.0, -0.5, 1.0, 2.0])
 def test_gelu_is_the_tanh_form_of_gpt_2(x: float) -> None:
     expected = x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     assert abs(unit("gelu")(torch.tensor([[[x]]]).double()).item() - expected) < 1e-15

@@ -207,7 +207,10 @@ def test_a_gigatoken_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch)
     [
         ({"kind": "bpe", "vocab_size": 100}, "vocab_size must be at least 257 for bpe"),
         ({"kind": "bpe", "vocab_size": None}, "vocab_size must be a whole number for kind bpe, not null"),
-        ({"kind": "bpee"}, "kind must be one of char, byte, word, bpe, wordpiece, not 'bpee'. Did you mean 'bpe'"),
+        (
+            {"kind": "bpee"},
+            "kind must be one of char, byte, word, bpe, wordpiece, unigram, not 'bpee'. Did you mean 'bpe'",
+        ),
         ({"kind": "char", "lowercase": True}, "lowercase works with word and wordpiece, not with char"),
         ({"min_count": 0}, "min_count must be at least 1, not 0"),
     ],
