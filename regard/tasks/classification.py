@@ -24,7 +24,7 @@ from regard.score.measured import Figure
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
-from regard.tasks.reader_config import ClassConfig
+from regard.tasks.reader_config import ClassConfig, name_labels
 
 MAX_SHOWN = 12
 """Classes of which a table of confusions is printed."""
@@ -135,9 +135,7 @@ class ClassificationTask(LabelledTask):
 
 
 def _labels(config: RunConfig) -> tuple[str, ...]:
-    labels = config.section("head", ClassConfig).labels
-    assert labels is not None, "filled in before training"
-    return labels
+    return name_labels(config.section("head", ClassConfig))
 
 
 def balance(labels: Sequence[str], given: Sequence[str], weights: str) -> Tensor | None:

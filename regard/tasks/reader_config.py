@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from regard.errors import RegardError
 from regard.settings import Settings, setting
 
 Config = TypeVar("Config", bound=Settings)
@@ -124,6 +125,16 @@ class SpanConfig(Settings):
 
     def take_open(self, begun: Settings) -> SpanConfig:
         return _take(self, begun, "allows_none")
+
+
+def name_labels(head: ClassConfig | TagConfig) -> tuple[str, ...]:
+    """The labels that the head tells apart, which training fills in where they are left open."""
+    if head.labels is None:
+        raise RegardError(
+            "The run's config.yaml names no labels (head.labels), which training writes there. Copy the run's folder "
+            "again from where it was trained."
+        )
+    return head.labels
 
 
 def _take(own: Config, begun: Settings, *names: str) -> Config:

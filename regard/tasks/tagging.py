@@ -27,7 +27,7 @@ from regard.tasks.classification import balance, draw_confusions
 from regard.tasks.labelled import LabelledTask
 from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
-from regard.tasks.reader_config import TagConfig
+from regard.tasks.reader_config import TagConfig, name_labels
 
 N_DECODED = 512
 """Sentences whose tags are read together."""
@@ -221,9 +221,7 @@ def _tags(example: Example) -> tuple[str, ...]:
 
 
 def _labels(config: RunConfig) -> tuple[str, ...]:
-    labels = config.section("head", TagConfig).labels
-    assert labels is not None, "filled in before training"
-    return labels
+    return name_labels(config.section("head", TagConfig))
 
 
 TAGGING = TaggingTask()

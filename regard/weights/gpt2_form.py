@@ -114,10 +114,6 @@ def is_number(value: object, high: float = math.inf) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= high
 
 
-def _is_names(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
-
-
 _TYPES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"), is_count, "a whole number from 1 on"),
     (("n_inner", "n_ctx"), lambda value: value is None or is_count(value), "a whole number from 1 on, or null"),
@@ -125,7 +121,6 @@ _TYPES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("layer_norm_epsilon",), is_number, "a number from 0 on"),
     (("tie_word_embeddings",), lambda value: isinstance(value, bool), "true or false"),
     (("activation_function",), lambda value: isinstance(value, str), 'a name, such as "gelu_new"'),
-    (("architectures",), _is_names, 'a list of names, such as ["GPT2LMHeadModel"]'),
 )
 
 

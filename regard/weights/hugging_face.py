@@ -19,6 +19,7 @@ from regard.settings import Settings
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import named_weights
 from regard.untrusted.small_files import read_object
+from regard.untrusted.values import make_printable
 from regard.weights.bert_files import describe_bert
 from regard.weights.bert_form import note_bert, read_bert_config, to_our_bert, to_their_bert
 from regard.weights.gpt2_files import describe_gpt2, describe_gpt2_reader, ends_texts
@@ -156,11 +157,19 @@ def _find_head(
 
 def find_family(found: Mapping[str, Any], where: str) -> str:
     """The family of models that a config.json is of; an error that says which are known."""
-    family = found.get("model_type", "gpt2")  # what old folders of GPT-2 leave out
+    family, architectures = (
+        found.get("model_type", "gpt2"),
+        found.get("architectures"),
+    )  # old folders of GPT-2 name none
+    is_names = isinstance(architectures, list) and all(isinstance(name, str) for name in architectures)
+    if architectures is not None and not is_names:
+        raise RegardError(
+            f'{where} has "architectures": {make_printable(json.dumps(architectures), 80)}, which must be a list of '
+            'names, such as ["GPT2LMHeadModel"]. Correct it there.'
+        )
     if family in ("gpt2", *FAMILIES):
         return str(family)
-    architectures = found.get("architectures")
-    given = ", ".join(map(str, architectures)) if isinstance(architectures, list) else f"model_type {family}"
+    given = ", ".join(architectures) if architectures else make_printable(f"model_type {family}", 80)
     raise RegardError(
         f"{where} describes an architecture that Regard does not read: {given}. It reads the families gpt2, "
         f"{', '.join(FAMILIES[:-1])} and {FAMILIES[-1]} (model_type)."

@@ -183,7 +183,7 @@ def test_what_is_not_computed_here_is_named(folder: Path, refused: Callable[...,
 
 
 def test_an_unknown_activation(folder: Path, refused: Callable[..., None]) -> None:
-    refused(changed(folder, activation_function="silu"), "activation 'silu'", "gelu_new, gelu_pytorch_tanh")
+    refused(changed(folder, activation_function="tanh"), "activation 'tanh'", "gelu_new, gelu_pytorch_tanh")
 
 
 def test_a_config_that_no_model_can_have(folder: Path, refused: Callable[..., None]) -> None:

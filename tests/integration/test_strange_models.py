@@ -28,6 +28,7 @@ from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors_config import Word2VecConfig
 from regard.score.alignment import Alignment
 from regard.serve.server import bind
+from regard.tasks.reader_config import ClassConfig, TagConfig, name_labels
 from regard.text.checking import check_ids
 from regard.text.learning import word_tokenizer
 from regard.untrusted.small_files import parse_yaml
@@ -306,6 +307,27 @@ def test_vectors_of_other_words_than_the_tokenizers_are_refused() -> None:
     tokenizer = word_tokenizer(["<eos>", "<unk>", "cat", "dog"])
     with pytest.raises(RegardError, match=r"The tokenizer has 4 words, and there are vectors of 3"):
         compose_vectors(Word2VecConfig(), {"words": torch.zeros(3, 2)}, tokenizer)
+
+
+def test_vectors_that_are_not_there_are_one_sentence() -> None:
+    tokenizer = word_tokenizer(["<eos>", "<unk>", "cat"])
+    with pytest.raises(RegardError, match=r"have no 'words', which these vectors are made of"):
+        compose_vectors(Word2VecConfig(), {"vectors": torch.zeros(3, 2)}, tokenizer)
+
+
+@pytest.mark.parametrize("head", [ClassConfig(), TagConfig()])
+def test_labels_that_a_run_lacks_are_one_sentence(head: ClassConfig | TagConfig) -> None:
+    with pytest.raises(RegardError, match=r"config\.yaml names no labels \(head\.labels\)"):
+        name_labels(head)
+
+
+@pytest.mark.parametrize("given", [7, "BertModel", {"a": 1}, [None]])
+def test_architectures_that_are_no_list_of_names_are_one_sentence(bert: Path, tmp_path: Path, given: Any) -> None:
+    shutil.copytree(bert, tmp_path / "hf")
+    config = json.loads((bert / "config.json").read_text())
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config | {"architectures": given}))
+    with pytest.raises(RegardError, match=r'has "architectures": .*, which must be a list of names'):
+        import_folder(tmp_path / "hf")
 
 
 def test_a_label_beyond_all_numbers_is_none() -> None:
