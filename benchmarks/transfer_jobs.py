@@ -163,7 +163,8 @@ def label_sizes(seeds: int, places: Places) -> Iterator[Job]:
                     "encoder": {"pool": "mean"},
                     "schedule": {"name": "linear", "n_warmup": 50, "p_final": 0.0},
                     "train": train if size is None else few,
-                    "runtime": {"precision": "tf32"},
+                    # Reviews have many lengths: captured, nine trainings fill 140 GB; so, eighteen take 60.
+                    "runtime": {"precision": "tf32", "is_replayed": False},
                 }
                 if column == "pre-trained":
                     config |= {"encoder_from": str(start), "model": {"p_dropout": 0.3}}
