@@ -254,7 +254,7 @@ def forget_failure(name: str, out: Path) -> None:
 def describe_failure(error: Exception, name: str, seed: int, out: Path) -> Failure:
     """Why it failed, in one sentence; the traceback goes into a file for whoever wants to know."""
     details = "".join(traceback.format_exception(error))
-    write_atomically(out / FAILURES / f"{name}.txt", details.encode())
+    write_atomically(out / FAILURES / f"{name}.txt", details)
     message = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, RegardError):
         reason = str(error)

@@ -73,7 +73,7 @@ def read_speeds(out: Path) -> dict[str, float]:
 
 
 def write_speeds(out: Path, speeds: Mapping[str, float]) -> None:
-    write_atomically(out / FILE, (json.dumps(speeds, indent=1) + "\n").encode())
+    write_atomically(out / FILE, json.dumps(speeds, indent=1) + "\n")
 
 
 def find_pace_warnings(

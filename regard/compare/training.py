@@ -24,7 +24,7 @@ from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig
 from regard.data.known_sources import remember_sources
 from regard.errors import InterruptedRunError, RegardError
-from regard.files import write_atomically
+from regard.files import check_is_text, write_atomically
 from regard.models.outline import count_non_embedding
 from regard.run import engine
 from regard.run.folder import check_same, read_facts
@@ -78,6 +78,7 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
         raise RegardError(
             "--jobs lets trainings share a machine, and --seconds measures how fast it is. Leave one out."
         )
+    check_is_text(plan.out)
     plan, reporter = go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
     try:
         with progress() as draw:
@@ -142,7 +143,7 @@ def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tu
     if plan.budget.is_wish and speeds:
         rates = [found.cost * speeds[name] for found in descended if (name := found.contender.name) in speeds]
         plan = replace(plan, budget=grant_wish(plan.budget, rates, reporter))
-    write_atomically(plan.out / "plan.yaml", as_yaml(plan).encode())  # first: a folder without it is refused
+    write_atomically(plan.out / "plan.yaml", as_yaml(plan))  # first: a folder without it is refused
     write_speeds(plan.out, speeds)
     return plan, speeds
 
