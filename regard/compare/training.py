@@ -22,7 +22,7 @@ from regard.compare.plan import Plan, Planned
 from regard.compare.result import SAME_TOKENS, Failure, Training
 from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig
-from regard.data.known_sources import remember_sources
+from regard.data.known_sources import remember_sources, remember_starts
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_is_text, write_atomically
 from regard.models.outline import count_non_embedding
@@ -88,6 +88,7 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
         check_same_data(plan, data)
         for contender in plan.contenders:
             remember_sources(contender.config.data.to_dict(), data[contender.name].fingerprint)
+            remember_starts(contender.config.to_dict(), data[contender.name].fingerprint)
         reporter.note(plan.summary())
         entries = {name: _begin(name, found, plan) for name, found in sized.items()}
         if n_jobs > 1:
