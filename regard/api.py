@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from regard.config import RunConfig, mapping, read_yaml, with_settings
-from regard.data.known_sources import remember_sources
+from regard.data.known_sources import remember_sources, remember_starts
 from regard.errors import RegardError, naming_recipe, nearest
 from regard.files import check_not_there
 from regard.lens.recording import trace
@@ -222,7 +222,8 @@ def _place(
     recipe, model = _name_model(recipe, asked["model"], asked["task"])
     asked = {**asked, "model": model}
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
-    names_data = recipe is not None or asked["data"] is not None
+    has_recipe = recipe is not None
+    names_data = has_recipe or asked["data"] is not None
     if begun is not None and recipe is None:  # what is asked for lies on top of what the run is
         recipe = run_folder.open_folder(begun).config
     config = resolve(recipe, **asked, begun=begun)
@@ -232,6 +233,8 @@ def _place(
         run_folder.check_same(folder, config)
         if names_data:  # by the user, and not by the folder alone
             remember_sources(config.data.to_dict(), run_folder.read_facts(folder).data)
+        if has_recipe:
+            remember_starts(config.to_dict(), run_folder.read_facts(folder).data)
     else:
         run_folder.check_free(folder, force=force)
     return folder, config

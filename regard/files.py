@@ -18,22 +18,26 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import RegardError
+from regard.untrusted.values import has_lone_surrogate, make_utf8
 
 PARTIAL = ".partial-"
 OLD = 24 * 3600.0  # seconds: who wrote nothing for so long is not at work any more
 
 
-def write_atomically(path: Path, data: bytes | Callable[[Path], None]) -> None:
-    """Write `path` whole: `data` is its bytes, or a function that writes the file it is handed.
+def write_atomically(path: Path, data: str | bytes | Callable[[Path], None]) -> None:
+    """Write `path` whole: `data` is its text, its bytes, or a function that writes the file it is handed.
+
+    A text may hold names of files that are no UTF-8; what is written is.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_atomically(Path(folder) / "note.txt", b"whole")
+    ...     write_atomically(Path(folder) / "note.txt", "whole")
     ...     (Path(folder) / "note.txt").read_bytes()
     b'whole'
     """
     path = Path(path)
     aside = _aside(path)
+    data = make_utf8(data).encode() if isinstance(data, str) else data
     with _explain_errors(path.parent):
         _make(path.parent, path.parent)
         remove_old_partial(path.parent, f"{path.name}-")
@@ -107,6 +111,15 @@ def check_can_be_made(folder: Path) -> None:
     for path in missing:
         with suppress(OSError):  # somebody else's by now
             path.rmdir()
+
+
+def check_is_text(path: Path) -> None:
+    """Refuse a name that is no text for weights and their runs: libraries that write these take none."""
+    if has_lone_surrogate(str(path)):
+        raise RegardError(
+            f"'{path}' holds bytes that are no UTF-8 text, and a run's weights cannot be kept under such a name. "
+            "Rename it, or choose another."
+        )
 
 
 def check_not_there(path: Path, force: bool) -> None:

@@ -100,7 +100,7 @@ def _write_pictures(folder: Path, number: int, parsed: Parse, n_best: int, force
         name = f"{number}.svg" if n_best == 1 else f"{number}-{rank}.svg"
         if (folder / name).exists() and not is_tree_svg(folder / name):
             check_not_there(folder / name, force)
-        write_atomically(folder / name, tree_svg(each.tree).encode())
+        write_atomically(folder / name, tree_svg(each.tree))
 
 
 def _texts(number: int, parsed: Parse, n_best: int, draw: bool, as_json: bool) -> Iterator[str]:

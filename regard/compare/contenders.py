@@ -76,8 +76,14 @@ class FinishedRun:
         return self.facts.data == IMPORTED
 
     def spent(self, what: str) -> float:
-        """Tokens, flops or seconds of its whole training."""
-        return float(self.lines[-1][what])
+        """Steps, tokens, flops or seconds of its whole training: what the last line says that is not broken."""
+        found = [line[what] for line in self.lines if line.get(what) is not None]
+        if not found:
+            raise RegardError(
+                f"'{self.folder}': {METRICS} has no line that says how many {what} the training took. Put the file "
+                "back as it was written, or leave this run out."
+            )
+        return float(found[-1])
 
     def curve(self, watched: Measure) -> list[Mapping[str, Any]]:
         """Every evaluation that has this score, and says what it took; a broken line of the file has not."""
@@ -254,7 +260,7 @@ def forget_failure(name: str, out: Path) -> None:
 def describe_failure(error: Exception, name: str, seed: int, out: Path) -> Failure:
     """Why it failed, in one sentence; the traceback goes into a file for whoever wants to know."""
     details = "".join(traceback.format_exception(error))
-    write_atomically(out / FAILURES / f"{name}.txt", details.encode())
+    write_atomically(out / FAILURES / f"{name}.txt", details)
     message = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, RegardError):
         reason = str(error)

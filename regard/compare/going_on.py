@@ -107,7 +107,7 @@ def check_same_data(plan: Plan, data: Mapping[str, Any]) -> None:
     path = path if path.exists() else plan.out / "data.json"
     now = {name: prepared.fingerprint for name, prepared in data.items()}
     if not path.exists():
-        write_atomically(path, (json.dumps(now, indent=1) + "\n").encode())
+        write_atomically(path, json.dumps(now, indent=1) + "\n")
         return
     try:
         before = read_json(path, MAX_NOTE)

@@ -73,7 +73,7 @@ def read_speeds(out: Path) -> dict[str, float]:
 
 
 def write_speeds(out: Path, speeds: Mapping[str, float]) -> None:
-    write_atomically(out / FILE, (json.dumps(speeds, indent=1) + "\n").encode())
+    write_atomically(out / FILE, json.dumps(speeds, indent=1) + "\n")
 
 
 def find_pace_warnings(
@@ -82,7 +82,7 @@ def find_pace_warnings(
     """Sentences on runs that were slowed down or cut short; `speeds` were measured before."""
     found = []
     for entry in entries:
-        runs = [run for run in entry.runs if run.has_seeds]
+        runs = [run for run in entry.runs if run.has_seeds and speeds_of(run.lines)]
         if not runs:
             continue
         pieces = [speed for run in runs for speed in speeds_of(run.lines)]
@@ -119,12 +119,16 @@ def _warn_of_busy(run: FinishedRun, best: float, budget: Budget, unit: str) -> s
 def speeds_of(lines: Sequence[Mapping[str, float]]) -> list[float]:
     """Tokens a second in each of some equal pieces of a run, from its lines of metrics; the first line is warm-up.
 
+    A broken line, which does not say both, is left out.
+
     >>> speeds_of([{"tokens": 10 * i, "seconds": i} for i in range(1, 4)])
     [10.0, 10.0]
     """
+    lines = [line for line in lines if line.get("tokens") is not None and line.get("seconds") is not None]
     n = min(N_PIECES, len(lines) - 1)
     places = [round(i * (len(lines) - 1) / n) for i in range(n + 1)] if n > 0 else []
     ends = [(lines[i]["tokens"], lines[i]["seconds"]) for i in places]
     pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends)]
     found = [tokens / seconds for tokens, seconds in pieces if tokens > 0 and seconds > 0]
-    return found or [lines[-1]["tokens"] / max(lines[-1]["seconds"], 1e-9)]  # all lines are of one update
+    # All lines are of one update, or there is none.
+    return found or [line["tokens"] / max(line["seconds"], 1e-9) for line in lines[-1:]]

@@ -353,11 +353,11 @@ def _explain_missing(path: Path) -> str:
     return f"There is no comparison at {path}: {FILE} is missing. Give a folder that `regard compare` wrote."
 
 
-def to_json(value: Any) -> bytes:
+def to_json(value: Any) -> str:
     """A dataclass as JSON that any reader accepts: infinite and not-a-number are null."""
     plain = dataclasses.asdict(value)
     plain.pop("folder", None)
-    return json.dumps(_finite(plain), ensure_ascii=False, allow_nan=False, indent=1).encode("utf-8")
+    return json.dumps(_finite(plain), ensure_ascii=False, allow_nan=False, indent=1)
 
 
 def _finite(value: Any) -> Any:

@@ -28,7 +28,7 @@ DAMAGED = (OSError, ValueError, TypeError, KeyError, RegardError)
 
 def write_answers(folder: Path, name: str, made_by: Mapping[str, Any], answers: Sequence[Any]) -> None:
     lines = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
-    write_atomically(folder / OUTPUTS / f"{name}.txt", "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    write_atomically(folder / OUTPUTS / f"{name}.txt", "".join(f"{line}\n" for line in lines))
     are_text = all(isinstance(answer, str) for answer in answers)
     _write_json(folder / OUTPUTS / f"{name}.json", {**made_by, "lines": key_of(lines), "are_text": are_text})
 
@@ -65,4 +65,4 @@ def hash_file(path: Path) -> str:
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_atomically(path, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
+    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")

@@ -22,9 +22,9 @@ from regard.compare.plan import Plan, Planned
 from regard.compare.result import SAME_TOKENS, Failure, Training
 from regard.compare.width import Matched, match_width, with_depth
 from regard.config import RunConfig
-from regard.data.known_sources import remember_sources
+from regard.data.known_sources import remember_sources, remember_starts
 from regard.errors import InterruptedRunError, RegardError
-from regard.files import write_atomically
+from regard.files import check_is_text, write_atomically
 from regard.models.outline import count_non_embedding
 from regard.run import engine
 from regard.run.folder import check_same, read_facts
@@ -78,6 +78,7 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
         raise RegardError(
             "--jobs lets trainings share a machine, and --seconds measures how fast it is. Leave one out."
         )
+    check_is_text(plan.out)
     plan, reporter = go_on_with(plan), Once(reporter)  # what is noted of the data holds for all trainings
     try:
         with progress() as draw:
@@ -87,6 +88,7 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
         check_same_data(plan, data)
         for contender in plan.contenders:
             remember_sources(contender.config.data.to_dict(), data[contender.name].fingerprint)
+            remember_starts(contender.config.to_dict(), data[contender.name].fingerprint)
         reporter.note(plan.summary())
         entries = {name: _begin(name, found, plan) for name, found in sized.items()}
         if n_jobs > 1:
@@ -142,7 +144,7 @@ def _settle_budget(plan: Plan, sized: Sequence[Sized], reporter: Reporter) -> tu
     if plan.budget.is_wish and speeds:
         rates = [found.cost * speeds[name] for found in descended if (name := found.contender.name) in speeds]
         plan = replace(plan, budget=grant_wish(plan.budget, rates, reporter))
-    write_atomically(plan.out / "plan.yaml", as_yaml(plan).encode())  # first: a folder without it is refused
+    write_atomically(plan.out / "plan.yaml", as_yaml(plan))  # first: a folder without it is refused
     write_speeds(plan.out, speeds)
     return plan, speeds
 

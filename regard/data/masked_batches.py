@@ -69,6 +69,11 @@ class MaskedBatches:
         self.per_epoch = self.windows.per_epoch
         self.n_masked = max(1, round(masking.p_masked * self.n_text))  # K
         self._vocabulary = Vocabulary(tokenizer, marks)
+        if not len(self._vocabulary.words):
+            raise RegardError(
+                f"The vocabulary holds marks such as {marks.mask_name} alone, and no word or piece of one, so that "
+                "nothing can be masked. Give text with words, or a vocabulary that has some in tokenizer.path."
+            )
 
     def at(self, index: int) -> MaskedBatch:
         """Batch `index`; the same arguments give the same arrays, whatever was asked before."""

@@ -76,7 +76,7 @@ def attention_page(examples: Sequence[PictureAttention], title: str = "Where eac
 
 def write_page(examples: Sequence[PictureAttention], path: Path, title: str = "Where each word looked") -> Path:
     """Write the page of all examples."""
-    write_atomically(path, attention_page(examples, title).encode())
+    write_atomically(path, attention_page(examples, title))
     return path
 
 

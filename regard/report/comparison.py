@@ -33,7 +33,7 @@ def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], 
     A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
     """
     path = folder / "report.html"
-    write_atomically(path, render_comparison(comparison).encode("utf-8"))
+    write_atomically(path, render_comparison(comparison))
     try:
         write_atomically(folder / "overview.png", lambda aside: write_overview(comparison, aside))
     except ImportError as error:

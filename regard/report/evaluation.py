@@ -45,7 +45,7 @@ def draw_evaluation(found: LabelledEvaluation, name: str, folder: Path, force: b
     """Write report.html, whose path is returned, and of answers with probabilities reliability.png."""
     begin_page(folder, PAGE, force)
     path = folder / PAGE
-    write_atomically(path, render_evaluation(found, name).encode("utf-8"))
+    write_atomically(path, render_evaluation(found, name))
     if "calibration" in found.more:
         write_atomically(folder / "reliability.png", lambda aside: _write_picture(found, name, aside))
     return path

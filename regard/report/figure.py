@@ -8,6 +8,7 @@ from typing import Any
 
 from regard.report.chart import Series
 from regard.report.palette import INK, LINE, SOFT
+from regard.untrusted.values import make_utf8
 
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 
@@ -17,7 +18,7 @@ def new_figure(width: float, height: float, title: str, note: str, max_title: in
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: it takes long to start
     from matplotlib.figure import Figure
 
-    lines = fill_evenly(title, max_title)
+    lines = fill_evenly(make_utf8(title), max_title)
     figure = Figure(figsize=(width, height), dpi=160, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.2, h_pad=0.12)  # type: ignore[union-attr,call-arg]

@@ -67,8 +67,8 @@ class Look:
                 if view.name in PICTURES:
                     name = view.name if len(self.panels) == 1 else f"{view.name}-{number}"
                     draw_picture(view, panel, folder / name, colour)
-        write_atomically(folder / "look.json", json.dumps(self.to_json(), ensure_ascii=False).encode())
-        write_atomically(folder / "index.html", self.to_html().encode())
+        write_atomically(folder / "look.json", json.dumps(self.to_json(), ensure_ascii=False))
+        write_atomically(folder / "index.html", self.to_html())
         return folder / "index.html"
 
     def _repr_html_(self) -> str:

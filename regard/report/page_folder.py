@@ -37,7 +37,7 @@ def begin_page(folder: Path, page: str = "index.html", force: bool = False) -> N
     check_page_folder(folder, page, force)
     make_folder(folder)
     if not (folder / page).exists():
-        write_atomically(folder / page, BEGUN.encode())
+        write_atomically(folder / page, BEGUN)
 
 
 def is_our_page(path: Path) -> bool:

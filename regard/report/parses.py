@@ -30,7 +30,7 @@ CSS = """
 
 def write_parses(parses: Sequence[tuple[str, Parse]], run: Path, out: Path) -> Path:
     """Write `out`/report.html, the trees of every sentence, and return its path. The folder was checked before."""
-    write_atomically(out / PAGE, render_parses(parses, run).encode("utf-8"))
+    write_atomically(out / PAGE, render_parses(parses, run))
     return out / PAGE
 
 

@@ -67,9 +67,9 @@ def write_word_map(
     typed = ["regard", "vectors", "map", source, *words, "--n", str(n), "--by", by, "--out", str(out)]
     begin_page(out, "report.html", force)
     numbers = {"source": source, "by": by, "seed": seed, "kept": kept, "words": [vars(word) for word in mapped]}
-    write_atomically(out / "numbers.json", (json.dumps(numbers, ensure_ascii=False, indent=1) + "\n").encode())
+    write_atomically(out / "numbers.json", json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
     write_atomically(out / "figure.png", lambda aside: draw_picture(mapped, what, note, aside))
-    write_atomically(out / "report.html", render_map(mapped, what, note, shlex.join(typed)).encode())
+    write_atomically(out / "report.html", render_map(mapped, what, note, shlex.join(typed)))
     return out / "report.html"
 
 

@@ -48,7 +48,7 @@ def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note:
         "`metrics.jsonl` and `tensorboard/` hold the learning curve, `state/` what resuming needs.",
         "",
     ]
-    write_atomically(opened.folder / "README.md", "\n".join(lines).encode())
+    write_atomically(opened.folder / "README.md", "\n".join(lines))
 
 
 def escape_markdown(text: str) -> str:

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from regard.config import RunConfig
-from regard.data.known_sources import are_known, list_sources, remember_sources
+from regard.data.known_sources import (
+    are_known,
+    are_starts_known,
+    list_sources,
+    list_starts,
+    remember_sources,
+    remember_starts,
+)
 from regard.errors import RegardError
 from regard.run.folder import TOKENIZERS, open_folder, write_facts
 from regard.tasks.task import IMPORTED, RunFacts
@@ -36,7 +43,7 @@ class Checked:
 
     files: tuple[FileState, ...]
     sources: tuple[str, ...]
-    """Names of files, folders and sets; none where the run was imported."""
+    """Names of files, folders and sets, those it begins with too; none where the run was imported."""
     may_read: bool
     """Whether they were named on this machine before, or are built in."""
 
@@ -48,8 +55,8 @@ class Checked:
         """One sentence."""
         if not self.sources:
             return "It names no data: it was imported."
-        allowed = "may be read here" if self.may_read else "are not read here unless you add --trust"
-        return f"Its data, {quote(', '.join(self.sources), 200)}, {allowed}."
+        allowed = "may be read here" if self.may_read else "is not read here unless you add --trust"
+        return f"What it reads, {quote(', '.join(self.sources), 200)}, {allowed}."
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"is_damaged": self.is_damaged}
@@ -108,9 +115,10 @@ def check_run(folder: Path) -> Checked:
             is_same = sha256_of(path) == sums[name]
             state = "as it was written" if is_same else "changed since it was written"
             found.append(FileState(name, state, not is_same))
-    data = opened.config.data.to_dict()
-    sources = () if opened.facts.data == IMPORTED else tuple(list_sources(data))
-    return Checked(tuple(found), sources, not sources or are_known(data, opened.facts.data))
+    config, data, fingerprint = opened.config.to_dict(), opened.config.data.to_dict(), opened.facts.data
+    sources = () if fingerprint == IMPORTED else (*list_sources(data), *list_starts(config))
+    may_read = not sources or (are_known(data, fingerprint) and are_starts_known(config, fingerprint))
+    return Checked(tuple(found), sources, may_read)
 
 
 def trust_run(folder: Path) -> None:
@@ -119,3 +127,4 @@ def trust_run(folder: Path) -> None:
     seal(folder, opened.facts)
     if opened.facts.data != IMPORTED:
         remember_sources(opened.config.data.to_dict(), opened.facts.data)
+        remember_starts(opened.config.to_dict(), opened.facts.data)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from regard.config import RunConfig
-from regard.data.known_sources import remember_sources
+from regard.data.known_sources import remember_sources, remember_starts
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.run import folder as run_folder
@@ -20,7 +20,7 @@ from regard.run.checksums import check_weights, seal, unseal
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
-from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, reopen_data
+from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, check_starts, reopen_data
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
@@ -56,6 +56,8 @@ def train(
     """
     task, reporter = task_of(config), reporter or Silent()
     begun = open_folder(folder) if (folder / "config.yaml").exists() else None
+    if begun is not None and latest_checkpoint(folder) is None:
+        check_starts(begun)
     config = task.complete(config if begun is None else config.take_open(begun.config))
     with progress() as draw:
         data = task.prepare(config, draw) if begun is None else reopen_data(task, begun, draw)
@@ -75,6 +77,7 @@ def train(
             facts = run_folder.state_facts(config, tokenizers, data.fingerprint, *sizes, start, rehearsal.facts)
             run_folder.begin(folder, config, tokenizers, facts, force)
             remember_sources(config.data.to_dict(), data.fingerprint)
+            remember_starts(config.to_dict(), data.fingerprint)
         else:
             unseal(folder, begun.facts)
             if config != begun.config:  # trained longer, say: the folder says what its weights come from

@@ -27,7 +27,7 @@ from regard import __version__
 from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
-from regard.files import PARTIAL, make_folder, write_atomically
+from regard.files import PARTIAL, check_is_text, make_folder, write_atomically
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import IMPORTED, OpenRun, RunFacts
@@ -91,7 +91,7 @@ def write_tokenizers(folder: Path, tokenizers: Sequence[Tokenizer]) -> None:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    write_atomically(folder / "config.yaml", config.to_yaml().encode())
+    write_atomically(folder / "config.yaml", config.to_yaml())
 
 
 def state_facts(
@@ -123,11 +123,12 @@ def state_facts(
 
 
 def write_facts(folder: Path, facts: RunFacts) -> None:
-    write_atomically(folder / "run.json", (json.dumps(asdict(facts), indent=2) + "\n").encode())
+    write_atomically(folder / "run.json", json.dumps(asdict(facts), indent=2) + "\n")
 
 
 def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> None:
     """Refuse a folder that holds a run or, without `force`, anything that a run did not leave there."""
+    check_is_text(folder)
     if not folder.exists():
         return
     if not folder.is_dir():

@@ -118,6 +118,8 @@ def apply_start(given: Mapping[str, Any], begun: Path | None) -> Mapping[str, An
         before = None if begun is None else load_config(begun / "config.yaml")
         is_begun = before is not None and before.folders.get("start_from") == path
         start = _open_begun(begun) if begun is not None and is_begun else open_initial_weights(Path(path))
+        if not is_begun:
+            _check_context(mapping(given, "train").get("n_context"), start)
         given = _start_from(given, start)
     return _take_vocabulary(_take_encoder(given, begun), begun)
 
@@ -151,7 +153,6 @@ def _start_from(given: Mapping[str, Any], start: InitialWeights) -> dict[str, An
     _check_agree("model", own_model, model, start, "Only model.p_dropout may differ.")
     tokenizer, own_tokenizer = start.tokenizer_settings, mapping(given, "tokenizer")
     _check_agree("tokenizer", own_tokenizer, tokenizer, start, "")
-    _check_context(mapping(given, "train").get("n_context"), start)
     tuned = _choose_fine_tuning(start, given)
     sections = {name: {**tuned[name], **mapping(given, name)} for name in tuned}
     return {**given, **sections, "model": {**model, **own_model}, "tokenizer": {**tokenizer, **own_tokenizer}}

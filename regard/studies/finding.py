@@ -122,14 +122,14 @@ class Study:
         """What was measured, as plain values."""
         return self.finding.numbers
 
-    def to_json(self) -> bytes:
+    def to_json(self) -> str:
         """What goes into numbers.json: no figures, only what they were drawn from."""
         whole = asdict(replace(self, finding=replace(self.finding, views=())))
         del whole["folder"]
         finding = whole.pop("finding")
         kept = {key: finding[key] for key in ("question", "sentence", "notes", "numbers")}
         kept["method"] = list(finding["method"].items())
-        return (json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n").encode()
+        return json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the page, or the sentence alone where there is none."""

@@ -101,7 +101,7 @@ def _check_runs(name: str, runs: Sequence[str | Path], given: Mapping[str, Any])
 def _write(study: Study, out: Path) -> None:
     from regard.report.study import render_study, write_picture  # here: studies that fail need no matplotlib
 
-    page = render_study(study).encode("utf-8")
+    page = render_study(study)
     write_atomically(out / "numbers.json", study.to_json())
     write_atomically(out / "figure.png", lambda aside: write_picture(study, aside))
     write_atomically(out / "report.html", page)

@@ -22,7 +22,7 @@ from regard.models.elmo import Elmo
 from regard.models.gradient_model import GradientModel
 from regard.models.initialise_from import initialise_from
 from regard.models.language_model import LanguageModel
-from regard.models.outline import outline_for, outline_model
+from regard.models.outline import outline_for
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
@@ -86,8 +86,6 @@ class InitialWeights:
     def outline(self) -> Any:
         """The model with shapes and no memory."""
         sizes = self.model_name, self.model, self.tokenizer.vocab_size
-        if not self.path.exists():  # a run that was begun needs it no more
-            return outline_model(*sizes)
         shapes = {name: shape for file in self.files for name, shape in read_file_shapes(file).items()}
         return outline_for(shapes, lambda: build_model(*sizes))
 

@@ -31,7 +31,7 @@ from regard.tasks.task import Task
 from regard.tasks.translation import TRANSLATION, TranslationRun
 from regard.tasks.word_vectors import WORD_VECTORS
 from regard.tasks.word_vectors_run import WordVectorsRun
-from regard.untrusted.values import quote
+from regard.untrusted.values import has_lone_surrogate, quote
 
 TASKS: dict[str, Task] = {
     "language-model": LANGUAGE_MODEL,
@@ -111,6 +111,7 @@ def build_config(
             raise RegardError(
                 f"Unknown key '{key}'.{suggest_setting(str(key), _all_keys())} Allowed here: {', '.join(_all_keys())}."
             )
+    _refuse_names_without_text(given)
     seed = given.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise RegardError(f"'seed' must be a whole number from 0 to 2^63 - 1, not {quote(seed)}.")
@@ -139,6 +140,15 @@ def build_config(
     )
     config = task.check(config)
     return replace(config, unused=task.list_unused(config))
+
+
+def _refuse_names_without_text(given: Mapping[str, Any]) -> None:
+    """Refuse file names that config.yaml, which is UTF-8, could not hold: the run could not be opened again."""
+    for key, value in given.items():
+        for name, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
+            if has_lone_surrogate(inner):
+                where = f"{key}.{name}" if name else key
+                raise RegardError(f"{where} must be UTF-8 text, not {quote(inner)}. If it names a file, rename that.")
 
 
 def _leave_as_begun(task: Task, given: Mapping[str, Any], begun: RunConfig) -> Mapping[str, Any]:

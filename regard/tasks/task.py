@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.config import RunConfig
-from regard.data.known_sources import are_known, list_sources
+from regard.data.known_sources import are_known, are_starts_known, list_sources, list_starts
 from regard.errors import RegardError
 from regard.score.judges import Judge
 from regard.score.measured import Measured
@@ -310,6 +310,17 @@ def reopen_data(
             f"{data.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
         )
     return data
+
+
+def check_starts(opened: OpenRun) -> None:
+    """Refuse to begin anew a run that names weights or word vectors which nobody on this machine has named."""
+    config = opened.config.to_dict()
+    if not are_starts_known(config, opened.facts.data):
+        raise RegardError(
+            f"'{opened.folder}' was not begun on this machine, and its config.yaml asks to begin with "
+            f"{quote(', '.join(list_starts(config)), 1000)}. If that is the right one, say so once: "
+            f"regard check {opened.folder} --trust"
+        )
 
 
 def _with_own_tokenizers(opened: OpenRun) -> RunConfig:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import check_is_text, write_atomically
 from regard.untrusted.values import make_printable, quote
 
 
@@ -53,6 +53,7 @@ def read_tensor_shapes(path: Path, way_out: str = "take it from a copy or train 
 
 @contextmanager
 def _explain_errors(path: Path, way_out: str) -> Iterator[None]:
+    check_is_text(path)
     if path.exists() and not os.access(path, os.R_OK):
         raise RegardError(f"{path} is there, but you may not read it. Ask its owner to let you: chmod a+r {path}")
     if path.exists() and not path.is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from typing import Any
 
@@ -14,6 +15,8 @@ MAX_PRINTED = 4000  # characters of an error
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
 """Characters by which a text can move a terminal's cursor, rename its window or hide lines; tab and line end stay."""
 _CONTROLS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}  # order of reading
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Short(reprlib.Repr):
@@ -52,12 +55,24 @@ def make_printable(text: str, limit: int | None = None) -> str:
 
 
 def has_lone_surrogate(value: Any) -> bool:
-    """Whether a text in a plain value has half a pair of surrogates, which JSON can spell and UTF-8 cannot."""
+    """Whether a text in a plain value has half a pair of surrogates, which JSON can spell and UTF-8 cannot.
+
+    Python puts one where a file name or an argument has a byte that is no UTF-8.
+    """
     if isinstance(value, str):
-        return any("\ud800" <= character <= "\udfff" for character in value)
+        return _SURROGATE.search(value) is not None
     if isinstance(value, dict):
         return any(map(has_lone_surrogate, (*value, *value.values())))
-    return isinstance(value, list) and any(map(has_lone_surrogate, value))
+    return isinstance(value, list | tuple) and any(map(has_lone_surrogate, value))
+
+
+def make_utf8(text: str) -> str:
+    """A text that can be written: what is no text in the name of a file becomes the replacement character.
+
+    >>> make_utf8("few\\udcff.txt")
+    'few�.txt'
+    """
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def find_excess(value: Any) -> str | None:

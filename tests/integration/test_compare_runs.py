@@ -313,7 +313,7 @@ def test_a_comparison_is_drawn_over_no_page_of_the_user(runs: list[Path], tmp_pa
 
 
 def test_a_comparison_that_was_trained_is_not_written_over(runs: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "compare.json").write_bytes(to_json(made_up_comparison()))
+    (tmp_path / "compare.json").write_text(to_json(made_up_comparison()))
     with pytest.raises(RegardError, match=r"holds a comparison of models that were trained for it; choose another"):
         compare_runs(runs[:2], out=tmp_path)
 

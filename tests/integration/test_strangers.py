@@ -169,6 +169,46 @@ def test_a_run_from_elsewhere_does_not_say_what_is_read(
     assert "are not those that" in regard("eval", stranger).err
 
 
+@pytest.mark.parametrize("key", ["vectors", "start_from"])
+def test_a_run_from_elsewhere_does_not_say_where_weights_begin(
+    regard, stranger: Path, tmp_path: Path, key: str
+) -> None:
+    """Its data are known, and built-in data always are: what it begins with is asked for by itself."""
+    secret = tmp_path / "passwords"
+    secret.write_text("root:hunter2\n" * 100)
+    shutil.rmtree(stranger / "state")
+    replace_in(stranger / "config.yaml", f"{key}: null", f"{key}: {secret}")
+    again = ("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    done = regard(*again)
+    assert done.code == 2
+    assert "hunter2" not in done.err
+    why = f"was not begun on this machine, and its config.yaml asks to begin with {str(secret)!r}"
+    assert why in " ".join(done.err.split())
+    assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    checked = json.loads(regard("check", stranger, "--json").out)
+    assert (str(secret) in checked["sources"], checked["may_read"]) == (True, False)
+    api.check(stranger, is_trusted=True)
+    assert "was not begun on this machine" not in regard(*again).err
+
+
+def test_a_run_that_was_killed_before_its_first_state_begins_with_its_vectors_again(
+    regard, text: Path, tmp_path: Path
+) -> None:
+    vectors, out = tmp_path / "mine.vec", tmp_path / "run"
+    vectors.write_text("\n".join(f"{word} {' '.join(['0.1'] * 16)}" for word in "abcdefgh") + "\n")
+    recipe = {
+        "data": {"train": str(text)}, "tokenizer": {"kind": "char"}, "checkpoint": {"has_tensorboard": False},
+        "model": {"name": "lstm", "d_model": 16, "n_layers": 1},
+        "train": {"max_steps": 6, "n_batch": 4, "n_context": 16, "eval_every": 3, "vectors": str(vectors)},
+    }  # fmt: skip
+    api.train(recipe, out=out)
+    for left in [path for path in out.iterdir() if path.name not in ("config.yaml", "run.json", "tokenizer.json")]:
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    again = ("train", "--resume", "--out", out, "--set", "train.max_steps=8")
+    done = regard(*again)
+    assert done.code == 0, done.err
+
+
 def test_a_run_of_this_machine_is_known_wherever_it_is_moved(regard, stranger: Path, text: Path) -> None:
     shutil.rmtree(cache_root() / "encoded")
     assert regard("eval", stranger).code == 0

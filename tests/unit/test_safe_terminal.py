@@ -33,6 +33,16 @@ def test_a_card_shows_names_as_they_are() -> None:
     assert escape_markdown("Hochreiter & Schmidhuber, &lt;") == "Hochreiter & Schmidhuber, &amp;lt;"
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_name_that_is_no_text_is_printed_into_a_file_or_a_pipe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="utf-8", errors="strict", write_through=True)
+    monkeypatch.setattr(f"sys.{name}", stream)
+    with guard_terminal():
+        print("few\udcff.txt", file=stream)
+    assert written.getvalue() == b"few\\udcff.txt\n"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -16,7 +16,7 @@ from regard.score.significance import correct_by_holm
 
 def test_a_comparison_survives_being_written_and_read(tmp_path: Path) -> None:
     comparison = made_up_comparison(("ngram", "bag", "lstm", "transformer"), failing=("bag",))
-    (tmp_path / "compare.json").write_bytes(to_json(comparison))
+    (tmp_path / "compare.json").write_text(to_json(comparison))
     assert Comparison.load(tmp_path) == comparison
 
 

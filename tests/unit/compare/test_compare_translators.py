@@ -261,7 +261,7 @@ def test_a_comparison_is_read_back_as_it_was_written_and_drawn_again(
         "regard.report.comparison.write_overview", lambda shown, path: path.write_text(shown.headline[0])
     )
     made = made_up_translators()
-    (tmp_path / "compare.json").write_bytes(to_json(made))
+    (tmp_path / "compare.json").write_text(to_json(made))
     assert Comparison.load(tmp_path) == made
     assert api.report(tmp_path) == tmp_path / "report.html"
     assert (tmp_path / "report.html").read_text() == render_comparison(made)

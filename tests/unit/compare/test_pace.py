@@ -34,6 +34,13 @@ def test_pieces_of_a_run_have_their_own_speeds() -> None:
     assert speeds_of(run("a", [100.0]).lines * 2) == [100.0]  # the evaluation of a single update
 
 
+def test_a_broken_line_says_nothing_of_the_speed() -> None:
+    broken: dict[str, Any] = {"kind": "train", "step": 9, "seconds": None}
+    lines = list(run("a", [100.0] * 6).lines)
+    assert speeds_of([*lines, broken]) == speeds_of(lines)
+    assert find_pace_warnings(entry(replace(run("a", []), lines=[broken])), {}, Budget(flops=1e9)) == []
+
+
 def test_an_even_speed_warns_of_nothing() -> None:
     runs = [run(f"lstm-seed{seed}", [100.0 + seed] * 200) for seed in range(3)]
     assert find_pace_warnings(entry(*runs), {"lstm": 110.0}, Budget(seconds=200)) == []

@@ -1,5 +1,7 @@
 """What a masked language model is asked: how much is masked, how, and which texts follow each other."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,11 @@ from regard.data.masked_batches import MaskedBatches
 from regard.data.masked_config import MaskingConfig
 from regard.data.stream import Stream
 from regard.errors import RegardError
+from regard.text.bert_tokenizer import wordpiece_json
 from regard.text.config import TokenizerConfig
 from regard.text.learning import train_tokenizer
+from regard.text.marks import BERT_MARKS
+from regard.text.tokenizer import Tokenizer
 
 N_DOCUMENTS, N_SENTENCES = 40, 30
 
@@ -122,3 +127,10 @@ def test_what_cannot_be_masked_is_refused() -> None:
         MaskingConfig(p_mark=0.8, p_wrong=0.3)
     with pytest.raises(RegardError, match="leaves no room"):
         batches(n_context=6)
+
+
+def test_a_vocabulary_of_marks_alone_is_refused() -> None:
+    bare = Tokenizer.from_json(json.dumps(wordpiece_json({name: i for i, name in enumerate(BERT_MARKS)}, {})), "bare")
+    stream = Stream.of(bare.encode_documents([(text, True) for text in DOCUMENTS]))
+    with pytest.raises(RegardError, match=r"holds marks such as \[MASK\] alone, .* nothing can be masked"):
+        MaskedBatches(stream, bare, MaskingConfig(), n_batch=4, n_context=16, has_pairs=False).at(0)

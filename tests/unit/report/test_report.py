@@ -183,7 +183,7 @@ def oklab(colour: str, sight: np.ndarray) -> np.ndarray:
 
 def test_the_page_is_a_pure_function_of_the_file(tmp_path: Path) -> None:
     comparison = made_up_comparison(("ngram", "lstm"))
-    (tmp_path / "compare.json").write_bytes(to_json(comparison))
+    (tmp_path / "compare.json").write_text(to_json(comparison))
     first = draw_comparison(comparison, tmp_path).read_text()
     assert draw_comparison(Comparison.load(tmp_path), tmp_path).read_text() == first
 
