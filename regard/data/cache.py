@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from regard.data.cache_limit import YOUNG, keep_within_limit, mark_used
+from regard.data.cache_limit import SPOOL, YOUNG, keep_within_limit, mark_used
 from regard.data.checksums import find_damage, write_checksums
 from regard.errors import RegardError
 from regard.files import PARTIAL, is_old, remove_folder, write_atomically, write_folder_atomically
@@ -68,7 +68,7 @@ def spool_folder(cache: Path) -> Iterator[Path]:
     """A folder in the cache for text on its way; gone when it is no longer needed, or at the next call if we die."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=cache, prefix=f"{PARTIAL}spool-"))
+        folder = Path(tempfile.mkdtemp(dir=cache, prefix=SPOOL))
     except OSError as error:
         raise RegardError(
             f"The cache folder {cache} cannot be written: {error.strerror}. Set REGARD_CACHE to a folder that is yours."

@@ -5,7 +5,9 @@
     cache/tokenizers/, documents/, hashes/, builtin/   small things that are quickly made again
     cache/known/           which data this machine may read: never removed
 
-A folder that is removed while another process reads it stays readable for that process: its files are mapped.
+A folder that is removed while another process reads it stays readable for that process: its files are mapped. A
+built-in text is opened several times, and who reads one has a folder for text on its way: it stays as long as there is
+such a folder.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import remove_folder
+from regard.files import PARTIAL, remove_folder
 
 LIMITED = ("encoded", "pair-texts", "pairs", "pictures", "features")
 """Folders whose entries are large."""
 KEPT = "known"
+BUILTIN_TEXTS = "builtin"
+SPOOL = f"{PARTIAL}spool-"
+"""What the folders of text on its way begin with."""
 VARIABLE = "REGARD_CACHE_MAX"
 DEFAULT_GB = 100.0
 YOUNG = 3600.0  # seconds: what was used so lately may be in use, and is never removed for lack of room
@@ -107,13 +112,14 @@ def remove_entry(entry: CacheEntry) -> None:
 
 
 def remove_all(cache: Path) -> int:
-    """Empty the cache, but for what this machine may read and what is being written; returns the bytes that were freed.
+    """Empty the cache, but for what this machine may read and what is in use; returns the bytes that were freed.
 
-    What other processes are writing keeps its `PARTIAL` name, and is swept once they are gone.
+    What other processes are writing keeps its `PARTIAL` name, and is swept once they are gone: before this is called.
     """
     n_bytes = 0
+    kept = {KEPT} | ({BUILTIN_TEXTS} if any(cache.glob(f"{SPOOL}*")) else set())
     for folder in cache.glob("[!.]*"):
-        if folder.name == KEPT or not folder.is_dir():
+        if folder.name in kept or not folder.is_dir():
             continue
         for path in folder.glob("[!.]*"):
             with suppress(OSError):  # another process removes it too

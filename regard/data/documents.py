@@ -17,7 +17,8 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from regard.data.cache import cache_root, content_hash, key_of
+from regard.data.builtin import BUILTIN
+from regard.data.cache import cache_root, content_hash, key_of, spool_folder
 from regard.data.config import DataConfig
 from regard.data.pieces import (
     Piece,
@@ -79,7 +80,9 @@ class Cut:
 def read_documents(data: DataConfig, *, cache: Path | None = None) -> Iterator[str]:
     """The documents of `data.train`, whole, one after the other."""
     cache = cache or cache_root()
-    with tempfile.TemporaryDirectory() as folder:
+    # Of the cache's own folders for text on its way, so that the file of a built-in stays; others need no cache.
+    has_builtin = any(name in BUILTIN for name in ([data.train] if isinstance(data.train, str) else data.train))
+    with spool_folder(cache) if has_builtin else tempfile.TemporaryDirectory() as folder:
         files = resolve(data.train, data, Path(folder), cache)
         document = choose_document(files, data, cache).document
         yield from join_pieces(limit_bytes(read_pieces(files, document, read_boundaries(data)), data.max_bytes))

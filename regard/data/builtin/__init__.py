@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.data.cache_limit import BUILTIN_TEXTS
 from regard.errors import RegardError
 from regard.files import write_atomically
 
@@ -141,8 +142,11 @@ BUILTIN: dict[str, Builtin] = {
 
 
 def builtin_file(name: str, cache: Path) -> Path:
-    """The built-in as a file of JSON lines in the cache, made the first time it is asked for."""
-    path = cache / "builtin" / f"{name}-{platform.python_version()}-{VERSION}.jsonl"
+    """The built-in as a file of JSON lines in the cache, made the first time it is asked for.
+
+    It is there as long as the caller is inside a `spool_folder` of the same cache.
+    """
+    path = cache / BUILTIN_TEXTS / f"{name}-{platform.python_version()}-{VERSION}.jsonl"
     if not path.exists():
         lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in BUILTIN[name].documents()]
         if not lines:

@@ -16,7 +16,8 @@ import pytest
 from PIL import Image
 
 from regard.data import cache as cache_of
-from regard.data import pictures, prepared_pairs, prepared_text
+from regard.data import documents, pictures, prepared_pairs, prepared_text
+from regard.data.builtin import BUILTIN, Builtin
 from regard.data.cache import HELD, LOCK, Held, find_or_make, remove_abandoned, spool_folder
 from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
 from regard.data.checksums import FILE, find_damage
@@ -118,6 +119,44 @@ def make_entry(cache: Path, name: str, size: int, age: float) -> Path:
     find_or_make(folder, lambda f: f if f.exists() else None, fill)
     os.utime(folder, (time.time() - age,) * 2)
     return folder
+
+
+BOOKS = [f"Book {i} is about cats that sat on mat {i}." for i in range(40)]
+
+
+def _read_builtin(cache: str, has_begun: Any, may_end: Any) -> None:
+    BUILTIN["python-docs"] = Builtin("books", lambda: iter(BOOKS))
+    found = documents.read_documents(DataConfig(train="python-docs"), cache=Path(cache))
+    read = [next(found)]
+    has_begun.set()
+    may_end.wait()
+    assert [*read, *found] == [*BOOKS]
+
+
+def test_a_builtin_text_that_another_process_reads_stays_when_the_cache_is_emptied(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    has_begun, may_end = context.Event(), context.Event()
+    reader = context.Process(target=_read_builtin, args=(str(tmp_path), has_begun, may_end))
+    reader.start()
+    assert has_begun.wait(60)
+    remove_abandoned(tmp_path)
+    remove_all(tmp_path)
+    kept = list((tmp_path / "builtin").iterdir())
+    may_end.set()
+    reader.join()
+    assert (len(kept), reader.exitcode) == (1, 0)
+    remove_all(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_builtin_text_is_prepared_though_the_cache_is_emptied_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read three times: to split it, to learn the words, to encode it."""
+    monkeypatch.setitem(BUILTIN, "python-docs", Builtin("books", lambda: iter(BOOKS)))
+    monkeypatch.setattr(prepared_text, "keep_tokenizer", lambda *given: remove_all(tmp_path))
+    words = TokenizerConfig(kind="word", vocab_size=None)
+    assert len(prepared_text.prepare_text(DataConfig(train="python-docs"), words, cache=tmp_path).train) > 100
 
 
 def test_what_was_not_used_for_longest_goes_first_and_what_is_young_stays(tmp_path: Path) -> None:
