@@ -12,6 +12,7 @@ from typing import Any
 from regard.lens.view import View
 from regard.report.shell import frame_page
 from regard.studies.fits import Spread, spread
+from regard.untrusted.values import make_utf8
 
 Cell = str | int | float | None
 
@@ -122,14 +123,15 @@ class Study:
         """What was measured, as plain values."""
         return self.finding.numbers
 
-    def to_json(self) -> str:
+    def to_json(self) -> bytes:
         """What goes into numbers.json: no figures, only what they were drawn from."""
         whole = asdict(replace(self, finding=replace(self.finding, views=())))
         del whole["folder"]
         finding = whole.pop("finding")
         kept = {key: finding[key] for key in ("question", "sentence", "notes", "numbers")}
         kept["method"] = list(finding["method"].items())
-        return json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps({"study": whole.pop("name"), **kept, **whole}, indent=1, ensure_ascii=False)
+        return make_utf8(f"{text}\n").encode()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the page, or the sentence alone where there is none."""
