@@ -1,7 +1,9 @@
 """Set up before anything of Regard is imported: written shapes are checked, and one core is enough."""
 
+import os
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 
 import jaxtyping
 import torch
@@ -38,6 +40,14 @@ torch.set_num_threads(1)
 
 TINY = {"d_model": 8, "d_hidden": 12, "d_ff": 12, "n_layers": 2, "n_heads": 2, "max_context": 7, "n_window": 3,
         "p_dropout": 0.0, "max_memory": 4}  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tests never read or write the user's cache; runs that several files share were trained with this one."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["REGARD_CACHE"] = str(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

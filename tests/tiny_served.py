@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -86,7 +85,6 @@ def write_data(folder: Path) -> None:
 def train_all() -> dict[str, Path]:
     """The folder of each run."""
     folder = Path(tempfile.mkdtemp(prefix="regard-served-"))
-    os.environ.setdefault("REGARD_CACHE", str(folder / "cache"))
     write_data(folder)
     found = {}
     for name, recipe in RECIPES.items():

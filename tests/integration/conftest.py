@@ -1,6 +1,5 @@
 """A text, a tiny run of each kind, and the command line in this process or in one of its own."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,14 +35,6 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("text") / "my.txt"
     path.write_text("\n".join(lines * 5) + "\n")
     return path
-
-
-@pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tests never read or write the user's cache."""
-    folder = tmp_path_factory.mktemp("cache")
-    os.environ["REGARD_CACHE"] = str(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")
