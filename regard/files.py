@@ -82,19 +82,22 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     A file of the old one that the new one has no name for is somebody else's, and an error.
     """
     folder = Path(folder)
-    beside = _aside(folder)
+    beside, before = _aside(folder), _aside(folder)  # `before`: the old folder, until the new one is in its place
     try:
         write(beside)
+        if not beside.is_dir():
+            raise RegardError(f"'{folder}' is a folder, and what is written is one file. Choose another name.")
         if others := sorted({path.name for path in folder.iterdir()} - {path.name for path in beside.iterdir()}):
             raise RegardError(
                 f"'{folder}' holds files that Regard did not write ({', '.join(others[:3])}). Choose another folder, "
                 "or move them."
             )
-        remove_folder(folder)
+        os.rename(folder, before)
         os.rename(beside, folder)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        _remove(beside)
         raise
+    _remove(before)  # only now: who is interrupted keeps one of the two
     _sync(folder.parent)
 
 

@@ -60,7 +60,7 @@ def predict(
 def _answer_file(run: Any, file: Path, given: Iterable[str], **options: Any) -> Iterator[Any]:
     """What a run says of the lines of a file; of a table with a header, of its columns of texts."""
     form = TABLES.get(Path(file.stem).suffix if file.suffix in COMPRESSED else file.suffix)
-    answered: Iterator[Any] = run.lines(
-        given if form is None else read_table_lines(given, form, run.text_columns), **options
-    )
+    skips_bad = options["skips_long"]
+    rows = given if form is None else read_table_lines(given, form, run.text_columns, skips_bad)
+    answered: Iterator[Any] = run.lines(rows, **options)
     return answered

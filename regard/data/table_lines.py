@@ -41,10 +41,13 @@ def find_columns(first: str, form: str, texts: tuple[str | None, ...]) -> tuple[
     return (separator, tuple(found)) if max(found) < len(cells) else None
 
 
-def read_table_lines(lines: Iterable[str], form: str, texts: tuple[str | None, ...]) -> Iterator[str]:
+def read_table_lines(
+    lines: Iterable[str], form: str, texts: tuple[str | None, ...], skips_bad: bool = False
+) -> Iterator[str | None]:
     """The texts of every row of a table, two with a tab between them; an empty line in place of the header.
 
-    Lines of a table without a header are given as they are.
+    Lines of a table without a header are given as they are. A row that cannot be read, or lacks a column of a text, is
+    an error, or None with `skips_bad`.
     """
     rest = iter(lines)
     first = next(rest, None)
@@ -59,11 +62,15 @@ def read_table_lines(lines: Iterable[str], form: str, texts: tuple[str | None, .
     yield ""
     for number, line in enumerate(rest, start=2):
         row = next(read_rows([line], separator, form == "csv"), (1, []))[1]
+        is_short = not isinstance(row, BadLine) and 0 < len(row) <= max(columns)
+        if skips_bad and (is_short or isinstance(row, BadLine)):
+            yield None
+            continue
         if isinstance(row, BadLine):
-            raise RegardError(f"Line {number} {row.why}")
-        if row and len(row) <= max(columns):
+            raise RegardError(f"Line {number} {row.why} To leave out such lines: --skip-bad.")
+        if is_short:
             raise RegardError(
                 f"Line {number} has {len(row)} column{'s' * (len(row) != 1)}, and column {max(columns) + 1} of the "
-                "header is wanted. Mend the line, or give the texts without a header."
+                "header is wanted. Mend the line, give the texts without a header, or leave such lines out: --skip-bad."
             )
         yield "\t".join(row[column].replace("\t", " ") for column in columns) if row else ""

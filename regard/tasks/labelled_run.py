@@ -128,7 +128,7 @@ class LabelledRun(Run):
 
     def lines(
         self,
-        lines: Iterable[str],
+        lines: Iterable[str | None],
         *,
         max_tokens: int = MAX_TOKENS,
         window: int = 2000,
@@ -137,16 +137,16 @@ class LabelledRun(Run):
     ) -> Iterator[Any]:
         """One prediction a line, None for an empty one; two texts have a tab between them.
 
-        With `skips_long` a line with another number of texts gives None too, and is counted as skipped. None is too
-        long: long texts are read in windows.
+        With `skips_long` a line with another number of texts gives None too, and is counted as skipped, as is a None
+        in place of a line. No line is too long: long texts are read in windows.
         """
         numbers = count(1)
 
-        def read(line: str) -> _Asked | None:
-            number, why = next(numbers), self._count_columns(line)
+        def read(line: str | None) -> _Asked | None:
+            number, why = next(numbers), "" if line is None else self._count_columns(line)
             if why and not skips_long:
                 raise RegardError(f"Line {number}: {why} To leave out such lines: --skip-bad (in Python: skips_long).")
-            return None if why else self._read_item(line)
+            return None if why or line is None else self._read_item(line)
 
         return self._decode(lines, read, max_tokens, window, progress)
 

@@ -15,6 +15,7 @@ SPACE = "\u2581"
 """What stands for a space inside pieces: ▁."""
 MAX_BYTES = 8 * MB  # of a table; that of nmt_nfkc has a quarter of one
 MAX_WRITTEN = 1000  # bytes that a rule writes at most
+MAX_READ = 64  # characters that a rule is for at most, a few in nmt_nfkc; a broken trie may lead in circles
 
 
 class Charsmap:
@@ -34,7 +35,7 @@ class Charsmap:
         if not self._units or text[at] in self._plain:
             return text[at], at + 1
         found, node = None, _offset(self._units[0])
-        for end in range(at, len(text)):
+        for end in range(at, min(len(text), at + MAX_READ)):
             for byte in text[end].encode():
                 unit = self._unit(node ^ byte)
                 if unit & 0x800000FF != byte:

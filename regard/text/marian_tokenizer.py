@@ -34,6 +34,7 @@ NO_ID = " "
 FILES = ("source.spm", "target.spm")
 VOCAB = "vocab.json"
 MAX_TOKENS = 2**20
+MAX_CHARACTERS = 2**21  # of all tokens; each beginning of a piece is kept, and published ones have half a million
 PRE_TOKENIZER = {
     "type": "Sequence",
     "pretokenizers": [
@@ -134,7 +135,13 @@ def check_unigram(parsed: Mapping[str, Any], where: str) -> None:
             "does not. Copy it again from where it came from."
         )
     names = [name for name, _ in entries]
-    if missing := [mark for mark in MARKS if mark not in names]:
+    if (n_characters := sum(map(len, names))) > MAX_CHARACTERS:
+        raise RegardError(
+            f"{where} has tokens of {n_characters:,} characters in all; at most {MAX_CHARACTERS:,} are read. Use "
+            "another."
+        )
+    with_id = names[: names.index(NO_ID)] if NO_ID in names else names
+    if missing := [mark for mark in MARKS if mark not in with_id]:
         raise RegardError(
             f"{where} is no tokenizer of Marian's, the only unigram models that Regard reads: it lacks "
             f"{', '.join(missing)}. Leave out tokenizer.path to learn one from the training text."

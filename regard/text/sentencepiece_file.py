@@ -50,20 +50,19 @@ def read_sentencepiece(path: Path) -> SentencePieceFile:
         raise RegardError(f"There is no file {path}. Copy it there from where the model came from.") from None
     except OSError as error:
         raise RegardError(f"{path} cannot be read: {error.strerror}.") from None
-    where, pieces, n_pieces = f"'{path}'", dict[str, float](), 0
-    sections: dict[int, list[tuple[int, Value]]] = {TRAINER: [], NORMALIZER: [], DENORMALIZER: []}
+    where, pieces = f"'{path}'", dict[str, float]()
+    sections: dict[int, dict[int, Value]] = {TRAINER: {}, NORMALIZER: {}, DENORMALIZER: {}}
     for number, value in read_fields(data, where):
         if number == PIECES:
-            n_pieces += 1
             _add_piece(pieces, _take(value, bytes, where), where)
         elif number in sections:
-            sections[number] += read_fields(_take(value, bytes, where), where)
+            sections[number].update(read_fields(_take(value, bytes, where), where))
     if not pieces:
         raise DamagedFileError(f"{where} is no model of SentencePiece's: it has no pieces. {COPY_AGAIN}.")
-    _check_trainer(dict(sections[TRAINER]), where)
-    if _find(dict(sections[DENORMALIZER]), CHARSMAP, b"", where):
+    _check_trainer(sections[TRAINER], where)
+    if _find(sections[DENORMALIZER], CHARSMAP, b"", where):
         raise RegardError(f"{where} changes what is written (denormalizer_spec), which Regard does not. Use another.")
-    charsmap = _read_normalizer(dict(sections[NORMALIZER]), where)
+    charsmap = _read_normalizer(sections[NORMALIZER], where)
     Charsmap(charsmap, where)  # which says what is wrong with it
     return SentencePieceFile(pieces, charsmap)
 

@@ -157,10 +157,8 @@ def _find_head(
 
 def find_family(found: Mapping[str, Any], where: str) -> str:
     """The family of models that a config.json is of; an error that says which are known."""
-    family, architectures = (
-        found.get("model_type", "gpt2"),
-        found.get("architectures"),
-    )  # old folders of GPT-2 name none
+    family = found.get("model_type", "gpt2")  # what old folders of GPT-2 leave out
+    architectures = found.get("architectures")
     is_names = isinstance(architectures, list) and all(isinstance(name, str) for name in architectures)
     if architectures is not None and not is_names:
         raise RegardError(

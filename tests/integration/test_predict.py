@@ -63,6 +63,12 @@ def test_a_table_with_a_header_is_predicted_row_by_row_without_its_labels(classi
     assert found[0].returncode == 0, found[0].stderr
     assert [each.stdout for each in found[1:]] == [found[0].stdout] * 2
     assert len(found[0].stdout.splitlines()) == 3
+    with table.open("a") as file:
+        file.write("bad\n")
+    assert "Line 4 has 1 column" in command("predict", str(classifier), str(table)).stderr
+    skipped = command("predict", str(classifier), str(table), "--skip-bad")
+    assert (skipped.returncode, skipped.stdout) == (0, found[0].stdout + "\n")
+    assert "1 with another number of columns" in skipped.stderr
 
 
 def test_a_classifier_is_trained_used_on_a_pipe_and_scored(classifier: Path) -> None:

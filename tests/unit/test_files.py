@@ -12,6 +12,7 @@ from regard.files import (
     check_can_be_made,
     remove_folder,
     remove_partial,
+    replace_folder,
     write_atomically,
     write_folder_atomically,
 )
@@ -160,3 +161,36 @@ def test_a_folder_is_renamed_before_it_is_emptied(tmp_path: Path, monkeypatch: p
     remove_folder(tmp_path / "old")
     assert not (tmp_path / "old").exists()
     assert names[0].startswith(PARTIAL)
+
+
+def test_a_folder_is_replaced_by_a_whole_one_and_never_by_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "model").write_text("old")
+
+    def write(beside: Path) -> None:
+        beside.mkdir()
+        (beside / "model").write_text("new")
+
+    with pytest.raises(RegardError, match="is a folder, and what is written is one file"):
+        replace_folder(folder, lambda beside: beside.write_text("a file") and None)
+    assert (folder / "model").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+    replace_folder(folder, write)
+    assert (folder / "model").read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+def test_who_is_interrupted_while_the_old_folder_is_removed_has_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "export"
+    folder.mkdir()
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shutil.rmtree", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(folder, lambda beside: beside.mkdir())
+    assert folder.is_dir()

@@ -103,6 +103,11 @@ def _set(**changes: Any) -> Callable[[Any], None]:
     ("change", "words"),
     [
         (_without("<pad>"), "no tokenizer of Marian's.* it lacks <pad>"),
+        (lambda parsed: parsed["model"]["vocab"].sort(key=lambda entry: entry[0] != " "), "it lacks </s>"),
+        (
+            lambda parsed: parsed["model"]["vocab"].extend([f"{i}".zfill(500), -1.0] for i in range(4500)),
+            "at most 2,097,152 are read",
+        ),
         (lambda parsed: parsed["model"]["vocab"].append(["x", 1e300]), "each once and with a finite number"),
         (lambda parsed: parsed["model"]["vocab"].append(["</s>", 0.0]), "each once and with a finite number"),
         (lambda parsed: parsed["model"].update(vocab={"a": 1}), "must list tokens"),

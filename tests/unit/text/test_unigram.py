@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regard.errors import RegardError
-from regard.text.charsmap import Charsmap
+from regard.text.charsmap import MAX_READ, Charsmap
 from regard.text.unigram import Piece, Unigram
 
 
@@ -89,3 +89,15 @@ def test_no_table_is_read_beyond_its_end() -> None:
         trie = draws.integers(2**32, size=16, dtype=np.uint32).astype("<u4").tobytes()
         table = Charsmap(struct.pack("<I", len(trie)) + trie + b"abc\0d")
         assert isinstance(table.normalize("".join(map(chr, draws.integers(1, 300, size=30))))[0], str)
+
+
+def test_a_trie_that_leads_in_circles_is_left_after_so_many_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, letter = 256, ord("a")
+    units = np.zeros(512, dtype="<u4")
+    units[0], units[node ^ letter] = node << 10, letter << 10 | letter  # from the node back to it
+    table = Charsmap(struct.pack("<I", units.nbytes) + units.tobytes() + b"\0")
+    asked: list[int] = []
+    unit = table._unit
+    monkeypatch.setattr(table, "_unit", lambda place: asked.append(place) or unit(place))
+    assert table.apply("a" * 1000, 0) == ("a", 1)
+    assert len(asked) == MAX_READ
