@@ -68,7 +68,7 @@ def import_run(
       regard import elmo-small --out runs/elmo
       # what `regard export --marian` wrote, perhaps trained further
       regard import my-marian --out runs/en-de
-      # a translator as Helsinki-NLP publishes it, with source.spm, target.spm and vocab.json
+      # a translator as published: source.spm, target.spm, vocab.json
       regard import opus-mt-en-de --out runs/opus
     """
     notes: list[str] = []

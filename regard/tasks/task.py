@@ -31,7 +31,7 @@ from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.memory import MemoryEstimate
 from regard.training.progress import Reporter
 from regard.untrusted.fields import FieldError
-from regard.untrusted.values import quote
+from regard.untrusted.values import make_printable, quote
 
 IMPORTED = "imported"
 """Stands for the data fingerprint of a run that was not trained here."""
@@ -316,9 +316,10 @@ def check_starts(opened: OpenRun) -> None:
     """Refuse to begin anew a run that names weights or word vectors which nobody on this machine has named."""
     config = opened.config.to_dict()
     if not are_starts_known(config, opened.facts.data):
+        names = make_printable(", ".join(f"'{name}'" for name in list_starts(config)), 1000)
         raise RegardError(
             f"'{opened.folder}' was not begun on this machine, and its config.yaml asks to begin with "
-            f"{quote(', '.join(list_starts(config)), 1000)}. If that is the right one, say so once: "
+            f"{names}. If that is the right one, say so once: "
             f"regard check {opened.folder} --trust"
         )
 
