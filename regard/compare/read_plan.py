@@ -40,6 +40,7 @@ CONTENDER_KEYS = ("model", "encoder_from", *OWN)
 TRAIN_KEYS = ("n_batch", "n_context", "n_accumulate")
 DEFAULT_BUDGET = "1min"
 DEFAULT_SEEDS = 3
+MAX_SEEDS = 10_000
 
 
 def read_plan(
@@ -277,12 +278,15 @@ def _read_params(value: Any) -> int | None:
 
 def _read_seeds(value: Any) -> tuple[int, ...]:
     seeds = DEFAULT_SEEDS if value is None else value
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds >= 1:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MAX_SEEDS:
         return tuple(range(seeds))
     chosen = tuple(seeds) if isinstance(seeds, list | tuple) else ()
-    if chosen and all(type(s) is int and s >= 0 for s in chosen) and len(set(chosen)) == len(chosen):
+    if chosen and all(type(s) is int and 0 <= s < 2**63 for s in chosen) and len(set(chosen)) == len(chosen):
         return chosen
-    raise RegardError(f"seeds must be how many (at least 1) or a list of different whole numbers, not {quote(value)}.")
+    raise RegardError(
+        f"seeds must be how many (1 to {MAX_SEEDS:,}) or a list of different whole numbers from 0 on, not "
+        f"{quote(value)}."
+    )
 
 
 def _read_budget(value: Any, seconds: Any) -> Budget:
