@@ -197,7 +197,7 @@ class Tokenizer:
                 raise
             why = make_printable(str(error), 200)
             raise RegardError(f"{where} is no tokenizer.json that `tokenizers` can read: {why}.") from None
-        is_marked = parsed["model"]["type"] == "Unigram" or hf.token_to_id(EOS) == 0
+        is_marked = parsed["model"].get("type") == "Unigram" or hf.token_to_id(EOS) == 0
         if not is_marked and hf.token_to_id(END_OF_TEXT) is None and find_marks(hf.get_vocab()) is None:
             raise RegardError(
                 f"{where} was made neither by Regard nor for GPT-2, BERT or RoBERTa: its vocabulary must have {EOS} as "

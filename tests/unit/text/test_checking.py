@@ -49,6 +49,13 @@ def test_what_could_hang_or_take_any_memory_is_refused(text: str, why: str) -> N
         Tokenizer.from_json(text, "tokenizer.json")
 
 
+def test_a_model_that_does_not_say_its_type_is_read_where_tokenizers_can_tell() -> None:
+    """Files of early versions of `tokenizers` have none."""
+    parsed = json.loads(WORDS.json)
+    del parsed["model"]["type"]
+    assert Tokenizer.from_json(json.dumps(parsed)).encode("a cat").tolist() == WORDS.encode("a cat").tolist()
+
+
 def test_a_length_limit_in_the_file_does_not_cut_texts() -> None:
     cut = change(
         WORDS, "truncation", to={"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
