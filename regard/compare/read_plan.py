@@ -41,6 +41,7 @@ TRAIN_KEYS = ("n_batch", "n_context", "n_accumulate")
 DEFAULT_BUDGET = "1min"
 DEFAULT_SEEDS = 3
 MAX_SEEDS = 10_000
+MAX_PARAMETERS = 10**11
 
 
 def read_plan(
@@ -271,9 +272,11 @@ def _read_params(value: Any) -> int | None:
             budget = parse_budget(text)
         except RegardError:
             continue
-        if budget == Budget(n_parameters=budget.n_parameters):
+        if budget == Budget(n_parameters=budget.n_parameters) and (budget.n_parameters or 0) <= MAX_PARAMETERS:
             return budget.n_parameters
-    raise RegardError(f"params must be a number of parameters such as 1M or 500k, not {quote(value)}.")
+    raise RegardError(
+        f"params must be a number of parameters such as 1M or 500k, {MAX_PARAMETERS:,} at most, not {quote(value)}."
+    )
 
 
 def _read_seeds(value: Any) -> tuple[int, ...]:

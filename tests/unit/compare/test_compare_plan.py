@@ -151,6 +151,7 @@ def test_plans_that_differ_in_the_last_digit_differ() -> None:
         ({"contenders": ["lstm"], "data": "x", "seeds": 0}, r"seeds must be how many"),
         ({"contenders": ["lstm"], "data": "x", "seeds": [1, 1]}, r"seeds must be how many"),
         ({"contenders": ["lstm"], "data": "x", "seeds": 10**20}, r"seeds must be how many \(1 to 10,000\)"),
+        ({"contenders": ["lstm"], "data": "x", "params": 2**63}, r"params must be .*, 100,000,000,000 at most"),
         ({"contenders": ["lstm"], "data": "x", "seeds": [10**20]}, r"seeds must be how many"),
         ({"contenders": ["lstm"], "data": "x", "params": "many"}, r"params must be a number of parameters"),
         ({"contenders": ["lstm"], "data": "x", "params": "1M", "budget": "2Mparams"}, r"ask for different sizes"),
