@@ -67,7 +67,7 @@ class Unigram:
 
 
 def _round(scores: Mapping[str, float]) -> dict[str, float]:
-    """The same numbers in float32."""
+    """Round numbers to float32, as SentencePiece adds them."""
     return dict(zip(scores, array("f", scores.values()), strict=True))
 
 
