@@ -48,6 +48,7 @@ def build(folder: Path) -> None:
     write_elmo(folder / "elmo-words", has_words=True)
     api.compare(["runs/lstm", "runs/transformer"], out="compare", device="cpu")
     api.compare(["ngram", "bag"], data=FEW, budget="100tokens", jobs=1, out="compare-trained")
+    api.study("by-hand", out="study")
     (folder / "recipes").mkdir()
     for run in COMPLETE:
         shutil.copyfile(folder / "runs" / run / "config.yaml", folder / "recipes" / f"{run}.yaml")

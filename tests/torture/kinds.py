@@ -13,6 +13,7 @@ SERVE = "serve {} --host 192.0.2.1 --port 1 --no-browser"
 
 RUN = ("config.yaml", "run.json", "tokenizer.json", "model.safetensors")
 STATE = ("state.json", "model.safetensors", "optimizer.safetensors", "random.safetensors", "carried.safetensors")
+COMPARED = ("metrics.jsonl", "run.json", "test.json", "config.yaml", "model.safetensors")
 HUGGING_FACE = "config.json model.safetensors tokenizer.json tokenizer_config.json".split()  # noqa: SIM905
 
 OF_RUNS: dict[str, tuple[str, ...]] = {
@@ -151,6 +152,10 @@ def _list_folders() -> Iterator[Kind]:
         again = ("report {}", "report {}", f"compare {compared} --out {{}}")
         for file in ("compare.json", "compare.json", "compare.yaml", "outputs/lstm.json", "views/lstm.json"):
             yield Kind(f"{folder}/{file}", again, folder)
+    goes_on = ("compare ngram bag --data data/few.txt --budget 100tokens --jobs 1 --out {}",)
+    for file in ("plan.yaml", "plan.yaml", "pace.json", "data.json", *(f"runs/bag-seed2/{name}" for name in COMPARED)):
+        yield Kind(f"compare-trained/{file}", goes_on, "compare-trained")
+    yield Kind("study/numbers.json", ("study by-hand --out {}",), "study")
 
 
 def _list_texts() -> Iterator[Kind]:

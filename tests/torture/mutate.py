@@ -38,6 +38,7 @@ from torture.options import BASES, draw_words  # noqa: E402
 MAX_SECONDS = 30
 MAX_BYTES = 2 * 2**30
 CODES = (0, 1, 2, 130)
+N_SLOWEST = 5  # that are named, to see how far from the limit they are
 PRINTED, SAID = ".stdout", ".stderr"
 P_WORDS = 0.2  # of the cases are a hostile value on the command line, and no file
 
@@ -243,6 +244,8 @@ def report(found: list[Outcome], seed: int) -> bool:
         for outcome in [o for o in found if o.fault == fault][:3]:
             cost = f"{outcome.seconds:.1f} s, {outcome.n_bytes / 2**20:.0f} MB"
             print(f"         case {outcome.case.number}: {outcome.case.about} ({cost})")
+    for outcome in sorted(found, key=lambda o: -o.seconds)[:N_SLOWEST]:
+        print(f"{outcome.seconds:5.1f} s  case {outcome.case.number}: {outcome.case.about}")
     codes = Counter(outcome.code for outcome in found)
     print(f"{len(found)} cases, {sum(faults.values())} faults; exit codes {dict(codes)}; seed {seed}")
     return bool(faults)
