@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.errors import RegardError
+from regard.untrusted.fields import is_count, is_measure
 from regard.untrusted.small_files import parse_json, read_text
 from regard.untrusted.values import quote
 
@@ -113,9 +114,8 @@ def _read_line(path: Path, number: int, line: str) -> dict[str, Any]:
     """One measurement: a kind, and numbers by name."""
     way_out = "Remove that line"
     found: dict[str, Any] = parse_json(line, f"{path}, line {number}", way_out)
-    numbers = [value for key, value in found.items() if key != "kind"] if isinstance(found, dict) else [""]
-    is_whole = isinstance(found, dict) and isinstance(found.get("kind"), str) and isinstance(found.get("step"), int)
-    if not is_whole or not all(value is None or isinstance(value, int | float) for value in numbers):
+    is_whole = isinstance(found, dict) and isinstance(found.get("kind"), str) and is_count(found.get("step"))
+    if not is_whole or not all(value is None or is_measure(value) for key, value in found.items() if key != "kind"):
         raise RegardError(f"{path}, line {number} is no measurement: {quote(found)}. {way_out}.")
     return found
 

@@ -36,6 +36,16 @@ def decode_fields(kind: type[T], value: Any) -> T:
     return typing.cast(T, _decode(kind, value, ""))
 
 
+def is_measure(value: Any) -> bool:
+    """Whether a value is a number that something can have measured: finite, and squares and sums of it too."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_FLOAT
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number of things."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT
+
+
 def _decode(kind: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _decode_dataclass(kind, value, where)
@@ -62,7 +72,7 @@ def _decode_number_or_text(kind: Any, value: Any, where: str) -> Any:
     if kind is float:
         if value is None:
             return math.nan
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_FLOAT:
+        if not (is_measure(value) or (isinstance(value, float) and math.isnan(value))):
             raise _wrong(where, "a number", value)
         return float(value)
     if kind is int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_training import run_tiny
 
+from regard.errors import RegardError
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.metrics import Metrics, Speed, read_metrics
 
@@ -39,6 +40,22 @@ def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"kind": "train", "step": 1}\n{"kind": "tr')
     assert [line["step"] for line in read_metrics(tmp_path)] == [1]
     assert read_metrics(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "number", ["Infinity", "-Infinity", "NaN", "1e308", "1" + "0" * 400, '"many"', "[]", "true", '{"a": 1}']
+)
+def test_a_value_that_nothing_measures_is_refused(tmp_path: Path, number: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f'{{"kind": "valid", "step": 1, "bits_per_byte": {number}}}\n')
+    with pytest.raises(RegardError, match=r"metrics\.jsonl, line 1 is no measurement: .* Remove that line\."):
+        read_metrics(tmp_path)
+
+
+@pytest.mark.parametrize("step", ["-1", "1e5", "true", "9223372036854775808", "null"])
+def test_a_step_that_is_no_count_is_refused(tmp_path: Path, step: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f'{{"kind": "valid", "step": {step}}}\n')
+    with pytest.raises(RegardError, match="line 1 is no measurement"):
+        read_metrics(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from inside tensorboard
