@@ -1,7 +1,7 @@
 """Answers are kept on disk by what made them, so that a comparison that is made again need not wait for them.
 
 OUT/outputs/NAME.txt    one answer a line: a translation, tree or caption; of other tasks a JSON value
-OUT/outputs/NAME.json   of which weights, test set and decoding they are, and a hash of the lines
+OUT/outputs/NAME.json   of which weights, test set and decoding they are, and a hash of the lines and their form
 OUT/views/NAME.json     what a run shows of itself; NAME.positions.json: its loss by position
 """
 
@@ -30,7 +30,7 @@ def write_answers(folder: Path, name: str, made_by: Mapping[str, Any], answers: 
     lines = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
     write_atomically(folder / OUTPUTS / f"{name}.txt", "".join(f"{line}\n" for line in lines))
     are_text = all(isinstance(answer, str) for answer in answers)
-    _write_json(folder / OUTPUTS / f"{name}.json", {**made_by, "lines": key_of(lines), "are_text": are_text})
+    _write_json(folder / OUTPUTS / f"{name}.json", {**made_by, **_describe(lines, are_text)})
 
 
 def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[Any] | None:
@@ -39,11 +39,16 @@ def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[An
         note = read_json(folder / OUTPUTS / f"{name}.json")
         with open(folder / OUTPUTS / f"{name}.txt", encoding="utf-8", newline="\n") as file:
             lines = [line.removesuffix("\n") for line in file]
-        if note != {**made_by, "lines": key_of(lines), "are_text": note["are_text"]}:
+        if note != {**made_by, **_describe(lines, note["are_text"])}:
             return None
         return lines if note["are_text"] else [parse_json(line, name) for line in lines]
     except DAMAGED:
         return None
+
+
+def _describe(lines: Sequence[str], are_text: bool) -> dict[str, Any]:
+    """What is noted of answers: a hash by which damage is found, of the lines and of how they are read."""
+    return {"lines": key_of(["text" if are_text else "JSON", *lines]), "are_text": are_text}
 
 
 def write_view(folder: Path, name: str, made_by: Mapping[str, Any], view: Any) -> None:

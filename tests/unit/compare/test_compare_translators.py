@@ -146,6 +146,9 @@ def test_answers_are_kept_for_the_same_weights_data_and_decoding_only(tmp_path: 
     blocks = [{"nats": 1.5, "tokens": 2.0}, {"nats": 0.1, "tokens": 1.0}]
     write_answers(tmp_path, "blocks", made_by, blocks)
     assert read_answers(tmp_path, "blocks", made_by) == blocks
+    note = tmp_path / "outputs" / "blocks.json"
+    note.write_text(note.read_text().replace('"are_text": false', '"are_text": true'))
+    assert read_answers(tmp_path, "blocks", made_by) is None
 
 
 def test_views_are_kept_for_the_same_run_only(tmp_path: Path) -> None:
