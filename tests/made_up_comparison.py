@@ -138,7 +138,7 @@ def _contender(
     name: str, n_seeds: int, hardness: np.ndarray, passage: str, rng: np.random.Generator, n_documents: int, lossy: str
 ) -> tuple[Contender, Sample]:
     """A contender with a score, and the sample that it is from."""
-    final, start, speed, memory, cost = SHAPES[name]
+    final, start, speed, memory, cost = SHAPES[name.partition("[")[0].partition(":")[0]]
     is_count = name == "ngram"
     runs, counts, curves = [], [], []
     for seed in range(1 if is_count else n_seeds):

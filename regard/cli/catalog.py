@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.text import Text
 
-from regard.cli.terminal import console, draw_progress, plain_table, to_yaml
+from regard.cli.terminal import bold, console, dim, draw_progress, plain_table, to_yaml
 from regard.config import mapping, with_settings
 from regard.data.builtin import BUILTIN
 from regard.data.caption_config import CaptionConfig
@@ -66,12 +66,12 @@ def _print_models(name: str | None) -> None:
     if name is None:
         table = plain_table("model", "what it is", "paper")
         for key, entry in MODELS.items():
-            table.add_row(f"[bold]{key}[/bold]", entry.summary, f"[dim]{entry.paper}[/dim]")
+            table.add_row(bold(key), entry.summary, dim(entry.paper))
         console.print(table)
-        console.print("[dim]`regard models NAME` lists everything that can be set for one of them.[/dim]")
+        console.print(dim("`regard models NAME` lists everything that can be set for one of them."))
         return
     entry = model_entry(name)
-    console.print(f"[bold]{name}[/bold]  {entry.summary}  [dim]({entry.paper})[/dim]")
+    console.print(bold(name) + f"  {entry.summary}  " + dim(f"({entry.paper})"))
     _print_settings(name)
 
 
@@ -85,11 +85,11 @@ def _print_settings(name: str) -> None:
         table = plain_table(f"{section}.", "default", "kind", "meaning")
         for line in lines:
             default = "required" if line.default is MISSING else to_yaml(line.default)
-            table.add_row(f"[bold]{line.name}[/bold]", default, f"[dim]{escape(line.kind)}[/dim]", escape(line.doc))
+            table.add_row(bold(line.name), default, dim(line.kind), line.doc)
         console.print(table)
     for key in task.folders:
-        console.print(f"[bold]{key}[/bold]  null  [dim]a run or a GPT-2 folder to begin as[/dim]")
-    console.print(f"[dim]Example: regard train --model {name} {task.example} --set data.p_valid=0.1[/dim]")
+        console.print(bold(key) + "  null  " + dim("a run or a GPT-2 folder to begin as"))
+    console.print(dim(f"Example: regard train --model {name} {task.example} --set data.p_valid=0.1"))
 
 
 def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
@@ -109,11 +109,11 @@ def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
         return
     table = plain_table("built-in", "what it is")
     for name, builtin in BUILTIN.items():
-        table.add_row(f"[bold]{name}[/bold]", builtin.description)
+        table.add_row(bold(name), builtin.description)
     pairs = "pairs to translate, of any two of en, de and fr; en-trees to parse; dates, numbers, reversal, copying"
-    table.add_row("[bold]grammar:en-de[/bold]", pairs)
+    table.add_row(bold("grammar:en-de"), pairs)
     labelled = "labelled sentences, for --task; also en-stars, en-pos, en-ner, in de- and fr- too, and questions"
-    table.add_row("[bold]grammar:en-sentiment[/bold]", labelled)
+    table.add_row(bold("grammar:en-sentiment"), labelled)
     console.print(table)
     table = plain_table("your own", "what --data takes")
     for form, meaning in (
@@ -127,9 +127,9 @@ def _print_data(sources: Sequence[str], settings: Mapping[str, Any]) -> None:
         ("-", "standard input"),
         ("hub:NAME/CONFIG", "a Hugging Face data set (needs the extra: pip install 'regard[hub]')"),
     ):
-        table.add_row(f"[bold]{form}[/bold]", escape(meaning))
+        table.add_row(bold(form), meaning)
     console.print(table)
-    console.print("[dim]`regard data SOURCE` shows what one of them holds.[/dim]")
+    console.print(dim("`regard data SOURCE` shows what one of them holds."))
 
 
 def _print_text(config: DataConfig) -> None:
@@ -143,8 +143,8 @@ def _print_text(config: DataConfig) -> None:
         table.add_row(name, f"{stream.n_documents:,}", f"{stream.n_bytes:,}", f"{stream.n_words:,}")
     console.print(table)
     for note in prepared.notes:
-        console.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
-    console.print("[dim]It begins:[/dim]")
+        console.print(dim(note), soft_wrap=True)
+    console.print(dim("It begins:"))
     console.print(Text(prepared.train.text_sample(400)))
 
 
@@ -159,16 +159,15 @@ def _print_labelled(config: LabelledConfig) -> None:
         table.add_row(split, f"{len(getattr(found, split)):,}")
     console.print(table)
     for kind_left_out, n in found.skipped.items():
-        console.print(f"[dim]Left out: {kind_left_out}: {n:,}[/dim]")
+        console.print(dim(f"Left out: {kind_left_out}: {n:,}"))
     for text, label in map(show_example, found.train[:N_FIRST]):
         console.print(Text(text), soft_wrap=True)
         console.print(Text(f"  {label}", "bold"), soft_wrap=True)
     verb = {"classes": "classify", "numbers": "rate", "tags": "tag", "answers": "answer"}[kind]
     named = [(name, getattr(config, name)) for name in ("text", "second", "label")]
-    data = (
-        f"--data {config.train}{''.join(f' --set data.{name}={given}' for name, given in named if given is not None)}"
-    )
-    console.print(Text(f"To learn them: regard train lstm --task {verb} {data}", "dim"), soft_wrap=True)
+    words = [word for name, given in named if given is not None for word in ("--set", f"data.{name}={given}")]
+    data = shlex.join(["--data", str(config.train), *words])
+    console.print(dim(f"To learn them: regard train lstm --task {verb} {data}"), soft_wrap=True)
     if kind == "numbers":
         console.print(Text("To learn the numbers as classes: --task classify instead.", "dim"), soft_wrap=True)
     if isinstance(config.train, str) and config.train.endswith((".tsv", ".csv", ".jsonl", ".ndjson")):
@@ -188,11 +187,11 @@ def _print_captions(config: CaptionConfig) -> None:
         table.add_row(split, f"{len(part):,}", f"{part.n_captions:,}")
     console.print(table)
     for kind, n in found.skipped.items():
-        console.print(f"[dim]Left out: {kind}: {n:,}[/dim]")
+        console.print(dim(f"Left out: {kind}: {n:,}"))
     for name, captions in zip(found.train.names[:3], found.train.captions[:3], strict=True):
         console.print(Text(f"{name}  {captions[0]}"), soft_wrap=True)
-    data = f"--data {config.pictures} --data {config.captions}"
-    console.print(f"[dim]To learn them: regard train --model captioner {data}[/dim]", soft_wrap=True)
+    data = shlex.join(["--data", config.pictures, "--data", config.captions])
+    console.print(dim(f"To learn them: regard train --model captioner {data}"), soft_wrap=True)
 
 
 def _print_pairs(config: PairsConfig) -> None:
@@ -206,21 +205,22 @@ def _print_pairs(config: PairsConfig) -> None:
         table.add_row(split, f"{n_pairs:,}")
     console.print(table)
     if found.summary:
-        console.print(f"[dim]{found.summary}.[/dim]", soft_wrap=True)
+        console.print(dim(f"{found.summary}."), soft_wrap=True)
     for split, _, first in found.splits:
         if first:
-            console.print(f"[dim]{split} begins:[/dim]")
+            console.print(dim(f"{split} begins:"))
         for source, target in first:
             console.print(Text(source), soft_wrap=True)
             console.print(Text(f"  {target}", "bold"), soft_wrap=True)
     if len(found.splits) > 1:
         names = [config.train] if isinstance(config.train, str) else config.train
-        data = " ".join(f"--data {name}" for name in names)
         changed = [
             line.name for line in config.help() if line.name != "train" and getattr(config, line.name) != line.default
         ]
-        data += "".join(f" --set data.{name}={to_yaml(getattr(config, name))}" for name in changed)
-        console.print(f"[dim]To learn them: regard train --model seq2seq {data}[/dim]", soft_wrap=True)
+        words = [word for name in names for word in ("--data", str(name))]
+        words += [word for name in changed for word in ("--set", f"data.{name}={to_yaml(getattr(config, name))}")]
+        data = shlex.join(words)
+        console.print(dim(f"To learn them: regard train --model seq2seq {data}"), soft_wrap=True)
         if isinstance(config.train, str) and not is_grammar(config.train):
-            labels = f"regard train lstm --task classify --data {config.train}"
-            console.print(f"[dim]If the second column is a label: {labels}[/dim]", soft_wrap=True)
+            labels = shlex.join(["regard", "train", "lstm", "--task", "classify", "--data", config.train])
+            console.print(dim(f"If the second column is a label: {labels}"), soft_wrap=True)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from regard.cli.terminal import console, plain_table
+from regard.cli.terminal import bold, console, dim, plain_table
 from regard.data.recipes import copy_recipes, list_recipes, read_recipe
 
 
@@ -39,6 +38,6 @@ def recipes(
     else:
         table = plain_table("recipe", "what it is")
         for key, sentence in list_recipes().items():
-            table.add_row(f"[bold]{key}[/bold]", escape(sentence))
+            table.add_row(bold(key), sentence)
         console.print(table)
-        console.print("[dim]`regard recipes NAME --copy mine.yaml` makes one your own.[/dim]")
+        console.print(dim("`regard recipes NAME --copy mine.yaml` makes one your own."))

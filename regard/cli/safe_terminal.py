@@ -15,7 +15,14 @@ from regard.untrusted.values import make_printable
 
 
 class SafeConsole(Console):
-    """A console on which no text commands the terminal: what is not rich's own is written as \\xNN."""
+    """A console on which no text commands the terminal: what is not rich's own is written as \\xNN.
+
+    Nor does a text choose how it is shown: brackets are brackets, where rich would read [bold] as a style and drop it
+    (and end in an error at [/bold]), and :cat: stays what it is. What is to be bold or dim is a `Text`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **settings)
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         safe = [s if s.control else Segment(make_printable(s.text), s.style) for s in buffer]

@@ -12,7 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from regard.tasks.task import Evaluation, ProgressBar, Rehearsal
     from regard.text.learning import Progress
 
-console = SafeConsole(highlight=False)
-errors = SafeConsole(stderr=True, highlight=False)
+console = SafeConsole()
+errors = SafeConsole(stderr=True)
 MAX_ROWS = 12  # of a batch that are shown
 MAX_ROW = 2000  # characters of each: a word can have millions
 
@@ -56,14 +55,14 @@ def print_plan(plan: Rehearsal) -> None:
     console.print(Text(plan.config.to_yaml()))
     table = plain_table("", "", show_header=False)
     for name, value in plan.lines():
-        table.add_row(f"[bold]{name}[/bold]", value)
+        table.add_row(bold(name), value)
     console.print(table)
-    console.print("[bold]The first batch, decoded[/bold]")
+    console.print(bold("The first batch, decoded"))
     for row, text in enumerate(plan.first_batch[:MAX_ROWS], start=1):
         console.print(Text(f"{row:3}  ", "dim") + Text(on_one_line(text[:MAX_ROW]) + "…" * (len(text) > MAX_ROW)))
     if (n_more := len(plan.first_batch) - MAX_ROWS) > 0:
-        console.print(f"[dim]     and {n_more:,} more[/dim]")
-    console.print("[dim]Nothing was trained, and no run folder was written.[/dim]")
+        console.print(dim(f"     and {n_more:,} more"))
+    console.print(dim("Nothing was trained, and no run folder was written."))
 
 
 def print_trained(run: AnyRun) -> None:
@@ -112,10 +111,11 @@ def print_scored(documents: Iterator[Scored], by: str, as_json: bool) -> None:
                 print(f"{-part['nats']:.3f}\t{on_one_line(part['text'])}")
     if not as_json and by == "token":
         bits = nats / math.log(2)
-        errors.print(
-            f"[dim]{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
-            f"{bits / max(n_bytes, 1):.3f} bits a byte.[/dim]" + (_legend() if console.is_terminal else "")
+        said = dim(
+            f"{n_tokens:,} tokens, log-probability {-nats:,.2f} nats, {nats / max(n_tokens, 1):.3f} nats a token, "
+            f"{bits / max(n_bytes, 1):.3f} bits a byte."
         )
+        errors.print(said + _legend() if console.is_terminal else said)
 
 
 def print_scored_pairs(
@@ -141,11 +141,11 @@ def print_scored_pairs(
     left_out = f"; left out, each an empty line: {n_left_out:,}" if n_left_out else ""
     pairs = "pair" if n_pairs == 1 else "pairs"
     mean = nats / max(n_tokens, 1)
-    errors.print(
-        f"[dim]{n_pairs:,} {pairs}, {n_tokens:,} target tokens, log-probability {-nats:,.2f} nats, {mean:.3f} nats a "
-        f"token, perplexity {perplexity(nats, n_tokens):,.2f}{left_out}[/dim]",
-        soft_wrap=True,
+    said = (
+        f"{n_pairs:,} {pairs}, {n_tokens:,} target tokens, log-probability {-nats:,.2f} nats, {mean:.3f} nats a "
+        f"token, perplexity {perplexity(nats, n_tokens):,.2f}{left_out}"
     )
+    errors.print(dim(said), soft_wrap=True)
 
 
 def perplexity(nats: float, n_tokens: int) -> float:
@@ -178,14 +178,14 @@ def colour_tokens(document: Scored) -> Text:
     return text
 
 
-def _legend() -> str:
+def _legend() -> Text:
     """What the colours mean."""
-    lower, parts = 0.0, ["[dim] Surprise in bits:[/dim]"]
+    lower, parts = 0.0, [dim(" Surprise in bits:")]
     for upper, style in SURPRISE_STYLES:
         label = f"{lower:g}-{upper:g}" if upper != float("inf") else f"over {lower:g}"
-        parts.append(f"[{style}]{label}[/{style}]" if style else label)
+        parts.append(Text(label, style))
         lower = upper
-    return "  ".join(parts)
+    return Text("  ").join(parts)
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -206,7 +206,7 @@ def print_studies() -> None:
     """The table of studies, and everything that can be set for each."""
     table = plain_table("study", "what it shows", "your runs")
     for key, entry in STUDIES.items():
-        table.add_row(f"[bold]{key}[/bold]", entry.summary, "--run RUN" if entry.takes_runs else "")
+        table.add_row(bold(key), entry.summary, "--run RUN" if entry.takes_runs else "")
     console.print(table)
     for key in STUDIES:
         console.print()
@@ -217,7 +217,7 @@ def _print_study_settings(name: str) -> None:
     """The table of everything that can be set for a study."""
     table = plain_table(f"{name}: --set", "default", "meaning")
     for line in STUDIES[name].config.help():
-        table.add_row(f"[bold]{line.name}[/bold]", escape(to_yaml(line.default)), escape(line.doc))
+        table.add_row(bold(line.name), to_yaml(line.default), line.doc)
     console.print(table)
 
 
@@ -245,7 +245,7 @@ def print_study(study: Study, folder: Path) -> None:
     table.columns[0].min_width = max(map(len, words))
     table.columns[0].overflow = "fold"
     for name, *cells in summary.rows:
-        table.add_row(f"[bold]{escape(cell_text(name))}[/bold]", *(escape(cell_text(cell)) for cell in cells))
+        table.add_row(bold(cell_text(name)), *map(cell_text, cells))
     console.print(Text(f"{summary.title}\n"))
     console.print(table)
     console.print(Text(f"\n{study.sentence}", "bold"))
@@ -303,7 +303,7 @@ def print_generated(
             facts = {} if score is None else score(prompt + text)
             print(json.dumps({"number": index, "prompt": prompt, "text": prompt + text, **facts}, ensure_ascii=False))
         else:
-            console.print(f"[bold]--- {index} ---[/bold]")
+            console.print(bold(f"--- {index} ---"))
             print(prompt + text)
             _print_facts({} if score is None else score(prompt + text))
 
@@ -330,7 +330,7 @@ def draw_progress() -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     bars, tasks = Bars(*columns, console=errors, transient=True, disable=not sys.stderr.isatty()), {}
 
     def tell(what: str, done: int, total: int | None) -> None:
@@ -340,6 +340,14 @@ def draw_progress() -> Iterator[Progress]:
 
     with bars:
         yield tell
+
+
+def bold(text: str) -> Text:
+    return Text(text, "bold")
+
+
+def dim(text: str) -> Text:
+    return Text(text, "dim")
 
 
 def on_one_line(text: str) -> str:

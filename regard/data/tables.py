@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import logging
 import re
+import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def open_table(
     if not has_header and looks_like_header(rows):
         logging.getLogger("regard").warning(
             f"{name} begins with '{separator.join(cells)}', which is read as a pair and looks like a header. If it is "
-            f"one, name its columns: --set {next(iter(wanted))}={cells[numbers[0]]} for example."
+            f"one, name its columns: --set {shlex.quote(f'{next(iter(wanted))}={cells[numbers[0]]}')} for example."
         )
     return Table(separator, form == "csv", has_header, numbers)
 
@@ -142,7 +143,7 @@ def _find_columns(
     if set(wanted.values()) <= set(cells):
         return tuple(cells.index(column) for column in wanted.values())
     shown = ", ".join(cell if len(cell) <= 30 else f"{cell[:30]}..." for cell in cells)
-    example = f"--set {next(iter(wanted))}={cells[_find_longest(rows)] if cells else 1}"
+    example = f"--set {shlex.quote(f'{next(iter(wanted))}={cells[_find_longest(rows)] if cells else 1}')}"
     if tuple(wanted.values()) == defaults:
         if has_header and len(cells) > len(wanted):
             raise RegardError(

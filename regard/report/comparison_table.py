@@ -93,7 +93,7 @@ def _ranking(comparison: Comparison, columns: list[str], bar_width: int) -> Tabl
         "valid": f"valid {comparison.setup.watched_measure.short_name}", "tokens": unit, "tokens/s": f"{unit}/s"
     }  # fmt: skip
     for name in (*shown[:1], *others, *shown[1:]):
-        table.add_column(heads.get(name, name), justify="right", no_wrap=True)
+        table.add_column(Text(heads.get(name, name)), justify="right", no_wrap=True)
     low, high = min(s.low for s in scores), max(s.high for s in scores)
     looks = looks_of(c.name for c in comparison.contenders)
     places = [place for group in comparison.groups for place in range(1, len(group) + 1)]
@@ -105,7 +105,7 @@ def _ranking(comparison: Comparison, columns: list[str], bar_width: int) -> Tabl
         shown_name = Text(contender.name + mark + "†" * bool(contender.lossy), style=f"bold {colour}")
         cells = [COLUMNS[column](comparison, contender) for column in shown]
         cells[1:1] = [f"{score.others[other]:,.4g}" for other in others]
-        table.add_row(str(place), shown_name, Text(measure.value(score.value), style="bold"), interval, *cells)
+        _add_row(table, str(place), shown_name, Text(measure.value(score.value), style="bold"), interval, *cells)
     return table
 
 
@@ -144,7 +144,7 @@ def _matrix(comparison: Comparison, group: Sequence[Contender], form: str) -> Ta
         cells = [write_difference(pair, comparison.setup.measure) for pair in found]
         if form == "marks":
             cells = ["" if pair is None else "+" if pair.is_settled else "?" for pair in found]
-        table.add_row(str(place + 1), better.name, *[""] * place, *cells)
+        _add_row(table, str(place + 1), better.name, *[""] * place, *cells)
     return table
 
 
@@ -160,15 +160,20 @@ def _costs(comparison: Comparison, n_levels: int, has_time: bool) -> Table:
     table = _new_table(head, *(f"{row.level:g}" for row in rows))
     for name in comparison.ranking:
         costs = ((row.flops[order.index(name)], row.seconds[order.index(name)]) for row in rows)
-        table.add_row(name, *(cost_text(flops, seconds, ", ", has_time) for flops, seconds in costs))
+        _add_row(table, name, *(cost_text(flops, seconds, ", ", has_time) for flops, seconds in costs))
     return table
 
 
 def _new_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, no_wrap=True)
+        table.add_column(Text(column), no_wrap=True)
     return table
+
+
+def _add_row(table: Table, *cells: str | Text) -> None:
+    """A row in which the names of users are shown as they are, on any console: rich would read [v2] as a style."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
 def notes(comparison: Comparison) -> list[str]:

@@ -7,17 +7,30 @@ from rich.text import Text
 
 from regard.cli.lines import SourceLines, show_progress
 from regard.cli.safe_terminal import SafeConsole, SafeStream, guard_terminal
+from regard.cli.terminal import plain_table
 from regard.decode.lines import LinesDone
 from regard.run.card import escape_markdown
 
 
 def test_texts_are_shown_and_colours_stay() -> None:
     out = io.StringIO()
-    console = SafeConsole(file=out, force_terminal=True, color_system="standard", highlight=False)
+    console = SafeConsole(file=out, force_terminal=True, color_system="standard")
     console.print(Text("\x1b[2Jgone\x9b1m", "bold red"))
     assert "\x1b[2J" not in out.getvalue()
     assert "\\x1b[2Jgone\\x9b1m" in out.getvalue()
     assert out.getvalue().startswith("\x1b[1;31m")
+
+
+@pytest.mark.parametrize(
+    "text", ["runs/lstm[v2]", "[/x].tsv", "[link=http://x]click[/link]", "[bold]a[/bold]", ":cat:"]
+)
+def test_brackets_of_texts_are_no_styles(text: str) -> None:
+    out = io.StringIO()
+    console, table = SafeConsole(file=out, width=100), plain_table(text)
+    table.add_row(text)
+    console.print(text)
+    console.print(table)
+    assert [line.rstrip() for line in out.getvalue().splitlines()] == [text] * 3
 
 
 def test_a_stream_that_is_a_terminal_prints_no_command() -> None:

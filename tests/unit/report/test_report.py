@@ -360,6 +360,14 @@ def test_the_table_shows_rank_score_cost_and_what_failed() -> None:
     assert "rnn, seed 0, did not finish: the loss became NaN at step 320" in text
 
 
+def test_the_table_shows_names_with_brackets_as_they_are() -> None:
+    names = ("ngram", "lstm[v2]", "rnn[/v2]", "window:cat:")
+    console = Console(width=170, record=True, file=io.StringIO())
+    console.print(ComparisonTable(made_up_comparison(names)))
+    text = console.export_text()
+    assert [text.count(name) >= 2 for name in names] == [True] * 4
+
+
 @pytest.mark.parametrize("sentence", ["aaaa bbbb", "aaa bbb ccc", "a", "aaaaaaaaaaaa", "aaaa  bbbb \n cccc"])
 def test_a_title_of_any_length_is_filled_evenly(sentence: str) -> None:
     for most in range(3, 20):
