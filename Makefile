@@ -38,8 +38,9 @@ demo: $(CORE)  ## n-gram, RNN, LSTM and Transformer on built-in text, side by si
 
 test: $(DEV)  ## the tests; under 10 minutes on 2 cores
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy and not pages"; tests=$$?; \
-	wait $$types && exit $$tests
+	@$(BIN)/mypy > $(VENV)/mypy.log 2>&1 & types=$$!; \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy and not pages"; tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/mypy.log; exit $$((tests ? tests : types))
 
 check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -9,7 +9,7 @@ from typing import Any
 from regard.compare.result import Comparison
 from regard.report.chart import Series, apart, log_ticks, x_range
 from regard.report.curves import AXES, learning_series, score_range
-from regard.report.figure import MARKS, clean_axes, draw_series, fill_evenly, new_figure
+from regard.report.figure import MARKS, clean_axes, draw_series, drawing, fill_evenly, new_figure, show_spaces
 from regard.report.palette import INK, SOFT, Look, looks_of
 from regard.score.figures import count_text, duration_text, or_dash
 
@@ -18,6 +18,7 @@ MAX_NAME = 24  # characters of a name that leave room for the panels
 ROW = 0.3  # inches a contender
 
 
+@drawing()
 def write_overview(comparison: Comparison, path: Path) -> None:
     """Draw `path` (PNG): every contender in its look. No display is needed."""
     draw_overview(comparison).savefig(path, format="png")
@@ -84,8 +85,9 @@ def _draw_curves(axes: Any, comparison: Comparison, axis: str, looks: Mapping[st
     size = 11 if len(series) <= 8 else 10
     return [
         axes.annotate(
-            _shorten(s.name), xy=s.points[-1], xytext=(1.035, s.points[-1][1]), textcoords=("axes fraction", "data"),
-            color=s.look.colour, fontsize=size, fontweight="bold", va="center", annotation_clip=False,
+            show_spaces(s.name, MAX_NAME), xy=s.points[-1], xytext=(1.035, s.points[-1][1]),
+            textcoords=("axes fraction", "data"), color=s.look.colour, fontsize=size, fontweight="bold", va="center",
+            annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": s.look.colour, "alpha": 0.45, "linewidth": 0.8, "relpos": (0, 0.5)},
         )
         for s in sorted(series, key=lambda s: s.points[-1][1])
@@ -120,7 +122,7 @@ def _draw_ranking(axes: Any, comparison: Comparison, looks: Mapping[str, Look]) 
     top = -0.65 - 0.03 * len(rows)  # leaves a line for the heads of the columns
     if rows:
         _write_beside(axes, top, "score", "time", SOFT, "top")
-    names = [_shorten(c.name) + (" †" if c.lossy else "") for c in rows]
+    names = [show_spaces(c.name, MAX_NAME) + (" †" if c.lossy else "") for c in rows]
     axes.set_yticks(range(len(names)), names, fontsize=11.5 if len(names) <= 8 else 10.5, fontweight="bold")
     for tick, contender in zip(axes.get_yticklabels(), rows, strict=True):
         tick.set_color(looks[contender.name].colour)
@@ -136,7 +138,3 @@ def _write_beside(axes: Any, place: float, score: str, time: str, colour: str, v
             text, (1, place), (points, 0), xycoords=("axes fraction", "data"), textcoords="offset points", ha="right",
             va=va, fontsize=9.5, color=colour, annotation_clip=False,
         )  # fmt: skip
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"

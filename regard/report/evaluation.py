@@ -12,7 +12,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
-from regard.report.figure import clean_axes, draw_series, new_figure
+from regard.report.figure import clean_axes, draw_series, drawing, new_figure
 from regard.report.page_folder import begin_page, check_page_folder
 from regard.report.palette import COLOURS, SOFT, Look
 from regard.report.shell import fold, report_page, section, table
@@ -141,6 +141,7 @@ def _mix(more: Mapping[str, Any]) -> str:
     return table(("", "share of the mix", ""), bars)
 
 
+@drawing()
 def _write_picture(found: LabelledEvaluation, name: str, path: Path) -> None:
     calibration = found.more["calibration"]
     title = f"{name}: calibration error {100 * calibration['ece']:.1f}% of {found.n_examples:,} examples"

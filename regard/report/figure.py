@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from regard.report.chart import Series
 from regard.report.palette import INK, LINE, SOFT
-from regard.untrusted.values import make_utf8
+from regard.studies.fits import format_tick
+from regard.untrusted.values import make_printable
 
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
+OWN_FONT = "DejaVu Sans"  # matplotlib brings it: Latin, Greek, Cyrillic, Arabic and more, but no Chinese
+FONTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans", "Apple SD Gothic Neo",
+    "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Nirmala UI", "Noto Sans Devanagari", "Arial Unicode MS",
+)  # fmt: skip
+"""What a letter is drawn in that our own font lacks, where the machine has one of them."""
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Make and save a figure of texts from outside: `$` is no formula, and a letter without a font is a box.
+
+    matplotlib would warn of every such letter, and stop at a formula that is none.
+    """
+    import matplotlib  # here: it takes long to start
+
+    texts = matplotlib.rc_context({"text.parse_math": False, "font.family": fonts_of(OWN_FONT)})
+    with texts, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")
+        warnings.filterwarnings("ignore", "constrained_layout not applied")  # a title that leaves no room is cut
+        yield
+
+
+def fonts_of(first: str) -> list[str]:
+    """A font, and those of this machine that are asked for letters which it lacks."""
+    from matplotlib import font_manager  # here: it takes long to start
+
+    there = set(font_manager.get_font_names())
+    return [first, *(name for name in FONTS if name in there)]
 
 
 def new_figure(width: float, height: float, title: str, note: str, max_title: int) -> Any:
@@ -18,13 +51,13 @@ def new_figure(width: float, height: float, title: str, note: str, max_title: in
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: it takes long to start
     from matplotlib.figure import Figure
 
-    lines = fill_evenly(make_utf8(title), max_title)
+    lines = fill_evenly(make_printable(title), max_title)
     figure = Figure(figsize=(width, height), dpi=160, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.2, h_pad=0.12)  # type: ignore[union-attr,call-arg]
     figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=14, fontweight="bold", color=INK)
     if note:
-        figure.supxlabel(note, x=0.012, ha="left", fontsize=9.5, color=SOFT)
+        figure.supxlabel(make_printable(note), x=0.012, ha="left", fontsize=9.5, color=SOFT)
     return figure
 
 
@@ -60,11 +93,22 @@ def clean_axes(axes: Any, title: str) -> None:
     axes.set_axisbelow(True)
 
 
-def show_spaces(text: str, most: int = 24) -> str:
-    """A token as a label of at most so many letters: spaces and line ends can be seen, and $ is no formula.
+def log_y(axes: Any) -> None:
+    """Make the vertical axis one of powers of ten, written as plain numbers."""
+    axes.set_yscale("log", nonpositive="clip")
+    axes.yaxis.set_major_formatter(lambda y, _: format_tick(y))
+    axes.yaxis.set_minor_formatter(lambda *_: "")
 
-    >>> show_spaces(" "), show_spaces(" cost $\\n"), show_spaces("characteristics", most=8)
-    ('␣', 'cost \\\\$⏎', 'charact…')
+
+def show_spaces(text: str, most: int = 24) -> str:
+    """A token as a label of at most so many letters, in which spaces and line ends can be seen.
+
+    >>> show_spaces(" "), show_spaces(" cost\\n"), show_spaces("characteristics", most=8)
+    ('␣', 'cost⏎', 'charact…')
     """
-    text = text if len(text) <= most else text[: most - 1] + "…"
-    return (text.strip(" ") or "␣").replace("\n", "⏎").replace("\t", "→").replace("$", r"\$")
+    return make_printable((shorten(text, most).strip(" ") or "␣").replace("\n", "⏎").replace("\t", "→"))
+
+
+def shorten(text: str, most: int) -> str:
+    """At most so many letters of a text."""
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -9,7 +9,7 @@ import numpy as np
 
 from regard.lens.look import Panel
 from regard.lens.view import View
-from regard.report.figure import clean_axes, new_figure, show_spaces
+from regard.report.figure import clean_axes, fonts_of, log_y, new_figure, show_spaces
 from regard.report.palette import COLOURS, INK, SOFT, diverging
 
 COLUMNS = 84  # characters in a line of coloured text
@@ -25,14 +25,14 @@ def draw_cells(view: View, panel: Panel, colour: str) -> Any:
     cell = view.data["cells"][0]
     lines = wrap_tokens(cell["tokens"], cell["values"])[:MAX_LINES]
     figure = _begin(view, panel, 9.6, 1.5 + 0.24 * len(lines))
-    axes = figure.subplots()
+    axes, fonts = figure.subplots(), fonts_of("monospace")
     for row, line in enumerate(lines):
         for column, (character, value) in enumerate(line):
             axes.add_patch(_rectangle(column, -row - 1, diverging(value)))
             ink = "white" if abs(value) > 0.72 else INK
-            shown = {"\n": "⏎", "\t": " ", "$": r"\$"}.get(character, character)
+            shown = character if character.isprintable() else {"\n": "⏎", "\t": " "}.get(character, "�")
             axes.text(column + 0.5, -row - 0.55, shown, ha="center", va="center", fontsize=8, color=ink,
-                      family="monospace")  # fmt: skip
+                      family=fonts)  # fmt: skip
     axes.set(xlim=(0, COLUMNS), ylim=(-len(lines), 0))
     axes.axis("off")
     return figure
@@ -67,7 +67,7 @@ def draw_gradients(view: View, panel: Panel, colour: str) -> Any:
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     curve = view.data["curve"]
     left.plot(range(len(curve)), curve, color=colour, marker="o", markersize=3)
-    left.set_yscale("log")
+    log_y(left)
     clean_axes(left, "norm of the gradient, by steps back")
     layers = view.data["layers"]
     right.barh([name for name, _ in layers][::-1], [value for _, value in layers][::-1], color=colour)
@@ -95,7 +95,7 @@ def draw_layers(view: View, panel: Panel, colour: str) -> Any:
     places, layers = view.data["places"][-MAX_PLACES:], view.data["layers"]
     width = max(6.0, 1.7 + 1.55 * (len(layers) + 1))
     figure = _begin(view, panel, width, 1.5 + 0.27 * len(places))
-    axes = figure.subplots()
+    axes, fonts = figure.subplots(), fonts_of("monospace")
     rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     for row, place in enumerate(places):
         for column, best in enumerate(place["best"]):
@@ -105,10 +105,10 @@ def draw_layers(view: View, panel: Panel, colour: str) -> Any:
             axes.add_patch(_rectangle(column + 0.02, row + 0.06, fill, 0.96, 0.88))
             weight = "bold" if place["isOwn"][column] else "normal"
             said = f"{show_spaces(text, MAX_LETTERS)}  {p:.0%}"
-            axes.text(column + 0.06, row + 0.5, said, va="center", fontsize=8, color=INK, family="monospace",
+            axes.text(column + 0.06, row + 0.5, said, va="center", fontsize=8, color=INK, family=fonts,
                       weight=weight)  # fmt: skip
         came = "?" if place["came"] is None else show_spaces(place["came"], MAX_LETTERS)
-        axes.text(len(layers) + 0.1, row + 0.5, came, va="center", fontsize=8, color=INK, family="monospace")
+        axes.text(len(layers) + 0.1, row + 0.5, came, va="center", fontsize=8, color=INK, family=fonts)
     axes.set(xlim=(0, len(layers) + 1), ylim=(len(places), 0))
     axes.set_xticks([i + 0.5 for i in range(len(layers) + 1)], [*layers, "what came"], color=SOFT)
     axes.set_yticks(
@@ -142,7 +142,7 @@ def draw_vectors(view: View, panel: Panel, colour: str) -> Any:
         left.scatter(point["x"], point["y"], s=14 if k is None else 60, color=GREY if k is None else ink)
         name = point["word"] if k is None else f"{k + 1} {point['word']}"
         is_left = k is not None and _has_close_right(point, data["maps"][-1])
-        left.annotate(name.replace("$", r"\$"), (point["x"], point["y"]), xytext=(-6 if is_left else 4, 3),
+        left.annotate(show_spaces(name), (point["x"], point["y"]), xytext=(-6 if is_left else 4, 3),
                       textcoords="offset points", ha="right" if is_left else "left",
                       fontsize=8 if k is None else 10, color=ink)  # fmt: skip
     clean_axes(left, f"after {data['layers'][-1]}")
@@ -181,12 +181,12 @@ def draw_over_time(view: View, panel: Panel, colour: str) -> Any:
     clean_axes(left, "loss, by step")
     if points := data["curves"]["grad_norm"]:
         middle.plot(*zip(*points, strict=True), color=colour)
-        middle.set_yscale("log")
+        log_y(middle)
     clean_axes(middle, "norm of an update's gradient, by step")
     for k, curve in enumerate(data["gradients"]):
         if curve:
             is_last = k == len(data["gradients"]) - 1
             right.plot(curve, color=colour if is_last else GREY, linewidth=2 if is_last else 1)
-            right.set_yscale("log")
+            log_y(right)
     clean_axes(right, "gradient, by steps back")
     return figure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from regard.files import write_atomically
 from regard.lens.look import Panel
 from regard.lens.view import View, unpack
-from regard.report.figure import clean_axes, new_figure, show_spaces
+from regard.report.figure import clean_axes, drawing, new_figure, show_spaces
 from regard.report.lens_pictures import (
     draw_cells,
     draw_gradients,
@@ -34,10 +33,8 @@ MAX_BARS = 60  # tokens in one picture of surprise: more cannot be read
 
 def draw_picture(view: View, panel: Panel, path: Path, colour: str) -> None:
     """Draw `path` with the endings .png and .svg."""
-    figure = PICTURES[view.name](view, panel, colour)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "constrained_layout not applied")  # a title that leaves no room is cut
-        warnings.filterwarnings("ignore", "Glyph")  # of a letter that the font does not have, a box is drawn
+    with drawing():
+        figure = PICTURES[view.name](view, panel, colour)
         for kind in ("png", "svg"):
             write_atomically(path.with_name(f"{path.name}.{kind}"), partial(figure.savefig, format=kind))
 

@@ -56,7 +56,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     for name in wanted:
         if name not in places:
             own = name.partition(" (")[0]
-            first = PLACES.get(own, zlib.crc32(own.encode())) % PER_SIGN
+            first = PLACES.get(own, zlib.crc32(own.encode(errors="surrogatepass"))) % PER_SIGN
             turns = chain(range(first, PER_SIGN), range(first), count(PER_SIGN))  # round the first eight, then on
             taken = set(places.values())
             places[name] = next(place for place in turns if place not in taken)

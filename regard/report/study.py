@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
-from regard.report.figure import clean_axes, draw_series, new_figure
+from regard.report.figure import clean_axes, draw_series, drawing, log_y, new_figure
 from regard.report.look import add_views, place_view
 from regard.report.palette import INK, SOFT, looks_of
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table
@@ -44,6 +44,7 @@ def render_study(study: Study) -> str:
     )
 
 
+@drawing()
 def write_picture(study: Study, path: Path) -> None:
     """Draw `path` (PNG): the charts side by side, the sentence above them. No display is needed."""
     charts = study.finding.charts
@@ -119,7 +120,8 @@ def _draw(axes: Any, chart: Chart, series: Sequence[Series], plot: Plot) -> None
     axes.set_xlim(*plot.x_limits)  # before the scales, which would look for limits of their own
     axes.set_ylim(*plot.y_limits)
     axes.set_xscale("log" if chart.is_x_log else "linear")
-    axes.set_yscale("log" if chart.is_y_log else "linear", **({"nonpositive": "clip"} if chart.is_y_log else {}))
+    if chart.is_y_log:
+        log_y(axes)
     axes.set_xlabel(chart.x_label, fontsize=9.5, color=SOFT)
     axes.set_ylabel(chart.y_label, fontsize=9.5, color=SOFT)
     if chart.measured_at:
@@ -127,9 +129,6 @@ def _draw(axes: Any, chart: Chart, series: Sequence[Series], plot: Plot) -> None
         axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(lambda x, _: plot.x_text(x))
     axes.xaxis.set_minor_formatter(lambda *_: "")
-    if chart.is_y_log:
-        axes.yaxis.set_major_formatter(lambda y, _: format_tick(y))
-        axes.yaxis.set_minor_formatter(lambda *_: "")
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
 
 

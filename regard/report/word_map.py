@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.models.word_vectors import WordVectors
-from regard.report.figure import new_figure
+from regard.report.figure import drawing, new_figure
 from regard.report.page_folder import begin_page, check_page_folder
 from regard.report.palette import INK, SOFT, colour_of
 from regard.report.shell import how_to_repeat, report_page, section, table
+from regard.untrusted.values import make_printable
 
 WAYS = ("pca", "umap")
 N_FREQUENT = 150
@@ -200,6 +201,7 @@ def draw(mapped: Sequence[MappedWord]) -> str:
     )
 
 
+@drawing()
 def draw_picture(mapped: Sequence[MappedWord], what: str, note: str, path: Path) -> None:
     """Draw `path` (PNG). No display is needed."""
     figure = new_figure(10.4, 8.0, what, note, 90)
@@ -210,8 +212,8 @@ def draw_picture(mapped: Sequence[MappedWord], what: str, note: str, path: Path)
     for word, at in zip(mapped, labels, strict=True):
         weight = "bold" if word.word == word.group else "normal"
         axes.text(
-            at.text_x, at.text_y, word.word, fontsize=8.5, fontweight=weight, ha="center", va="center_baseline",
-            color=colours[word.group] if word.group else INK, parse_math=False,
+            at.text_x, at.text_y, make_printable(word.word), fontsize=8.5, fontweight=weight, ha="center",
+            va="center_baseline", color=colours[word.group] if word.group else INK,
         )  # fmt: skip
     axes.set_xticks([])
     axes.set_yticks([])
