@@ -35,6 +35,8 @@ def draw_picture(view: View, panel: Panel, path: Path, colour: str) -> None:
     """Draw `path` with the endings .png and .svg."""
     with drawing():
         figure = PICTURES[view.name](view, panel, colour)
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # both files are laid out by now, which takes as long as drawing them
         for kind in ("png", "svg"):
             write_atomically(path.with_name(f"{path.name}.{kind}"), partial(figure.savefig, format=kind))
 

@@ -33,7 +33,7 @@ from regard.tasks.labelled_objective import LabelledObjective
 from regard.tasks.labelled_reader import begin_encoder, build_reader, check_reader, complete_reader
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 from regard.tasks.labelled_words import begin_words, check_words, fill_words
-from regard.tasks.reader_config import EncoderConfig
+from regard.tasks.reader_config import EncoderConfig, name_labels
 from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.vectors_as_embedding import Embeddings
@@ -130,7 +130,8 @@ class LabelledTask(gradient.GradientTask):
 
     def n_classes(self, config: RunConfig) -> int:
         """How many answers there are to choose from."""
-        return len(config.section("head", self.head_config).to_dict()["labels"])
+        head: Any = config.section("head", self.head_config)
+        return len(name_labels(head))
 
     def describe_trained_head(self, labels: Sequence[str]) -> dict[str, Any]:
         """The plain `head` section of a head that was trained elsewhere, for classes or tags in their order."""

@@ -28,7 +28,7 @@ from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors_config import Word2VecConfig
 from regard.score.alignment import Alignment
 from regard.serve.server import bind
-from regard.tasks.reader_config import ClassConfig, TagConfig, name_labels
+from regard.tasks.table import TASKS, build_config
 from regard.text.checking import check_ids
 from regard.text.learning import word_tokenizer
 from regard.untrusted.small_files import parse_yaml
@@ -315,10 +315,11 @@ def test_vectors_that_are_not_there_are_one_sentence() -> None:
         compose_vectors(Word2VecConfig(), {"vectors": torch.zeros(3, 2)}, tokenizer)
 
 
-@pytest.mark.parametrize("head", [ClassConfig(), TagConfig()])
-def test_labels_that_a_run_lacks_are_one_sentence(head: ClassConfig | TagConfig) -> None:
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_labels_that_a_run_lacks_are_one_sentence(task: str) -> None:
+    config = build_config({"task": task, "model": {"name": "lstm"}, "data": {"train": "few.tsv"}})
     with pytest.raises(RegardError, match=r"config\.yaml names no labels \(head\.labels\)"):
-        name_labels(head)
+        TASKS[task].build(config, (word_tokenizer(["<eos>", "<unk>"]),))
 
 
 @pytest.mark.parametrize("given", [7, "BertModel", {"a": 1}, [None]])
