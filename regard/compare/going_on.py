@@ -61,6 +61,10 @@ def _read_plan_before(out: Path) -> tuple[dict[str, Any], Plan]:
     """What plan.yaml holds, and as a plan, with every setting that has been added since."""
     try:
         written = read_yaml(out / "plan.yaml")
+        contenders = written.get("contenders")
+        sections = [written.get("data"), *contenders.values()] if isinstance(contenders, dict) else [None]
+        if not all(isinstance(section, dict) for section in sections):
+            raise RegardError(f"'{out / 'plan.yaml'}' is no plan as `regard compare` writes it.")
         plan = read_plan(written)
         return written, _change(plan, lambda one: _read_complete(one.config, written, one.name))
     except RegardError as error:

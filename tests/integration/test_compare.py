@@ -266,6 +266,20 @@ def test_a_damaged_plan_is_told_in_a_sentence(text: Path, tmp_path: Path) -> Non
         compare(text, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"contenders": {"ngram": None}}, {"contenders": ["ngram"]}, {"contenders": "ngram"}, {"data": "few.txt"}],
+    ids=str,
+)
+def test_a_plan_that_no_comparison_wrote_is_told_in_a_sentence(
+    text: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    plan = {"contenders": {"ngram": {"model": {"name": "ngram"}}}, "data": {"train": str(text)}, "budget": "4ktokens"}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan | changes))
+    with pytest.raises(RegardError, match=r"is no plan as `regard compare` writes it.* choose another --out"):
+        compare(text, tmp_path, contenders=["ngram"])
+
+
 def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path) -> None:
     changing = tmp_path / "changing.txt"
     changing.write_bytes(text.read_bytes())
