@@ -39,6 +39,7 @@ MAX_SECONDS = 30
 MAX_BYTES = 2 * 2**30
 CODES = (0, 1, 2, 130)
 N_SLOWEST = 5  # that are named, to see how far from the limit they are
+TOLD_EVERY = 1000  # cases
 PRINTED, SAID = ".stdout", ".stderr"
 P_WORDS = 0.2  # of the cases are a hostile value on the command line, and no file
 
@@ -227,13 +228,23 @@ def main() -> None:
         numbers = [given.only] if given.only is not None else range(given.first, given.first + given.cases)
         cases = (make_case(number, given.seed, corpus, place) for number in numbers)
         cases = list_unchanged(corpus, place) if given.unchanged else cases
-        found = list(run_cases(cases, given.jobs, given.seconds, given.keep))
+        found = list(tell(run_cases(cases, given.jobs, given.seconds, given.keep)))
     if given.only is not None:
         print(found[0].case.words, found[0].said, sep="\n")
     if given.unchanged:
         for outcome in (outcome for outcome in found if outcome.code or outcome.seconds > 5):
             print(f"{outcome.code} {outcome.seconds:.1f} s: {outcome.case.about}: {outcome.said[-300:]}")
     sys.exit(report(found, given.seed))
+
+
+def tell(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    """Say every fault when it is found, and now and then how far the run is: it takes most of an hour."""
+    for n_done, outcome in enumerate(outcomes, start=1):
+        if outcome.fault:
+            print(f"case {outcome.case.number}: {outcome.fault}: {outcome.case.about}", file=sys.stderr, flush=True)
+        if n_done % TOLD_EVERY == 0:
+            print(f"{n_done:,} cases", file=sys.stderr, flush=True)
+        yield outcome
 
 
 def report(found: list[Outcome], seed: int) -> bool:
