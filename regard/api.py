@@ -27,6 +27,7 @@ from regard.run.exchange import export_run, import_run
 from regard.run.initial_weights import apply_start
 from regard.score.word_tests import WordEvaluation, read_word_test, score_word_test
 from regard.tasks.labelled_run import LabelledEvaluation
+from regard.tasks.run_facts import read_facts
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.tasks.vectors_as_embedding import load_vectors
@@ -232,9 +233,9 @@ def _place(
     if resume and (folder / "config.yaml").exists():
         run_folder.check_same(folder, config)
         if names_data:  # by the user, and not by the folder alone
-            remember_sources(config.data.to_dict(), run_folder.read_facts(folder).data)
+            remember_sources(config.data.to_dict(), read_facts(folder).data)
         if has_recipe:
-            remember_starts(config.to_dict(), run_folder.read_facts(folder).data)
+            remember_starts(config.to_dict(), read_facts(folder).data)
     else:
         run_folder.check_free(folder, force=force)
     return folder, config

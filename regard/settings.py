@@ -136,7 +136,7 @@ class Settings:
     @classmethod
     def from_complete(cls, written: Mapping[str, Any], where: str = "") -> Self:
         """Build from what `to_dict` of this or an earlier version gave: fields that it lacks have been added since."""
-        return cls.from_dict({**cls.younger, **written}, where)
+        return cls.from_dict({**cls.younger, **written} if isinstance(written, Mapping) else written, where)
 
     def take_open(self, begun: Settings) -> Self:
         """A copy in which values that are left open are those of `begun`, if that is of the same class.

@@ -9,8 +9,9 @@ import torch
 from tiny_pairs import TINY, tiny_prepared
 
 from regard.models.table import build_model
+from regard.tasks.run_facts import RunFacts
 from regard.tasks.table import build_config
-from regard.tasks.task import OpenRun, RunFacts
+from regard.tasks.task import OpenRun
 from regard.tasks.translation import TRANSLATION, TranslationRun
 
 

@@ -25,8 +25,9 @@ from regard.mixers.config import CELLS
 from regard.models.table import model_entry
 from regard.run.folder import open_folder
 from regard.score.figures import Measure, join_names
+from regard.tasks.run_facts import IMPORTED, RunFacts
 from regard.tasks.table import task_of
-from regard.tasks.task import IMPORTED, RunFacts, Task
+from regard.tasks.task import Task
 from regard.text.config import TokenizerConfig
 from regard.training.checkpoint import is_finished
 from regard.training.metrics import METRICS, read_metrics

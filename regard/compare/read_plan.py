@@ -33,6 +33,7 @@ from regard.tasks.task import Task
 from regard.text.config import KINDS
 from regard.training.config import RuntimeConfig, TrainConfig
 from regard.training.device import pick_device
+from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.values import quote
 
 KEYS = ("task", "contenders", "budget", "seconds", "params", "match", "seeds", "prompt", "out", "train", *SHARED, *OWN)
@@ -295,7 +296,10 @@ def _read_seeds(value: Any) -> tuple[int, ...]:
 def _read_budget(value: Any, seconds: Any) -> Budget:
     """From words, and seconds of the clock; from limits by name, as a plan is written."""
     if isinstance(value, Mapping):
-        return Budget(**value)
+        try:
+            return decode_fields(Budget, value)
+        except FieldError as error:
+            raise RegardError(f"The budget cannot be read: {error}.") from None
     if seconds is None:
         return parse_budget(str(value or DEFAULT_BUDGET))
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):

@@ -27,11 +27,12 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_is_text, write_atomically
 from regard.models.outline import count_non_embedding
 from regard.run import engine
-from regard.run.folder import check_same, read_facts
+from regard.run.folder import check_same
 from regard.run.jobs import check_room, plan_training, run_jobs
 from regard.score.figures import count_text
 from regard.settings import Settings
 from regard.tasks import gradient
+from regard.tasks.run_facts import read_facts
 from regard.tasks.task import ProgressBar, Rehearsal
 from regard.training.checkpoint import is_finished
 from regard.training.config import TrainConfig

@@ -11,8 +11,9 @@ from regard import __version__
 from regard.files import write_atomically
 from regard.models.table import model_entry
 from regard.score.measured import Measured
+from regard.tasks.run_facts import IMPORTED
 from regard.tasks.table import task_of
-from regard.tasks.task import IMPORTED, Evaluation, OpenRun
+from regard.tasks.task import Evaluation, OpenRun
 from regard.untrusted.values import make_printable
 
 Rows = list[tuple[str, str]]

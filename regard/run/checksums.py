@@ -16,13 +16,11 @@ from regard.data.known_sources import (
     remember_sources,
     remember_starts,
 )
-from regard.errors import RegardError
 from regard.run.folder import TOKENIZERS, open_folder, write_facts
-from regard.tasks.task import IMPORTED, RunFacts
-from regard.untrusted.small_files import open_regular
+from regard.tasks.run_facts import IMPORTED, RunFacts, sha256_of
+from regard.training.checkpoint import MODEL
 from regard.untrusted.values import quote
 
-MODEL = "model.safetensors"
 SEALED = ("config.yaml", *TOKENIZERS, MODEL)
 """Files that do not change any more when training has ended."""
 
@@ -62,15 +60,6 @@ class Checked:
         return asdict(self) | {"is_damaged": self.is_damaged}
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a regular file."""
-    digest = hashlib.sha256()
-    with open_regular(path) as file:
-        while block := file.read(2**22):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def seal(folder: Path, facts: RunFacts, config: RunConfig | None = None) -> RunFacts:
     """Write run.json with the checksums of the files that are there; returns what it says.
 
@@ -87,17 +76,6 @@ def unseal(folder: Path, facts: RunFacts) -> None:
     """Take the checksums out of run.json before the files change: training goes on."""
     if facts.checksums:
         write_facts(folder, replace(facts, checksums={}))
-
-
-def check_weights(folder: Path, facts: RunFacts) -> None:
-    """Refuse weights that are not those that were written; where there is no checksum there is nothing to compare."""
-    wanted, path = facts.checksums.get(MODEL), folder / MODEL
-    if wanted is None or not path.is_file() or sha256_of(path) == wanted:
-        return
-    raise RegardError(
-        f"'{path}' has changed since it was written: its SHA-256 is not the one in run.json. It was damaged or "
-        f"replaced; take it from a copy. If you replaced it yourself, say so: regard check {folder} --trust"
-    )
 
 
 def check_run(folder: Path) -> Checked:

@@ -16,9 +16,10 @@ from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
-from regard.run.checksums import check_weights, seal, unseal
+from regard.run.checksums import seal, unseal
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
+from regard.tasks.run_facts import check_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, check_starts, reopen_data
 from regard.training.checkpoint import latest_checkpoint

@@ -21,8 +21,9 @@ from regard.run.checksums import seal
 from regard.run.engine import load
 from regard.run.initial_weights import open_initial_weights
 from regard.tasks.labelled import LabelledTask
+from regard.tasks.run_facts import IMPORTED, RunFacts
 from regard.tasks.table import TASKS, AnyRun, build_config, task_of
-from regard.tasks.task import IMPORTED, OpenRun, RunFacts
+from regard.tasks.task import OpenRun
 from regard.text.config import TokenizerConfig
 from regard.text.learning import word_tokenizer
 from regard.text.marian_tokenizer import FILES

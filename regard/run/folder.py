@@ -29,18 +29,16 @@ from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import PARTIAL, check_is_text, make_folder, write_atomically
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.run_facts import FORMAT, IMPORTED, RunFacts, read_facts
 from regard.tasks.table import build_config, task_of
-from regard.tasks.task import IMPORTED, OpenRun, RunFacts
+from regard.tasks.task import OpenRun
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
 from regard.training.snapshots import FOLDER as SNAPSHOTS
 from regard.training.weights import read_tensors
-from regard.untrusted.fields import FieldError, decode_fields
-from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_bytes, read_json
-from regard.untrusted.values import quote
+from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
-FORMAT = 1
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
 LOCK = ".lock"
 _BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, "model.safetensors", "README.md"}
@@ -245,27 +243,3 @@ def _open_tokenizer(folder: Path, name: str, vocab_size: int, digest: str) -> To
             f"(hash {digest[:12]}). Put the original {path.name} back."
         )
     return tokenizer
-
-
-def read_facts(folder: Path) -> RunFacts:
-    """What run.json says."""
-    path = folder / "run.json"
-    try:
-        found = read_json(path, MAX_NOTE)
-        version = found["format"]
-    except (OSError, DamagedFileError, KeyError, TypeError):
-        raise RegardError(
-            f"'{path}' is damaged: it holds no JSON object with a run's format. Restore it from a copy, or train again."
-        ) from None
-    if version != FORMAT:
-        raise RegardError(
-            f"'{path.parent}' has run format {quote(version)}, written by Regard "
-            f"{found.get('regard', '?')!s:.20}; this is Regard {__version__}, which reads format {FORMAT}. Use that "
-            "version, or train the run again."
-        )
-    try:
-        facts = decode_fields(RunFacts, found)
-        facts.check()
-    except FieldError as error:
-        raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None
-    return facts

@@ -16,12 +16,11 @@ from regard.config import RunConfig, folder_of, mapping
 from regard.errors import RegardError
 from regard.models.encoder import Encoder
 from regard.models.table import build_model, model_entry
-from regard.run import folder as run_folder
 from regard.run.folder import load_config, open_folder
 from regard.settings import Settings
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.run_facts import IMPORTED, read_facts
 from regard.tasks.table import build_config, choose_task, task_of
-from regard.tasks.task import IMPORTED
 from regard.text.config import TokenizerConfig
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import latest_checkpoint
@@ -62,7 +61,7 @@ def open_initial_weights(path: Path) -> InitialWeights:
     trained = {} if opened.facts.data == IMPORTED else _list_training(run)
     is_tuned = run.folders.get("start_from") is not None
     model, tokenizer = (run.model_name, run.model), opened.tokenizers[0]
-    return InitialWeights(path, True, *model, tokenizer, settings.to_dict(), trained, is_tuned)
+    return InitialWeights(path, True, *model, tokenizer, settings.to_dict(), trained, is_tuned, facts=opened.facts)
 
 
 def load_encoder(folder: Path) -> tuple[Encoder, Tokenizer, str, Settings]:
@@ -91,7 +90,7 @@ def find_initial_weights(config: RunConfig, folder: Path | None = None) -> Initi
         return None
     start = open_initial_weights(Path(path))
     if folder is not None and (folder / "config.yaml").exists():
-        before = run_folder.read_facts(folder).started_weights
+        before = read_facts(folder).started_weights
         if before != start.sha256:
             raise RegardError(
                 f"The weights in '{start.path}' are not those that '{folder}' was begun with (sha256 "

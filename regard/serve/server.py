@@ -51,6 +51,8 @@ class ServeOptions:
 
 def bind(host: str, port: int | None) -> socket.socket:
     """A socket that listens: on `port`, or where that is None on the first free one from 8642 on."""
+    if not host:  # the system would take it for every address that the machine has
+        raise RegardError("--host is the name or the address of this machine, and is empty here; 0.0.0.0 means all.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     tried = [port] if port is not None else [*range(PORT, PORT + N_PORTS), 0]
     problem: OSError | None = None

@@ -25,7 +25,7 @@ from regard.tasks.labelled_run import LabelledRun
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.parsing import ParsingRun
-from regard.tasks.task import IMPORTED
+from regard.tasks.run_facts import IMPORTED
 from regard.tasks.translation import TranslationRun
 from regard.tasks.word_vectors_run import WordVectorsRun
 

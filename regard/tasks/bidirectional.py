@@ -24,7 +24,8 @@ from regard.tasks.bidirectional_objective import BidirectionalObjective
 from regard.tasks.bidirectional_run import BidirectionalRun
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.language_model import LanguageModelTask
-from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, tell_part
+from regard.tasks.run_facts import RunFacts
+from regard.tasks.task import Fitting, OpenRun, Rehearsal, Usage, tell_part
 from regard.tasks.test_set import Comparing, TestSet
 from regard.tasks.text_objective import first_tokens
 from regard.tasks.text_task import MAX_TEST_TOKENS

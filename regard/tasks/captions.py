@@ -34,11 +34,11 @@ from regard.tasks.caption_objective import (
 from regard.tasks.caption_run import CaptionEvaluation, CaptionRun, evaluate_captions
 from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
 from regard.tasks.picture_features import picture_features
+from regard.tasks.run_facts import RunFacts
 from regard.tasks.task import (
     Fitting,
     ProgressBar,
     Rehearsal,
-    RunFacts,
     Usage,
     name_split,
     tell_part,

@@ -7,7 +7,6 @@ encoder, and what looks at the source, begin at random.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +25,7 @@ from regard.models.outline import outline_for
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
+from regard.tasks.run_facts import RunFacts, check_weights, sha256_of
 from regard.text.tokenizer import Tokenizer
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
@@ -49,6 +49,8 @@ class InitialWeights:
     """Whether these weights were fine-tuned before, so that the rate in `trained` is one for fine-tuning."""
     note: str = ""
     """A sentence where something in the folder was not taken as it stands."""
+    facts: RunFacts | None = None
+    """Of a run: what its run.json says, the checksum of the weights among it."""
 
     def __str__(self) -> str:
         form = "a run" if self.is_run else "a Hugging Face folder"
@@ -60,19 +62,21 @@ class InitialWeights:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the file that holds the weights; of all of them one after the other where there are shards."""
-        digest = hashlib.sha256()
-        for file in self.files:
-            with open(file, "rb") as opened:
-                while block := opened.read(2**22):
-                    digest.update(block)
-        return digest.hexdigest()
+        """Of the file that holds the weights; of all of them one after the other where there are shards.
+
+        Weights of a run that are not those that were written are refused.
+        """
+        found = sha256_of(*self.files)
+        if self.facts is not None:
+            check_weights(self.path, self.facts, found)
+        return found
 
     @cached_property
     def weights(self) -> dict[str, Tensor]:
         """By our names, in float32; what does not fit the model is refused."""
         if not self.is_run:
             return hugging_face.read_weights(self.path, named_weights(self.outline()))
+        _ = self.sha256  # damaged weights are refused there
         weights = read_tensors(self.files[0])
         check_finite(weights, f"'{self.files[0]}'", "Take the file from a copy, or train that run again")
         load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares

@@ -34,7 +34,8 @@ from regard.tasks.labelled_reader import begin_encoder, build_reader, check_read
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
 from regard.tasks.labelled_words import begin_words, check_words, fill_words
 from regard.tasks.reader_config import EncoderConfig, name_labels
-from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
+from regard.tasks.run_facts import RunFacts
+from regard.tasks.task import Fitting, Rehearsal, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.vectors_as_embedding import Embeddings
 from regard.text.learning import Progress

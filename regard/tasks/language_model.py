@@ -39,12 +39,13 @@ from regard.tasks.elsewhere import Program, use_cached_onnx, use_kenlm, use_tran
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.ngram_counts import check_end_mark, count_ngrams, is_counted
+from regard.tasks.run_facts import RunFacts
 from regard.tasks.task import (
     Fitting,
     OpenRun,
     Rehearsal,
-    RunFacts,
     Usage,
+    check_sources,
     name_split,
     reopen_data,
     tell_part,
@@ -220,6 +221,7 @@ class LanguageModelTask(TextTask):
             watched = key_of(found.valid.n_bytes, found.valid.n_words)
             train = found.train if found.tokenizer.hash == run.tokenizer.hash else None  # another run lends its data
             if not found.tokenizer.is_lossless:  # read the text itself through a tokenizer that loses none
+                check_sources(run.folder, run.config.data, run.facts)
                 own = run.config.section("data", DataConfig)
                 found = prepare_text(own, TokenizerConfig(kind="byte", vocab_size=None))
             test = sample_stream(getattr(found, split), found.tokenizer)

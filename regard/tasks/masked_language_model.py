@@ -23,7 +23,8 @@ from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.masked_comparing import answer_masked, build_masked_test
 from regard.tasks.masked_language_model_run import MaskedLanguageModelRun
 from regard.tasks.masked_objective import MaskedEvaluation, MaskedObjective, evaluate_masked
-from regard.tasks.task import Fitting, Rehearsal, RunFacts, Usage, join_names, name_split, tell_part
+from regard.tasks.run_facts import RunFacts
+from regard.tasks.task import Fitting, Rehearsal, Usage, join_names, name_split, tell_part
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.text_task import MAX_TEST_TOKENS, TextTask
 from regard.text.marks import BERT_MARKS, ROBERTA_MARKS

@@ -27,11 +27,11 @@ from regard.tasks.elsewhere import use_ctranslate2, use_marian
 from regard.tasks.initial_weights import InitialWeights, begin_decoder, check_decoder
 from regard.tasks.pair_objective import GreedyScore, PairObjective, readable_pairs
 from regard.tasks.pair_run import warn_of_split_words
+from regard.tasks.run_facts import RunFacts
 from regard.tasks.task import (
     Evaluation,
     Fitting,
     Rehearsal,
-    RunFacts,
     Usage,
     join_names,
     name_split,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -71,6 +71,9 @@ class ClassConfig(Settings):
     )
     younger: ClassVar[Mapping[str, Any]] = {"has_bias": True}
 
+    def check(self) -> None:
+        _check_labels(self.labels)
+
     def take_open(self, begun: Settings) -> ClassConfig:
         return _take(self, begun, "labels", "has_bias")
 
@@ -107,6 +110,9 @@ class TagConfig(Settings):
         choices=("f1", "accuracy", "loss"),
     )
 
+    def check(self) -> None:
+        _check_labels(self.labels)
+
     def take_open(self, begun: Settings) -> TagConfig:
         return _take(self, begun, "labels", "select_by")
 
@@ -125,6 +131,14 @@ class SpanConfig(Settings):
 
     def take_open(self, begun: Settings) -> SpanConfig:
         return _take(self, begun, "allows_none")
+
+
+def _check_labels(labels: Sequence[str] | None) -> None:
+    if labels is not None and not labels:
+        raise RegardError(
+            "head.labels must name one label or more, such as [good, bad]. Leave it out to take those of the training "
+            "examples."
+        )
 
 
 def name_labels(head: ClassConfig | TagConfig) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ whose model learns by gradients share `regard/tasks/gradient.py` for the parts t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -24,50 +23,20 @@ from regard.score.measured import Measured
 from regard.settings import Settings
 from regard.tasks.elsewhere import Program
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.run_facts import IMPORTED, RunFacts
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
 from regard.training.memory import MemoryEstimate
 from regard.training.progress import Reporter
-from regard.untrusted.fields import FieldError
 from regard.untrusted.values import make_printable, quote
 
-IMPORTED = "imported"
-"""Stands for the data fingerprint of a run that was not trained here."""
+NAME_DATA = "Name data of yours with --data (in Python: data)"
+"""What to do where the data of a run cannot be read."""
 
 ProgressBar = Callable[[], AbstractContextManager[Progress | None]]
 """Opens a block in which reading and encoding are shown; None shows nothing."""
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What run.json says: enough to tell whether the files beside it belong together."""
-
-    format: int
-    regard: str
-    model: str
-    vocab_size: int
-    tokenizer: str
-    data: str
-    """The fingerprint of the data, or IMPORTED for a run that was not trained here."""
-    n_parameters: int
-    flops_per_token: int
-    started_from: str | None = None
-    """The folder its first weights, or its decoder's, came from, and the sha256 of these; None: from random numbers."""
-    started_weights: str | None = None
-    target_vocab_size: int | None = None
-    """Of a run with two vocabularies: the target's, whose hash is `target_tokenizer`."""
-    target_tokenizer: str | None = None
-    opening: str = ""
-    """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
-    checksums: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of the files beside it, written when training has ended; empty: it has not, or an earlier version did."""
-
-    def check(self) -> None:
-        """Refuse a fingerprint that is none: it becomes the name of a folder in the cache."""
-        if self.data != IMPORTED and not re.fullmatch("[0-9a-f]{32}", self.data):
-            raise FieldError(f"'data' must be 32 hexadecimal digits, not {quote(self.data, 40)}")
 
 
 @dataclass(frozen=True)
@@ -292,17 +261,9 @@ def reopen_data(
     The cache alone can bring back what came from standard input. `option` is how the user can name other data.
     """
     folder, config, facts = opened.folder, opened.config, opened.facts
-    if facts.data == IMPORTED:
-        raise RegardError(f"'{folder}' was imported and has no text of its own; name one with {option}.")
-    if (found := task.reopen(config, facts.data)) is not None:
+    if facts.data != IMPORTED and (found := task.reopen(config, facts.data)) is not None:
         return found
-    sources = config.data.to_dict()
-    if not are_known(sources, facts.data):
-        raise RegardError(
-            f"'{folder}' was not trained on this machine, and its config.yaml asks to read "
-            f"{quote(', '.join(list_sources(sources)), 100)}. Name other data with {option}; or, if these are the "
-            f"right ones, say so once: regard check {folder} --trust"
-        )
+    check_sources(folder, config.data, facts, f"Name data of yours with {option}")
     data = task.prepare(_with_own_tokenizers(opened), progress)
     if data.fingerprint != facts.data:
         raise RegardError(
@@ -310,6 +271,22 @@ def reopen_data(
             f"{data.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
         )
     return data
+
+
+def check_sources(folder: Path, data: Settings, facts: RunFacts, way_out: str = NAME_DATA) -> None:
+    """Refuse to read what only a run's config.yaml names, and nobody on this machine: it could be any file.
+
+    `way_out` is what the user can do instead, as a sentence without its end.
+    """
+    if facts.data == IMPORTED:
+        raise RegardError(f"'{folder}' was imported and has no text of its own. {way_out}.")
+    sources = data.to_dict()
+    if not are_known(sources, facts.data):
+        raise RegardError(
+            f"'{folder}' was not trained on this machine, and its config.yaml asks to read "
+            f"{quote(', '.join(list_sources(sources)), 100)}. {way_out}; or, if these are the right ones, say so once: "
+            f"regard check {folder} --trust"
+        )
 
 
 def check_starts(opened: OpenRun) -> None:

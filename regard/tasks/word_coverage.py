@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.config import read_yaml
+from regard.config import mapping, read_yaml
 from regard.data.config import DataConfig
 from regard.data.documents import read_documents
 from regard.data.prepared_text import prepare_text
 from regard.errors import RegardError
 from regard.models.word_vectors import WordVectors
+from regard.tasks.run_facts import read_facts
+from regard.tasks.task import check_sources
 from regard.tasks.vectors_as_embedding import load_vectors
 from regard.tasks.word_vectors_run import PLAIN_WORDS
 from regard.text.config import SMALLEST_BPE, TokenizerConfig
@@ -73,10 +75,13 @@ def measure_coverage(source: str | Path, data: str | Sequence[str] | None = None
 
 
 def _data_of(path: Path) -> DataConfig | None:
-    """The data of a run; None of a file."""
+    """The data of a run, which may be read here; None of a file."""
     if not path.is_dir():
         return None
-    return DataConfig.from_complete(read_yaml(path / "config.yaml")["data"], "data")
+    data = DataConfig.from_complete(mapping(read_yaml(path / "config.yaml"), "data"), "data")
+    alone = f"regard vectors convert {path} my.vec, then regard vectors coverage my.vec --data FILE"
+    check_sources(path, data, read_facts(path), f"Look at its words alone: {alone}")
+    return data
 
 
 def _count(tokenizer: Tokenizer, text: str) -> Counter[str]:

@@ -32,7 +32,8 @@ from regard.settings import Settings
 from regard.tasks.elsewhere import use_gensim
 from regard.tasks.gradient import refuse_marian, refuse_onnx
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.task import Fitting, OpenRun, Rehearsal, RunFacts, Usage, join_names, name_split
+from regard.tasks.run_facts import RunFacts
+from regard.tasks.task import Fitting, OpenRun, Rehearsal, Usage, join_names, name_split
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.tasks.word_vectors_fit import Words, check_words, fit_by_counting, fit_by_steps
 from regard.tasks.word_vectors_run import WordVectorsRun, find_rows, read_contexts
@@ -194,7 +195,7 @@ class WordVectorsTask:
                 fingerprint=key_of(pairs),
                 own="pairs",
             )
-        words, chosen = read_contexts(run.config, split)
+        words, chosen = read_contexts(run.opened, split)
         return TestSet(
             about=name_split(run.config, split, self.describe_sources(run.config)),
             sources=tuple("\t".join(words[i] for i in item) for item in chosen.tolist()),

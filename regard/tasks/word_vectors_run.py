@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import RunConfig
 from regard.data.config import DataConfig
 from regard.data.prepared_text import prepare_text
 from regard.errors import RegardError
@@ -24,7 +23,7 @@ from regard.score.word_tests import (
     score_word_test,
 )
 from regard.tasks.base_run import Run, list_items
-from regard.tasks.task import OpenRun, Task, check_split
+from regard.tasks.task import OpenRun, Task, check_sources, check_split
 from regard.text.config import TokenizerConfig
 
 N_CONTEXTS = 5_000
@@ -69,7 +68,7 @@ class WordVectorsRun(Run):
         if data is not None:
             names = [data] if isinstance(data, str) else list(data)
             return WordEvaluation(tuple(score_word_test(self.model, read_word_test(Path(name))) for name in names))
-        words, chosen = read_contexts(self.config, split)
+        words, chosen = read_contexts(self.opened, split)
         return WordEvaluation((score_contexts(self.model, words, chosen, f"the {split} split"),))
 
     def prediction(self, *texts: str) -> Any:
@@ -79,9 +78,10 @@ class WordVectorsRun(Run):
         raise RegardError(f"'{self.folder}' holds vectors of words: there is nothing that it computes of a text.")
 
 
-def read_contexts(config: RunConfig, split: str) -> tuple[list[str], NDArray[np.int64]]:
+def read_contexts(opened: OpenRun, split: str) -> tuple[list[str], NDArray[np.int64]]:
     """Words, and (word, word near it, random word) of a split of a run's text, the same for runs of any vocabulary."""
-    text = prepare_text(config.section("data", DataConfig), PLAIN_WORDS)
+    check_sources(opened.folder, opened.config.data, opened.facts)
+    text = prepare_text(opened.config.section("data", DataConfig), PLAIN_WORDS)
     tokens = getattr(text, check_split(split)).tokens
     tokenizer = text.tokenizer
     words = [tokenizer.token_text(i) for i in range(tokenizer.vocab_size)]

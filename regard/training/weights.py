@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,9 @@ from regard.errors import RegardError
 from regard.files import check_is_text, write_atomically
 from regard.untrusted.values import make_printable, quote
 
+CHECKSUM = "crc32"
+"""The key of the checksum in the head of a file."""
+
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and the buffers that a model saves, each once, also where two layers share one."""
@@ -28,14 +32,26 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return weights
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write tensors where `path` says; not atomic by itself."""
-    save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, is_marked: bool = False) -> None:
+    """Write tensors where `path` says; not atomic by itself.
+
+    `is_marked` writes their CRC-32 into the head of the file, for files whose checksum is kept nowhere else.
+    """
+    written = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    save_file(written, path, {CHECKSUM: checksum_of(written)} if is_marked else None)
 
 
-def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write tensors whole or not at all."""
-    write_atomically(path, lambda aside: save_tensors(tensors, aside))
+def checksum_of(tensors: Mapping[str, Tensor]) -> str:
+    """The CRC-32 of the bytes of tensors, in the order of their names."""
+    found = 0
+    for name in sorted(tensors):
+        found = zlib.crc32(tensors[name].detach().cpu().reshape(-1).view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"
+
+
+def write_weights(tensors: Mapping[str, Tensor], path: Path, is_marked: bool = False) -> None:
+    """Write tensors whole or not at all; `is_marked` as for `save_tensors`."""
+    write_atomically(path, lambda aside: save_tensors(tensors, aside, is_marked))
 
 
 def read_tensors(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, Tensor]:
@@ -43,6 +59,18 @@ def read_tensors(path: Path, way_out: str = "take it from a copy or train again"
     with _explain_errors(path, way_out):
         # Memory of their own: what load_file gives lies in the file's buffer, at addresses that are not aligned.
         return {name: value.clone() for name, value in load_file(path).items()}
+
+
+def read_marked_tensors(path: Path) -> dict[str, Tensor]:
+    """Tensors by name; refused where their CRC-32 is not the one in the head of the file, if it has one."""
+    tensors = read_tensors(path)
+    with safe_open(path, "pt") as opened:
+        wanted = (opened.metadata() or {}).get(CHECKSUM)
+    if wanted not in (None, checksum_of(tensors)):
+        raise RegardError(
+            f"'{path}' has changed since it was written: it was damaged or replaced. Take it from a copy."
+        )
+    return tensors
 
 
 def read_tensor_shapes(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, tuple[int, ...]]:

@@ -193,7 +193,7 @@ def test_an_ngram_run_goes_out_as_arpa_and_comes_back(
     assert after["n_tokens"] == before["n_tokens"]
     refused = regard("eval", tmp_path / "back")
     assert refused.code == 2
-    assert "has no text of its own; name one with --data" in refused.err
+    assert "has no text of its own. Name data of yours with --data" in refused.err
 
 
 def test_only_ngram_models_go_out_as_arpa(regard: Callable[..., object], lstm_run: Path, tmp_path: Path) -> None:

@@ -280,6 +280,16 @@ def test_a_plan_that_no_comparison_wrote_is_told_in_a_sentence(
         compare(text, tmp_path, contenders=["ngram"])
 
 
+@pytest.mark.parametrize("budget", [{"steps": 3}, {"tokens": "many"}, {"flops": [1]}], ids=str)
+def test_a_budget_that_no_comparison_wrote_is_told_in_a_sentence(
+    text: Path, tmp_path: Path, budget: dict[str, Any]
+) -> None:
+    plan = {"contenders": {"ngram": {"model": {"name": "ngram"}}}, "data": {"train": str(text)}, "budget": budget}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    with pytest.raises(RegardError, match=r"The budget cannot be read: .* choose another --out"):
+        compare(text, tmp_path, contenders=["ngram"])
+
+
 def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path) -> None:
     changing = tmp_path / "changing.txt"
     changing.write_bytes(text.read_bytes())
@@ -471,7 +481,7 @@ def test_imported_models_are_compared_with_finished_runs_at_a_cost_that_is_not_k
     assert row.split()[-1] == "–"
     named = api.compare([gpt2, ngram], data=str(text), out=tmp_path / "named")
     assert named.setup.data.startswith(str(text))
-    with pytest.raises(RegardError, match="was imported and has no text of its own; name one with --data"):
+    with pytest.raises(RegardError, match=r"was imported and has no text of its own\. Name data of yours with --data"):
         api.compare([gpt2, import_run(tmp_path / "hub", tmp_path / "other").folder], out=tmp_path / "none")
 
 

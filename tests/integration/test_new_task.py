@@ -25,8 +25,9 @@ from regard.settings import Settings, setting
 from regard.tasks import gradient
 from regard.tasks.base_run import Run
 from regard.tasks.initial_weights import InitialWeights
+from regard.tasks.run_facts import RunFacts
 from regard.tasks.table import TASKS
-from regard.tasks.task import Evaluation, Fitting, Rehearsal, RunFacts, Usage
+from regard.tasks.task import Evaluation, Fitting, Rehearsal, Usage
 from regard.tasks.test_set import Comparing, Decoding, TestSet
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer

@@ -171,7 +171,7 @@ def test_imported_runs_can_be_trained_further(
     assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), direct.model.parameters(), strict=True))
     card = (tmp_path / "imported" / "README.md").read_text()
     assert "started from" in card
-    assert "name one with --data" in regard("eval", tmp_path / "imported").err
+    assert "Name data of yours with --data" in regard("eval", tmp_path / "imported").err
     assert regard("eval", tmp_path / "imported", "--data", text).code == 0
 
 
@@ -261,3 +261,22 @@ def test_a_model_is_trained_from_scratch_with_gpt_2s_tokenizer(gpt2: Path, text:
     assert run.tokenizer.eos == 299
     assert run.generate("the", max_tokens=4)
     assert run.trace("the cat").tokens[0] == "<|endoftext|>"
+
+
+@pytest.mark.parametrize("use", [{"start_from": "run"}, {"task": "classification", "encoder_from": "run"}], ids=str)
+def test_a_run_whose_weights_were_damaged_begins_nothing(
+    lstm_run: Path, text: Path, tmp_path: Path, use: dict[str, str]
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(lstm_run, copy)
+    data = bytearray((copy / "model.safetensors").read_bytes())
+    data[-5] ^= 64
+    (copy / "model.safetensors").write_bytes(data)
+    reviews = tmp_path / "reviews.tsv"
+    reviews.write_text(
+        "".join(f"the {thing} was {word}\t{word}\n" for word in ("fine", "dull") for thing in "abcdefgh")
+    )
+    named = {key: str(copy) if value == "run" else value for key, value in use.items()}
+    source = reviews if "task" in use else text
+    with pytest.raises(RegardError, match=r"model\.safetensors' has changed since it was written"):
+        package.plan({**named, "data": {"train": str(source)}})

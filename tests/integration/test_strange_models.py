@@ -233,6 +233,8 @@ def test_a_vocabulary_with_a_token_without_a_number_is_one_sentence() -> None:
 def test_a_host_that_no_machine_has_is_one_sentence() -> None:
     with pytest.raises(RegardError, match="--host is the name or the address of this machine"):
         bind("\udcff", 0)
+    with pytest.raises(RegardError, match=r"--host .* is empty here; 0\.0\.0\.0 means all"):
+        bind("", 0)
 
 
 def test_what_was_typed_is_shown_on_a_page_whatever_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,6 +322,13 @@ def test_labels_that_a_run_lacks_are_one_sentence(task: str) -> None:
     config = build_config({"task": task, "model": {"name": "lstm"}, "data": {"train": "few.tsv"}})
     with pytest.raises(RegardError, match=r"config\.yaml names no labels \(head\.labels\)"):
         TASKS[task].build(config, (word_tokenizer(["<eos>", "<unk>"]),))
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_a_head_without_any_label_is_refused(task: str) -> None:
+    given = {"task": task, "model": {"name": "lstm"}, "data": {"train": "few.tsv"}, "head": {"labels": []}}
+    with pytest.raises(RegardError, match=r"head\.labels must name one label or more"):
+        build_config(given)
 
 
 @pytest.mark.parametrize("given", [7, "BertModel", {"a": 1}, [None]])

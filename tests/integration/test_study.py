@@ -232,7 +232,7 @@ def test_an_imported_run_needs_a_text_by_the_option_that_a_study_has(
     (imported / "run.json").write_text(json.dumps({**facts, "data": "imported"}))
     words = "study", "recency", "--run", imported, "--out", tmp_path / "x", *with_settings(["n_texts=4"])
     refused = regard(*words)
-    assert (refused.code, "name one with --set data=FILE" in refused.err) == (2, True)
+    assert (refused.code, "Name data of yours with --set data=FILE" in refused.err) == (2, True)
     done = regard(*words, "--set", f"data={text}", "--set", "max_distance=8")
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "x" / "numbers.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from tiny_training import stop_at
 
 import regard
@@ -139,6 +141,54 @@ def test_coverage_counts_words_without_a_vector_beside_subwords_and_characters(
         sum(map(len, ["the", "dog", "eats", "zebras", "the", "zebra", "eats", "grass"])) / 8
     )
     assert "different words" in " ".join(call("vectors", "coverage", run).split())
+
+
+def test_a_run_from_elsewhere_does_not_say_which_text_is_read(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, copy = tmp_path / "passwords", tmp_path / "run"
+    secret.write_text("root:hunter2\n" * 100)
+    shutil.copytree(run, copy)
+    lines = (copy / "config.yaml").read_text().splitlines(keepends=True)
+    lines = [f"  train: {secret}\n" if line.startswith("  train: ") else line for line in lines]
+    (copy / "config.yaml").write_text("".join(lines))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    loaded = regard.load(copy)
+    for act in (
+        loaded.evaluate,
+        lambda: regard.api.measure_coverage(copy),
+        lambda: regard.api.measure_coverage(copy, str(secret)),
+        lambda: regard.compare([copy, run], out=tmp_path / "compared"),
+    ):
+        with pytest.raises(RegardError, match=r"was not trained on this machine.* asks to read .*passwords"):
+            act()
+    assert not any(path.is_file() for path in (tmp_path / "cache").rglob("*.npy"))
+
+
+@pytest.mark.parametrize("data", ["7", "null", "[]"])
+def test_coverage_of_a_run_whose_data_are_no_mapping_is_one_sentence(run: Path, tmp_path: Path, data: str) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(config | {"data": yaml.safe_load(data)}))
+    with pytest.raises(RegardError, match=r"data' must be a mapping|'data.train' is required"):
+        regard.api.measure_coverage(tmp_path / "run", str(run / "config.yaml"))
+
+
+def test_damaged_vectors_are_refused_wherever_they_are_read(run: Path, text: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    flip_a_bit(copy / "model.safetensors")
+    words = {"tokenizer": {"kind": "word"}, "model": {"name": "lstm", "d_model": 8, "n_layers": 1}}
+    begun = {**words, "data": {"train": str(text)}, "train": {"vectors": str(copy)}}
+    for act in (lambda: regard.api.load_vectors(copy), lambda: regard.plan(begun)):
+        with pytest.raises(RegardError, match=r"model\.safetensors' has changed since it was written"):
+            act()
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 64
+    path.write_bytes(data)
 
 
 def test_files_go_out_and_in(run: Path, tmp_path: Path, call: Callable[..., str]) -> None:

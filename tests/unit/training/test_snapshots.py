@@ -10,7 +10,7 @@ from tiny_training import run_tiny, same_runs, stop_at, tiny_model
 from regard.errors import RegardError
 from regard.training.config import CheckpointConfig
 from regard.training.snapshots import drop_newer, list_snapshots, read_snapshot, snapshot_path
-from regard.training.weights import named_weights, read_tensors
+from regard.training.weights import named_weights, read_tensors, write_weights
 
 KEPT = {"checkpoint": {"snapshots": [0, 3, 7, 12, 40], "every_steps": 5}}
 
@@ -62,3 +62,20 @@ def test_too_many_snapshots_are_refused_before_training() -> None:
     with pytest.raises(RegardError, match=r"snapshots names 101 steps, and 100 are the most"):
         CheckpointConfig(snapshots=tuple(range(101)))
     assert len(CheckpointConfig(snapshots=(1,) * 101).snapshots) == 101  # the same step again costs nothing
+
+
+def test_a_bit_that_flips_in_a_snapshot_is_found(tmp_path: Path) -> None:
+    run_tiny(tmp_path, **KEPT)
+    path = snapshot_path(tmp_path, 3)
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RegardError, match=r"step-00000003\.safetensors' has changed since it was written"):
+        read_snapshot(tmp_path, 3)
+
+
+def test_a_snapshot_of_an_earlier_version_has_no_checksum_and_is_read(tmp_path: Path) -> None:
+    run_tiny(tmp_path, **KEPT)
+    weights = read_snapshot(tmp_path, 3)
+    write_weights(weights, snapshot_path(tmp_path, 3))
+    assert all((read_snapshot(tmp_path, 3)[name] == value).all() for name, value in weights.items())

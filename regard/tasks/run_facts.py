@@ -1,0 +1,97 @@
+"""What run.json says of the files beside it: whether they belong together and are as they were written."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from regard import __version__
+from regard.errors import RegardError
+from regard.training.checkpoint import MODEL
+from regard.untrusted.fields import FieldError, decode_fields
+from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, open_regular, read_json
+from regard.untrusted.values import quote
+
+FORMAT = 1
+IMPORTED = "imported"
+"""Stands for the data fingerprint of a run that was not trained here."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What run.json says: enough to tell whether the files beside it belong together."""
+
+    format: int
+    regard: str
+    model: str
+    vocab_size: int
+    tokenizer: str
+    data: str
+    """The fingerprint of the data, or IMPORTED for a run that was not trained here."""
+    n_parameters: int
+    flops_per_token: int
+    started_from: str | None = None
+    """The folder its first weights, or its decoder's, came from, and the sha256 of these; None: from random numbers."""
+    started_weights: str | None = None
+    target_vocab_size: int | None = None
+    """Of a run with two vocabularies: the target's, whose hash is `target_tokenizer`."""
+    target_tokenizer: str | None = None
+    opening: str = ""
+    """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
+    checksums: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the files beside it, written when training has ended; empty: it has not, or an earlier version did."""
+
+    def check(self) -> None:
+        """Refuse a fingerprint that is none: it becomes the name of a folder in the cache."""
+        if self.data != IMPORTED and not re.fullmatch("[0-9a-f]{32}", self.data):
+            raise FieldError(f"'data' must be 32 hexadecimal digits, not {quote(self.data, 40)}")
+
+
+def read_facts(folder: Path) -> RunFacts:
+    """What run.json says."""
+    path = folder / "run.json"
+    try:
+        found = read_json(path, MAX_NOTE)
+        version = found["format"]
+    except (OSError, DamagedFileError, KeyError, TypeError):
+        raise RegardError(
+            f"'{path}' is damaged: it holds no JSON object with a run's format. Restore it from a copy, or train again."
+        ) from None
+    if version != FORMAT:
+        raise RegardError(
+            f"'{path.parent}' has run format {quote(version)}, written by Regard "
+            f"{found.get('regard', '?')!s:.20}; this is Regard {__version__}, which reads format {FORMAT}. Use that "
+            "version, or train the run again."
+        )
+    try:
+        facts = decode_fields(RunFacts, found)
+        facts.check()
+    except FieldError as error:
+        raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None
+    return facts
+
+
+def sha256_of(*paths: Path) -> str:
+    """The SHA-256 of regular files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with open_regular(path) as file:
+            while block := file.read(2**22):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def check_weights(folder: Path, facts: RunFacts, found: str | None = None) -> None:
+    """Refuse weights that are not those that were written; where there is no checksum there is nothing to compare.
+
+    `found` is the SHA-256 of the file where it is known already.
+    """
+    wanted, path = facts.checksums.get(MODEL), folder / MODEL
+    if wanted is None or not path.is_file() or (found or sha256_of(path)) == wanted:
+        return
+    raise RegardError(
+        f"'{path}' has changed since it was written: its SHA-256 is not the one in run.json. It was damaged or "
+        f"replaced; take it from a copy. If you replaced it yourself, say so: regard check {folder} --trust"
+    )
