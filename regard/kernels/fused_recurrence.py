@@ -1,6 +1,7 @@
 """The fused recurrent kernels as functions: for several layers at once, and for weights that are no parameters."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -34,7 +35,6 @@ def run_layer(
     return y, tuple([part[0] for part in after])
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # torch.compile would unroll the loop over the steps
 def fused_recurrence(
     kernel: str,
     x: Float[Tensor, "B T I"],
@@ -52,6 +52,28 @@ def fused_recurrence(
     autocast gives cuDNN's recurrent kernels float16 whatever it was asked for, where gradients of a mean over many
     tokens vanish.
     """
+    computed: tuple[Tensor, tuple[Tensor, ...]] = _compute(kernel, x, state, layers, p_dropout, is_training)
+    return computed
+
+
+def compile_around(body: Callable[..., Any]) -> Callable[..., Any]:
+    """What torch.compile makes of a function; it calls the fused kernels as they are, and would unroll their steps.
+
+    They are marked here and not where they are defined: the mark imports the compiler, a third of what a start takes.
+    """
+    global _compute
+    _compute = torch.compiler.disable(_compute_all)  # type: ignore[no-untyped-call]
+    return torch.compile(body)
+
+
+def _compute_all(
+    kernel: str,
+    x: Float[Tensor, "B T I"],
+    state: tuple[Float[Tensor, "L B H"], ...],
+    layers: Sequence[LayerWeights],
+    p_dropout: float,
+    is_training: bool,
+) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "L B H"], ...]]:
     if not is_lowered(x):
         layers = in_one_buffer(layers, x.dtype) if x.is_cuda else layers
         return _call_kernel(kernel, x, state, layers, p_dropout, is_training)
@@ -77,6 +99,9 @@ def _call_kernel(
         return y, (h, c)
     y, h = (torch.gru if kernel == "gru" else torch.rnn_tanh)(x, state[0], weights, *settings)
     return y, (h,)
+
+
+_compute: Callable[..., Any] = _compute_all  # or what torch.compile does not look into
 
 
 def in_one_buffer(layers: Sequence[LayerWeights], dtype: torch.dtype) -> list[LayerWeights]:

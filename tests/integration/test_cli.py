@@ -62,6 +62,12 @@ def test_help_and_import_do_not_import_torch() -> None:
         assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0, code
 
 
+def test_a_start_does_not_import_the_compiler() -> None:
+    """It takes a second, and only runtime.is_compiled needs it."""
+    check = "import regard.api, sys; sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
 def test_the_version_is_the_packages_own(regard: Callable[..., object]) -> None:
     assert regard("--version").out.strip() == f"regard {package.__version__}"
     pyproject = Path(__file__).parents[2].joinpath("pyproject.toml").read_text()
