@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import math
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -294,8 +295,8 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
         if choices is not None and v not in choices:
             raise _ValueError(f"{name} must be one of {', '.join(choices)}, not {quote(v)}.{nearest(str(v), choices)}")
         if isinstance(v, int | float) and not isinstance(v, bool):
-            if not v == v:
-                raise _ValueError(f"{name} must be a number, not NaN.")
+            if isinstance(v, float) and not math.isfinite(v):
+                raise _ValueError(f"{name} must be a finite number, not {'NaN' if math.isnan(v) else v}.")
             if (low is not None and v < low) or (high is not None and v > high):
                 raise _ValueError(f"{name} must be {_range_text(low, high)}, not {v}.")
 

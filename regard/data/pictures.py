@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from regard.data.cache import cache_root, find_or_make, key_of
+from regard.data.folders import walk_files
 from regard.errors import RegardError, nearest
 from regard.untrusted.small_files import read_bytes, read_object
 from regard.untrusted.values import make_printable
@@ -168,7 +169,7 @@ def list_pictures(given: Sequence[str]) -> Iterator[Path]:
     for name in given:
         path = Path(name).expanduser()
         if path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+            found = sorted(p for p in walk_files(path) if p.suffix.lower() in SUFFIXES)
         elif path.exists():
             found = [path]
         else:

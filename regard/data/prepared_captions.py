@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
+from regard.data.folders import walk_files
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
 from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, describe_skipped, hash_key, split_documents
@@ -238,7 +239,7 @@ def _find_usable(
     skipped: _Skipped,
 ) -> list[str]:
     """The pictures that are there and have captions, in the order of the splits, else of their names."""
-    there = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES}
+    there = {file.relative_to(folder).as_posix() for file in walk_files(folder) if file.suffix.lower() in SUFFIXES}
     usable = []
     for name in sorted(there | captions.keys()) if wanted is None else wanted:
         if name in there and name in captions:

@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.data.caption_config import CaptionConfig
 from regard.data.config import DataConfig
+from regard.data.folders import walk_files
 from regard.data.labelled import CLASSES, LABEL_NAMES, NUMBERS, TAGS, TEXT_NAMES, Answer, Example
 from regard.data.labelled_config import LabelledConfig
 from regard.data.labelled_grammar import is_labelled, kind_of
@@ -151,7 +152,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _has_pictures(folder: Path) -> bool:
-    return folder.is_dir() and any(path.suffix.lower() in SUFFIXES for path in folder.rglob("*"))
+    return folder.is_dir() and any(path.suffix.lower() in SUFFIXES for path in walk_files(folder))
 
 
 def _has_two_sides(name: str, settings: Mapping[str, Any]) -> bool:

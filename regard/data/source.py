@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from regard.data.builtin import BUILTIN, builtin_file
 from regard.data.config import DataConfig
+from regard.data.folders import walk_files
 from regard.data.reading import BLOCK, COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text
 from regard.data.tables import SUFFIXES, Table, open_table
 from regard.errors import MissingTextError, RegardError, nearest
@@ -85,7 +86,7 @@ def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[
 
 
 def _folder(folder: Path, data: DataConfig) -> list[TextFile]:
-    below = sorted((p.relative_to(folder) for p in folder.rglob("*") if p.is_file()), key=lambda p: p.as_posix())
+    below = sorted((p.relative_to(folder) for p in walk_files(folder)), key=lambda p: p.as_posix())
     shown = [folder / p for p in below if not any(part.startswith(".") for part in p.parts)]
     if not shown:
         raise RegardError(f"The folder {folder} holds no files (hidden ones are not read). Put text files into it.")

@@ -1,0 +1,33 @@
+"""Files below a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from regard.data.folders import walk_files
+
+
+def test_files_are_found_at_every_depth_and_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    wanted = {tmp_path / "x.txt", tmp_path / "a" / "y.txt", tmp_path / "a" / "b" / "z.txt"}
+    for path in wanted:
+        path.touch()
+    (tmp_path / "a" / "round").symlink_to(tmp_path)
+    (tmp_path / "link.txt").symlink_to("x.txt")
+    (tmp_path / "nowhere.txt").symlink_to("gone")
+    os.mkfifo(tmp_path / "pipe")
+    assert set(walk_files(tmp_path)) == wanted | {tmp_path / "link.txt"}
+
+
+def test_a_folder_that_goes_away_meanwhile_is_left_out(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    found = []
+    for path in walk_files(tmp_path):
+        found.append(path)
+        other = tmp_path / ("b" if path.parent.name == "a" else "a")
+        (other / "file").unlink()
+        other.rmdir()
+    assert len(found) == 1
