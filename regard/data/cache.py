@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,6 +42,18 @@ def cache_root() -> Path:
     return root
 
 
+def kind_folder(cache: Path, kind: str) -> Path:
+    """The folder of the cache for one kind of entries. It is made for its owner alone, as texts may be private.
+
+    Where others may write to the cache it is shared on purpose, and its owner's umask decides.
+    """
+    folder = cache / kind
+    with suppress(OSError):  # said by whatever cannot be written then
+        is_shared = cache.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        folder.mkdir(mode=0o777 if is_shared else 0o700, exist_ok=True)
+    return folder
+
+
 def key_of(*parts: Any) -> str:
     """32 hex digits that stand for plain values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
@@ -48,17 +61,17 @@ def key_of(*parts: Any) -> str:
 
 def content_hash(path: Path, cache: Path) -> str:
     """SHA-256 of a file; remembered for large files that have not changed since."""
-    stat = path.stat()
-    if stat.st_size < SMALL:
+    about = path.stat()
+    if about.st_size < SMALL:
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    seen = [str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
-    note = cache / "hashes" / key_of(seen)
+    seen = [str(path.resolve()), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+    note = kind_folder(cache, "hashes") / key_of(seen)
     with suppress(OSError):  # not there, or removed at this moment
         if len(kept := note.read_text()) == 64:
             return kept
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - stat.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
+    if time.time_ns() - about.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
         write_atomically(note, found.encode())
     return found
 

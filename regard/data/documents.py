@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from regard.data.builtin import BUILTIN
-from regard.data.cache import cache_root, content_hash, key_of, spool_folder
+from regard.data.cache import cache_root, content_hash, key_of, kind_folder, spool_folder
 from regard.data.config import DataConfig
 from regard.data.pieces import (
     Piece,
@@ -147,7 +147,7 @@ def choose_document(files: Sequence[TextFile], data: DataConfig, cache: Path) ->
     if not is_open or len(files) >= MIN_DOCUMENTS or any(file.field is not None for file in files):
         return Cut("file" if data.document == "auto" else data.document)
     key = key_of(FORMAT, [(content_hash(file.path, cache), file.reading, _is_markdown(file)) for file in files])
-    note = cache / "documents" / f"{key}.json"
+    note = kind_folder(cache, "documents") / f"{key}.json"
     try:
         return decode_fields(Cut, read_json(note, MAX_NOTE))
     except (OSError, ValueError, RegardError):

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from regard.data.cache import kind_folder
 from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 
@@ -95,7 +96,7 @@ def find_form(name: str) -> str:
 
 def grammar_file(name: str, cache: Path) -> Path:
     """The pairs of a complete name as a file in the cache, made the first time: TSV, or one tree a line."""
-    path = cache / "builtin" / f"{re.sub('[:@/]', '-', name)}-{VERSION}.txt"
+    path = kind_folder(cache, "builtin") / f"{re.sub('[:@/]', '-', name)}-{VERSION}.txt"
     if not path.exists():
         what, n, split = _read(name)
         assert n is not None, "how many"

@@ -20,7 +20,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from regard.data.cache import cache_root, find_or_make, key_of
+from regard.data.cache import cache_root, find_or_make, key_of, kind_folder
 from regard.data.folders import walk_files
 from regard.errors import RegardError, nearest
 from regard.untrusted.small_files import read_bytes, read_object
@@ -111,7 +111,7 @@ def load_pictures(
     with ThreadPoolExecutor() as pool:
         hashes = tuple(pool.map(_hash_of, files))
     # The pixels depend on how Pillow resamples, so on its version too.
-    folder = (cache or cache_root()) / "pictures" / key_of(FORM, PIL.__version__, side, fit, hashes)
+    folder = kind_folder(cache or cache_root(), "pictures") / key_of(FORM, PIL.__version__, side, fit, hashes)
     pixels, bad = find_or_make(folder, _open, lambda aside: _write(aside, files, side, fit, tell))
     return Pictures(pixels, bad, hashes)
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.data.cache import cache_root, key_of
+from regard.data.cache import cache_root, key_of, kind_folder
 from regard.data.cache_limit import keep_within_limit, mark_used
 from regard.data.checksums import crc32_of
 from regard.data.pictures import FORM
@@ -48,7 +48,7 @@ def picture_features(
     fit = [config.size, config.n_margin, config.fit]
     # The pixels depend on how Pillow resamples, so on its version too.
     key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
-    file = (cache or cache_root()) / "features" / f"{key}.safetensors"
+    file = kind_folder(cache or cache_root(), "features") / f"{key}.safetensors"
     note = file.with_suffix(".crc32")
     if not file.exists() or (note.exists() and note.read_bytes() != f"{crc32_of(file)}".encode()):
         write_weights({"features": _compute(encoder, data, n_batch, tell)}, file)

@@ -226,3 +226,19 @@ def test_a_private_text_stays_private_in_the_cache(text: Path, tmp_path: Path, m
     mine.chmod(0o600)
     regard.plan({**GIVEN, "data": {"train": str(mine)}})
     assert stat.S_IMODE((tmp_path / "new" / "cache").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(("mode", "is_private"), [(0o755, True), (0o775, False)])
+def test_a_cache_that_others_may_read_but_not_write_keeps_texts_private(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_private: bool
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(mode)
+    monkeypatch.setenv("REGARD_CACHE", str(cache))
+    regard.plan({**GIVEN, "data": {"train": str(text)}})
+    pairs = {**GIVEN, "model": {"name": "seq2seq", "d_model": 8}, "data": {"train": "grammar:en-de"}}
+    regard.plan({**pairs, "tokenizer": {"kind": "word"}})
+    modes = {folder.name: stat.S_IMODE(folder.stat().st_mode) for folder in cache.iterdir() if folder.is_dir()}
+    assert {"encoded", "documents", "tokenizers", "pair-texts"} <= modes.keys()
+    assert all((found & 0o077 == 0) == is_private for found in modes.values()), modes
