@@ -3,9 +3,11 @@
     python tests/torture/mutate.py --seconds 600 --seed 0 --jobs 2
 
 A case is a good file of the corpus, a mutation drawn from its number, and a command that reads it; it runs in a forked
-process, whose memory and time are measured. A case fails where it ends in a traceback or a signal, with an exit code
-other than 0, 1, 2 and 130, after more than 30 seconds by the clock, or with more than 2 GB: give it a machine that does
-nothing else. `--only 123` runs one case again, and `--unchanged` every command on good files.
+process, whose memory and time are measured. In some folders a file is not broken but replaced: by a link to a file of
+the user's or to a device, by a pipe, by a folder. A case fails where it ends in a traceback or a signal, with an exit
+code other than 0, 1, 2 and 130, after more than 30 seconds by the clock, with more than 2 GB, or where that file of the
+user's has changed: give it a machine that does nothing else. `--only 123` runs one case again, and `--unchanged` every
+command on good files.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ CODES = (0, 1, 2, 130)
 N_SLOWEST = 5  # that are named, to see how far from the limit they are
 TOLD_EVERY = 1000  # cases
 PRINTED, SAID = ".stdout", ".stderr"
+P_REPLACED = 0.08  # of the cases with a folder: a file is replaced by something else
+OWN_TEXT, OWN_MODE = "of the user's\n", 0o600
 P_WORDS = 0.2  # of the cases are a hostile value on the command line, and no file
 
 
@@ -61,9 +65,13 @@ class Outcome:
     seconds: float
     n_bytes: int
     said: str
+    is_harmed: bool
+    """Whether a file of the user's has changed."""
 
     @property
     def fault(self) -> str | None:
+        if self.is_harmed:
+            return "a file of the user's was changed"
         if self.code == -signal.SIGKILL or self.seconds > MAX_SECONDS:
             return "hang"
         if "Traceback (most recent call last)" in self.said or self.code not in CODES:
@@ -82,8 +90,32 @@ def make_case(number: int, seed: int, corpus: Path, place: Path) -> Case:
         return Case(number, _lay_out(corpus, place / str(number)), words, shlex.join(words)[:150])
     kind: Kind = draw.choice([kind for kind in list_kinds() if (corpus / kind.file).exists()])
     case, broken = copy_kind(number, kind, draw.choice(kind.commands), corpus, place)
-    broken.write_bytes(mutation_of(kind.file)(broken.read_bytes(), draw))
+    if kind.folder and draw.random() < P_REPLACED:
+        replace_file(broken, case.folder, draw)
+    else:
+        broken.write_bytes(mutation_of(kind.file)(broken.read_bytes(), draw))
     return case
+
+
+def replace_file(path: Path, folder: Path, draw: Random) -> None:
+    """Put something else in the place of a file."""
+    path.unlink()
+    form = draw.choice(("own", "own", "device", "nowhere", "folder", "pipe"))
+    if form == "folder":
+        path.mkdir()
+    elif form == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to({"own": folder / "taken" / "file", "device": "/dev/zero", "nowhere": "/nowhere/x"}[form])
+
+
+def is_unharmed(folder: Path) -> bool:
+    """Whether the file of the user's in a working folder is as it was laid out."""
+    try:
+        path = folder / "taken" / "file"
+        return path.read_text() == OWN_TEXT and path.stat().st_mode & 0o777 == OWN_MODE
+    except OSError:
+        return False
 
 
 def copy_kind(number: int, kind: Kind, command: str, corpus: Path, place: Path) -> tuple[Case, Path]:
@@ -108,7 +140,8 @@ def _lay_out(corpus: Path, folder: Path) -> Path:
     for item in corpus.iterdir():
         (folder / item.name).symlink_to(item)
     (folder / "taken").mkdir()
-    (folder / "taken" / "file").write_text("of the user's\n")
+    (folder / "taken" / "file").write_text(OWN_TEXT)
+    (folder / "taken" / "file").chmod(OWN_MODE)
     (folder / "link").symlink_to("taken/file")
     return folder
 
@@ -163,7 +196,8 @@ def run_cases(cases: Iterator[Case], n_jobs: int, seconds: float, keep: Path | N
         case, began = running.pop(child)
         said = (case.folder / SAID).read_text(errors="replace")
         code = os.waitstatus_to_exitcode(status)
-        outcome = Outcome(case, code, time.monotonic() - began, used.ru_maxrss * 1024, said)
+        is_harmed = not is_unharmed(case.folder)
+        outcome = Outcome(case, code, time.monotonic() - began, used.ru_maxrss * 1024, said, is_harmed)
         if outcome.fault and keep is not None:
             shutil.copytree(case.folder, keep / str(case.number), symlinks=True, dirs_exist_ok=True)
         shutil.rmtree(case.folder, ignore_errors=True)

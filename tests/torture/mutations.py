@@ -23,6 +23,7 @@ HOSTILE: tuple[Any, ...] = (
 WORDS = (
     b"\x00", b"\xff\xfe", b"\xed\xa0\x80",
     b"\x1b[31m", b"\r\n", b"\n\n\n", b"\t", b'"', b"'", b"{", b"[" * DEEP, b"{" * DEEP,
+    b"[" * 900 + b'"\\ud83d\\ude00"' + b"]" * 900,
     b"]" * 50, b"null", b"NaN", b"-1", b"9" * 5000, b"1e999", b"&a [*a, *a]", b"!!python/object:os.system x",
     b"!!int ''",
     b"!!float x", b"!!bool maybe", b"2020-13-45", b"? ? ?", b"<<: *x", b"<0xFFFFFFFF>", b"<0x00>", b"</s>",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 from torture.corpus import build_few
-from torture.mutate import CODES, make_case
+from torture.mutate import CODES, is_unharmed, make_case
 from torture.options import BASES, list_options
 
 from regard import cli
@@ -56,3 +56,4 @@ def test_broken_files_end_in_a_sentence(
         assert code in CODES, (case.about, said.err[-500:])
         assert "\x1b" not in said.err, case.about
         assert len(said.err) < 5000, case.about
+        assert is_unharmed(case.folder), case.about
