@@ -167,7 +167,7 @@ def parse_record(line: str) -> dict[str, Any] | BadLine:
     try:
         record = parse_json(line, "", "JSONL has one JSON object a line")
     except RegardError as error:
-        return BadLine("not JSON", str(error).replace(" is not valid JSON", "is not JSON", 1))
+        return BadLine("not JSON", str(error).lstrip().replace("is not valid JSON", "is not JSON", 1))
     if not isinstance(record, dict):
         return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with fields.")
     return record
