@@ -21,6 +21,8 @@ COMPRESSED = PACKED
 UTF8 = "utf-8"
 ENCODING_DOC = "how files are encoded: utf-8, utf-16, latin-1, cp1252, gbk, shift_jis or another that Python knows"
 _COMMON = ("utf-8", "utf-16", "utf-32", "latin-1", "iso-8859-1", "cp1252", "gbk", "big5", "shift_jis", "euc-kr")
+_NO_FILES = ("punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7")
+"""Codecs of names, literals and mail, in which no file is written; punycode takes the square of a text's length."""
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -37,13 +39,16 @@ def normalize_encoding(given: str) -> str:
     >>> normalize_encoding("UTF8"), normalize_encoding("Latin-1")
     ('utf-8', 'iso8859-1')
     """
+    way_out = f"Give {ENCODING_DOC.split(': ', 1)[1]}."
     try:
         found = codecs.lookup(given)
         "".encode(given)  # some codecs turn bytes into bytes: this refuses them
     except (LookupError, ValueError):
         raise RegardError(
-            f"encoding '{given}' is not known.{nearest(given, _COMMON)} Give {ENCODING_DOC.split(': ', 1)[1]}."
+            f"encoding '{make_printable(given, 60)}' is not known.{nearest(given, _COMMON)} {way_out}"
         ) from None
+    if found.name.replace("_", "-") in _NO_FILES:
+        raise RegardError(f"encoding '{found.name}' is none that files of text are written in. {way_out}")
     return UTF8 if found.name == "utf-8-sig" else found.name
 
 

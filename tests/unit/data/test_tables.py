@@ -13,6 +13,7 @@ import pytest
 from regard.data import tables
 from regard.data.config import DataConfig
 from regard.data.documents import read_documents
+from regard.data.labelled_config import LabelledConfig
 from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import read_pairs
@@ -156,6 +157,13 @@ def test_other_encodings_are_read(tmp_path: Path, encoding: str, monkeypatch: py
     text = "Grüße\nSüden\n"
     assert texts(tmp_path, "a.txt", text.encode(encoding), encoding=encoding) == [text]
     assert read(tmp_path, "a.tsv", "Grüße\tSüden\n".encode(encoding), encoding=encoding)[0] == [("Grüße", "Süden")]
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "Punycode", "idna", "unicode_escape", "raw-unicode-escape", "U7"])
+@pytest.mark.parametrize("config", [DataConfig, PairsConfig, LabelledConfig])
+def test_a_codec_in_which_no_file_is_written_is_refused(config: Any, encoding: str) -> None:
+    with pytest.raises(RegardError, match=r"is none that files of text are written in\. Give utf-8, utf-16, latin-1"):
+        config(train="a.txt", encoding=encoding)
 
 
 @pytest.mark.parametrize(
