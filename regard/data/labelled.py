@@ -12,14 +12,25 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from regard.data.reading import BadLine, parse_record, read_lines, read_text_blocks, refuse_surrogates
+from regard.data.reading import (
+    MAX_LINE,
+    BadLine,
+    parse_record,
+    read_lines,
+    read_text_blocks,
+    refuse_surrogates,
+    tell_missing_field,
+)
 from regard.data.source import TextFile
 from regard.data.tables import read_rows
 from regard.errors import RegardError, nearest
 from regard.untrusted.small_files import DamagedFileError, parse_json
+from regard.untrusted.values import make_printable, quote
 
 CLASSES, NUMBERS, TAGS, ANSWERS = "classes", "numbers", "tags", "answers"
 MAX_WHOLE = 2**26  # characters of a file that is read whole
+MAX_WORDS = 10_000  # in a sentence with tags: more is a file that lost its blank lines
+MAX_PASSAGES = 2**27  # characters of the passages of a file, once for every question; SQuAD 2.0 has 100 million
 TEXT_NAMES = ("text", "sentence", "sentence1", "review", "content")
 LABEL_NAMES = ("label", "class", "sentiment", "stars", "score", "tags")
 DOCUMENT_START = "-DOCSTART-"
@@ -137,7 +148,9 @@ def _read_number(label: Any) -> float | BadLine:
         number = math.nan
     if math.isfinite(number) and not isinstance(label, bool):
         return number
-    return BadLine("no number", f"has the label '{label}', which is no number. For classes take --task classify.")
+    return BadLine(
+        "no number", f"has the label '{str(label)[:60]}', which is no number. For classes take --task classify."
+    )
 
 
 def _tag_words(words: Sequence[str], tags: Sequence[str], place: str) -> Example | BadLine:
@@ -146,8 +159,15 @@ def _tag_words(words: Sequence[str], tags: Sequence[str], place: str) -> Example
     if len(words) != len(tags):
         counts = f"{len(words)} word{'s' * (len(words) != 1)} and {len(tags)} tag{'s' * (len(tags) != 1)}"
         return BadLine("wrong number of tags", f"has {counts}. Every word needs one tag.")
+    if len(words) > MAX_WORDS:
+        return _too_many_words()
     joined = " ".join("_".join(word.split()) for word in words)
     return refuse_surrogates(joined) or Example((joined,), to_bio(tags), place)
+
+
+def _too_many_words() -> BadLine:
+    why = f"begins a sentence of more than {MAX_WORDS:,} words. Are there blank lines missing between sentences?"
+    return BadLine("too long", why)
 
 
 def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
@@ -199,8 +219,7 @@ def _pick_fields(record: Mapping[str, Any], columns: Columns) -> Cells | BadLine
     wanted |= {} if columns.second is None else {"data.second": columns.second}
     for option, name in wanted.items():
         if name not in record:
-            known = ", ".join(record) or "none"
-            why = f"has no field '{name}'.{nearest(name, record)} It has: {known}. Set {option} to one of these."
+            why = f"{tell_missing_field(record, name)} Set {option} to one of these."
             return BadLine("no field", why)
     return record[text], None if columns.second is None else record[columns.second], record[label]
 
@@ -245,7 +264,7 @@ def _open_table(file: TextFile, form: str, columns: Columns) -> tuple[str, tuple
     if len({text, second, label}) < 3 and (text == label or second in (text, label)):
         raise RegardError(
             f"In {file.name} column {label + 1} would be read twice. Set data.text and data.label to two columns of: "
-            f"{', '.join(cells)}."
+            f"{make_printable(', '.join(cells), 200)}."
         )
     return separator, (text, second, label), has_header
 
@@ -321,9 +340,14 @@ def _read_sentences(file: TextFile, read: Callable[[str], tuple[str, str] | BadL
             words, tags, first, bad = [], [], number + 1, None
             continue
         row = line if isinstance(line, BadLine) else read(line)
+        if bad is not None or row is None:  # of a sentence that is no example nothing is kept
+            continue
         if isinstance(row, BadLine):
-            bad = bad or (f"{file.name}, line {number}", row)
-        elif row is not None:
+            bad = f"{file.name}, line {number}", row
+        elif len(words) == MAX_WORDS:
+            bad = f"{file.name}, line {first}", _too_many_words()
+            words, tags = [], []
+        else:
             words.append(row[0])
             tags.append(row[1])
 
@@ -354,27 +378,51 @@ def _read_squad(file: TextFile) -> Found:
             f"{file.name} is not SQuAD's JSON ({type(error).__name__}: {error!s:.200}). It is an object with data, "
             "paragraphs, context, qas, question, answers and answer_start."
         ) from None
+    n_characters, before, bad = 0, object(), None
     for number, (passage, question) in enumerate(asked, start=1):
-        place = f"{file.name}, question {question.get('id', number) if isinstance(question, dict) else number}"
-        yield place, _make_question(passage, question, place)
+        if passage is not before:  # one passage has many questions
+            before, bad = passage, _check_passage(passage)
+        n_characters += len(passage) if bad is None else 0
+        if n_characters > MAX_PASSAGES:
+            raise RegardError(
+                f"{file.name} has passages of more than {MAX_PASSAGES:,} characters, each counted once for every "
+                "question about it. Split the file, or shorten the passages."
+            )
+        name = question.get("id", number) if isinstance(question, dict) else number
+        place = f"{file.name}, question {str(name)[:100]}"
+        yield place, bad or _make_question(passage, question, place)
 
 
-def _make_question(passage: Any, question: Any, place: str) -> Example | BadLine:
+def _check_passage(passage: Any) -> BadLine | None:
+    """What is wrong with a passage, whatever is asked about it."""
+    if not isinstance(passage, str) or not passage.strip():
+        return BadLine("empty text", "has an empty passage. A question and a passage are both needed.")
+    if len(passage) > MAX_LINE:
+        why = f"has a passage of {len(passage):,} characters; at most {MAX_LINE:,} are read. Cut it into several."
+        return BadLine("too long", why)
+    return refuse_surrogates(passage)
+
+
+def _make_question(passage: str, question: Any, place: str) -> Example | BadLine:
     try:
         text, is_impossible = str(question["question"]).strip(), bool(question.get("is_impossible", False))
         answers = () if is_impossible else tuple((a["answer_start"], a["text"]) for a in question["answers"])
     except (KeyError, TypeError, AttributeError):
         return BadLine("no question", "has no question, or answers without answer_start and text.")
-    if not text or not isinstance(passage, str) or not passage.strip():
-        return BadLine("empty text", f"has an empty {'passage' if text else 'question'}. Both are needed.")
+    if not text:
+        return BadLine("empty text", "has an empty question. A question and a passage are both needed.")
+    if len(text) > MAX_LINE:
+        return BadLine("too long", f"has {len(text):,} characters; at most {MAX_LINE:,} are read.")
     for start, answer in answers:
         if (
             not isinstance(start, int)
             or start < 0
             or not isinstance(answer, str)
             or not answer
-            or passage[start : start + len(answer)] != answer
+            or not passage.startswith(answer, start)
         ):
-            why = f"has the answer '{str(answer)[:60]}' at character {start}, and it is not in its passage there."
+            why = (
+                f"has the answer '{str(answer)[:60]}' at character {quote(start)}, and it is not in its passage there."
+            )
             return BadLine("answer not in passage", why)
-    return refuse_surrogates(text + passage) or Example((text, passage), tuple(Answer(*a) for a in answers), place)
+    return refuse_surrogates(text) or Example((text, passage), tuple(Answer(*a) for a in answers), place)

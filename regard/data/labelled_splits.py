@@ -171,7 +171,8 @@ def read_labelled(data: LabelledConfig, kind: str, labels: Sequence[str]) -> tup
 def _split(examples: list[Example], kind: str, data: LabelledConfig) -> dict[str, list[Example]]:
     """Examples by split; those with the same texts, or questions about one passage, stay together."""
     shared = [example.texts[-1] if kind == ANSWERS else "\n".join(example.texts) for example in examples]
-    keys = np.array([hash_key(text.encode(), data.split_seed) for text in shared], dtype=np.uint64)
+    key_of = {text: hash_key(text.encode(), data.split_seed) for text in dict.fromkeys(shared)}
+    keys = np.array([key_of[text] for text in shared], dtype=np.uint64)
     way_out = "Give more, or name files for the others: data.valid and data.test."
     split = split_documents(keys, data.part_valid, data.part_test, "examples", way_out)
     return {

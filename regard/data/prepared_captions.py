@@ -19,9 +19,9 @@ from regard.data.cache import key_of
 from regard.data.caption_config import CaptionConfig
 from regard.data.folders import walk_files
 from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
-from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates
+from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates, tell_missing_field
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, describe_skipped, hash_key, split_documents
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -327,8 +327,7 @@ def read_record(line: str) -> Said | BadLine:
         return record
     for field in ("picture", "caption"):
         if field not in record:
-            known = ", ".join(record) or "none"
-            return BadLine("no field", f"has no field '{field}'.{nearest(field, record)} It has: {known}.")
+            return BadLine("no field", tell_missing_field(record, field))
     picture, captions = record["picture"], record["caption"]
     captions = [captions] if isinstance(captions, str) else captions
     if not isinstance(picture, str) or not isinstance(captions, list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +15,14 @@ from regard.untrusted.values import make_printable
 
 BLOCK = 2**20  # bytes read at a time
 MAX_LINE = 100_000  # characters: a longer line is a file that lost its line ends, or no sentence
+MAX_FIELDS = 100  # of a record, among which the one that was meant is looked for
+MAX_FIELD = 100  # characters of a field's name in an error
 COMPRESSED = PACKED
 UTF8 = "utf-8"
 ENCODING_DOC = "how files are encoded: utf-8, utf-16, latin-1, cp1252, gbk, shift_jis or another that Python knows"
 _COMMON = ("utf-8", "utf-16", "utf-32", "latin-1", "iso-8859-1", "cp1252", "gbk", "big5", "shift_jis", "euc-kr")
+_NO_FILES = ("punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7")
+"""Codecs of names, literals and mail, in which no file is written; punycode takes the square of a text's length."""
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -34,13 +39,16 @@ def normalize_encoding(given: str) -> str:
     >>> normalize_encoding("UTF8"), normalize_encoding("Latin-1")
     ('utf-8', 'iso8859-1')
     """
+    way_out = f"Give {ENCODING_DOC.split(': ', 1)[1]}."
     try:
         found = codecs.lookup(given)
         "".encode(given)  # some codecs turn bytes into bytes: this refuses them
     except (LookupError, ValueError):
         raise RegardError(
-            f"encoding '{given}' is not known.{nearest(given, _COMMON)} Give {ENCODING_DOC.split(': ', 1)[1]}."
+            f"encoding '{make_printable(given, 60)}' is not known.{nearest(given, _COMMON)} {way_out}"
         ) from None
+    if found.name.replace("_", "-") in _NO_FILES:
+        raise RegardError(f"encoding '{found.name}' is none that files of text are written in. {way_out}")
     return UTF8 if found.name == "utf-8-sig" else found.name
 
 
@@ -167,7 +175,7 @@ def parse_record(line: str) -> dict[str, Any] | BadLine:
     try:
         record = parse_json(line, "", "JSONL has one JSON object a line")
     except RegardError as error:
-        return BadLine("not JSON", str(error).replace(" is not valid JSON", "is not JSON", 1))
+        return BadLine("not JSON", str(error).lstrip().replace("is not valid JSON", "is not JSON", 1))
     if not isinstance(record, dict):
         return BadLine("not JSON", f"is a JSON {type(record).__name__}, not an object with fields.")
     return record
@@ -176,14 +184,22 @@ def parse_record(line: str) -> dict[str, Any] | BadLine:
 def pick_text(record: Mapping[str, Any], key: str, option: str) -> str | BadLine:
     """The text in a field of a record; `option` is the setting that names the field."""
     if key not in record:
-        known = make_printable(", ".join(record), 200) or "none"
-        return BadLine(
-            "no field", f"has no field '{key}'.{nearest(key, record)} It has: {known}. Set {option} to one of these."
-        )
+        return BadLine("no field", f"{tell_missing_field(record, key)} Set {option} to one of these.")
     text = record[key]
     if not isinstance(text, str):
         return BadLine("no field", f"holds {type(text).__name__}, not text, in its field '{key}'. Set {option}.")
     return refuse_surrogates(text, f" in its field '{key}'") or text
+
+
+def tell_missing_field(record: Mapping[str, Any], key: str) -> str:
+    """That a record lacks a field, and which it has; of thousands only the first are compared and shown.
+
+    >>> tell_missing_field({"text": "a dog", "id": 3}, "test")
+    "has no field 'test'. Did you mean 'text'? It has: text, id."
+    """
+    first = [name[:MAX_FIELD] for name in islice(record, MAX_FIELDS)]
+    known = make_printable(", ".join(first), 200) or "none"
+    return f"has no field '{key}'.{nearest(key, first)} It has: {known}."
 
 
 def refuse_surrogates(text: str, where: str = "") -> BadLine | None:

@@ -207,13 +207,22 @@ def _join_quoted(lines: Iterable[str | BadLine]) -> Iterator[tuple[int, str | Ba
     rest, again = enumerate(lines, start=1), deque[tuple[int, str | BadLine]]()
     while (first := again.popleft() if again else next(rest, None)) is not None:
         number, text = first
-        taken: list[tuple[int, str | BadLine]] = []
-        while isinstance(text, str) and text.count('"') % 2:
+        if not isinstance(text, str) or text.count('"') % 2 == 0:
+            yield number, text
+            continue
+        # Every line that is taken, but for the last, has an even number of quotes: read again, none of them opens one.
+        taken, size, is_open = list[tuple[int, str | BadLine]](), len(text), True
+        parts = [text]
+        while is_open:
             after = again.popleft() if again else next(rest, None)
             taken += [] if after is None else [after]
-            if after is None or isinstance(after[1], BadLine) or len(text) > MAX_LINE:
-                again.extendleft(reversed(taken))
-                text = BadLine("open quote", f"opens a quote that is not closed. {DOUBLED}")
-            else:
-                text = f"{text}\n{after[1]}"
-        yield number, text
+            if after is None or isinstance(after[1], BadLine) or size > MAX_LINE:
+                break
+            parts.append(after[1])
+            size += 1 + len(after[1])
+            is_open = after[1].count('"') % 2 == 0
+        if is_open:
+            again.extendleft(reversed(taken))
+            yield number, BadLine("open quote", f"opens a quote that is not closed. {DOUBLED}")
+        else:
+            yield number, "\n".join(parts)

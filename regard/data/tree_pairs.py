@@ -33,6 +33,8 @@ from regard.errors import RegardError
 
 FORMS = {"slot": LineForm(), "tag": LineForm(words="tag"), "bare": LineForm(has_tags=False)}
 """How trees are written for each `data.tree_words`."""
+FREE_LINES = 3_000_000  # that may be read again after trees that are never closed: each can cost MAX_LINE characters
+MAX_AGAIN = 4  # times as many as the file has had lines so far, beyond those: else a small file takes minutes
 _LABEL = re.compile(r"\s*\(\s*([^\s()]*)")
 _OUTER = re.compile(r"\s*\(\s*\(")  # a bracket without a label: only the outermost may have none
 
@@ -40,7 +42,7 @@ _OUTER = re.compile(r"\s*\(\s*\(")  # a bracket without a label: only the outerm
 def read_tree_pairs(file: TextFile, tree_words: str) -> Iterator[tuple[str, TextPair | BadLine]]:
     """Words and tokens of every tree, or what is wrong with it, and where it stands."""
     place = f"{file.name},"
-    for stretch in Stretches(read_lines(file.path, file.name, file.encoding)):
+    for stretch in Stretches(read_lines(file.path, file.name, file.encoding), file.name):
         first = stretch[0].number
         bad = [(each.number, each.line) for each in stretch if isinstance(each.line, BadLine)]
         if bad:
@@ -106,11 +108,15 @@ class Numbered(NamedTuple):
 
 
 class Stretches:
-    """The stretches of a file, in order; of a tree that is never closed about MAX_LINE characters are held."""
+    """The stretches of a file, in order; no more than about MAX_LINE characters are held.
 
-    def __init__(self, lines: Iterator[str | BadLine]) -> None:
-        self._rest = map(Numbered.of, count(1), lines)
+    What is read again after trees that are never closed is counted, and too much of it is an error.
+    """
+
+    def __init__(self, lines: Iterator[str | BadLine], name: str = "the text") -> None:
+        self._rest, self._name = map(Numbered.of, count(1), lines), name
         self._again: deque[Numbered] = deque()  # what was taken for a part of a broken tree
+        self._n_again = 0  # lines that were put there
         self._margin = 0  # white space before the first line of a stretch
         self._roots: set[str] = set()  # labels that trees began with
         self._is_flush = False  # whether whole trees had brackets at the margin inside them
@@ -124,7 +130,7 @@ class Stretches:
         return self._again.popleft() if self._again else next(self._rest, None)
 
     def _from(self, first: Numbered) -> list[Numbered]:
-        found, depth, size = [first], first.balance, len(first.line)
+        found, depth, size = [first], first.balance, len(first.line) + 1
         if first.is_bad:
             return self._isolate_broken(found)
         self._margin = first.indent
@@ -134,7 +140,11 @@ class Stretches:
                 return found if depth <= 0 else self._isolate_broken(found)
             is_at_margin = after.indent <= self._margin
             # Where no tree is open, only a ')' too many has still to do with the last one.
-            if is_at_margin and (after.begins == "((" if depth > 0 else after.begins not in ("", ")") or after.is_bad):
+            is_next = is_at_margin and (
+                after.begins == "((" if depth > 0 else after.begins not in ("", ")") or after.is_bad
+            )
+            # Blank lines, indented trees and brackets too many have no end of their own.
+            if is_next or (depth <= 0 and size > MAX_LINE):
                 self._again.appendleft(after)
                 if depth == 0:
                     self._learn(found)
@@ -142,8 +152,19 @@ class Stretches:
             found.append(after)
             if after.is_bad:
                 return self._isolate_broken(found)
-            depth, size = depth + after.balance, size + len(after.line)
+            depth, size = depth + after.balance, size + len(after.line) + 1
         return self._isolate_broken(found, is_too_long=depth <= MAX_DEPTH)
+
+    def _put_back(self, lines: Sequence[Numbered]) -> None:
+        """Have lines read again; an error where that was asked for too often."""
+        self._n_again += len(lines)
+        last = lines[-1].number
+        if self._n_again > FREE_LINES + MAX_AGAIN * last:
+            raise RegardError(
+                f"{self._name} has too many trees that are never closed: to find where they end, {self._n_again:,} "
+                f"lines of its first {last:,} were read again. Add the closing brackets, or leave such trees out."
+            )
+        self._again.extendleft(reversed(lines))
 
     def _learn(self, whole: Sequence[Numbered]) -> None:
         """What trees look like in this file."""
@@ -168,7 +189,7 @@ class Stretches:
             is_flush = True
         for i, (before, after) in enumerate(pairwise(found), 1):
             if self._may_begin(after, before, is_flush):
-                self._again.extendleft(reversed(found[i:]))
+                self._put_back(found[i:])
                 return found[:i]
         last = found[-1]
         while (line := self._next()) is not None:

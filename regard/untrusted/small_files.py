@@ -16,6 +16,11 @@ from regard.untrusted.values import find_excess, has_lone_surrogate, make_printa
 MB = 2**20
 MAX_NOTE = 4 * MB  # what a program writes down for itself: a config, counters
 MAX_JSON = 64 * MB  # vocabularies and results; Python takes some twenty bytes for one of JSON
+MAX_JSON_DEPTH = (
+    200  # lists and objects inside each other; Python's stack ends at a thousand, and copying takes it twice
+)
+MAX_OPENED = 2_000_000  # lists and objects: two hundred bytes each; SQuAD has 700,000
+MAX_COMMAS = 10_000_000  # values, or signs in a text: up to a hundred bytes each
 COPY_AGAIN = "It may have been cut short; copy it again"
 
 
@@ -63,9 +68,22 @@ def read_text(path: Path, limit: int = MAX_JSON) -> str:
 
 
 def parse_json(text: str | bytes, where: str, way_out: str = COPY_AGAIN) -> Any:
-    """The value of a JSON text; an error that begins with `where` and ends with `way_out` for what is none."""
+    """The value of a JSON text; an error that begins with `where` and ends with `way_out` for what is none.
+
+    What would take gigabytes as Python's objects is refused by its brackets and commas before it is parsed.
+    """
+    if isinstance(text, str):
+        n_opened, n_commas = text.count("{") + text.count("["), text.count(",")
+    else:
+        n_opened, n_commas = text.count(b"{") + text.count(b"["), text.count(b",")
+    for n, limit, what in ((n_opened, MAX_OPENED, "lists and objects"), (n_commas, MAX_COMMAS, "commas")):
+        if n > limit:
+            raise DamagedFileError(f"{where} has more than {limit:,} {what}, and such JSON has fewer. Split it.")
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if n_opened <= MAX_JSON_DEPTH or not _is_deeper(value, MAX_JSON_DEPTH):
+            return value
+        why = "it has too many lists or objects inside each other"
     except RecursionError:
         why = "it has too many lists or objects inside each other"
     except UnicodeDecodeError:
@@ -73,6 +91,21 @@ def parse_json(text: str | bytes, where: str, way_out: str = COPY_AGAIN) -> Any:
     except ValueError as error:  # json.JSONDecodeError, or a number of thousands of digits
         why = make_printable(str(error), 120)
     raise DamagedFileError(f"{where} is not valid JSON: {why}. {way_out}.") from None
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    """Whether more than so many lists or objects are inside each other."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
 
 
 def read_json(path: Path, limit: int = MAX_JSON, way_out: str = COPY_AGAIN) -> Any:

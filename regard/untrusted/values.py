@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 MAX_SHOWN = 80  # characters of a value in an error
@@ -59,11 +61,20 @@ def has_lone_surrogate(value: Any) -> bool:
 
     Python puts one where a file name or an argument has a byte that is no UTF-8.
     """
-    if isinstance(value, str):
-        return _SURROGATE.search(value) is not None
-    if isinstance(value, dict):
-        return any(map(has_lone_surrogate, (*value, *value.values())))
-    return isinstance(value, list | tuple) and any(map(has_lone_surrogate, value))
+    waiting: list[Iterator[Any]] = [
+        iter((value,))
+    ]  # one for each list or object that is open: a deep value cannot exhaust the stack
+    while waiting:
+        for one in waiting[-1]:
+            if isinstance(one, str):
+                if _SURROGATE.search(one) is not None:
+                    return True
+            elif isinstance(one, dict | list | tuple):
+                waiting.append(chain(one, one.values()) if isinstance(one, dict) else iter(one))
+                break
+        else:
+            waiting.pop()
+    return False
 
 
 def make_utf8(text: str) -> str:

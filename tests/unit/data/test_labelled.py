@@ -1,10 +1,13 @@
 """Labelled files of every form, and a sentence for each way in which one can be broken."""
 
+import contextlib
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from regard.data import labelled, labelled_splits, reading
 from regard.data.labelled import ANSWERS, CLASSES, NUMBERS, TAGS, Answer
 from regard.data.labelled_config import LabelledConfig
 from regard.data.labelled_splits import prepare_labelled
@@ -149,3 +152,101 @@ def test_too_few_examples_to_set_some_apart_are_called_examples(tmp_path: Path) 
         RegardError, match=r"None of the 1 examples can be set apart for valid.*data\.valid and data\.test"
     ):
         prepare_labelled(data, CLASSES, WORDS)
+
+
+def squad_of(passage: str, n: int) -> str:
+    """SQuAD's JSON with n questions about one passage."""
+    asked = [{"question": f"Who {i}?", "answers": [{"text": passage[0], "answer_start": 0}]} for i in range(n)]
+    return json.dumps({"data": [{"paragraphs": [{"context": passage, "qas": asked}]}]})
+
+
+def test_a_passage_is_checked_and_hashed_once_for_all_its_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def watch(module: ModuleType, name: str) -> None:
+        plain = getattr(module, name)
+
+        def note(text: str, *more: object) -> object:
+            seen.append(text)
+            return plain(text, *more)
+
+        monkeypatch.setattr(module, name, note)
+
+    watch(labelled, "refuse_surrogates")
+    watch(labelled_splits, "hash_key")
+    (tmp_path / "a.json").write_text(squad_of("b " * 100, 50))
+    (tmp_path / "b.json").write_text(squad_of("c " * 100, 50))
+    data = LabelledConfig(train=(str(tmp_path / "a.json"), str(tmp_path / "b.json")), p_valid=0.5, p_test=0)
+    with contextlib.suppress(RegardError):  # two passages may be too few to set some apart
+        prepare_labelled(data, ANSWERS, WORDS)
+    n_long = sum(len(text) >= 200 for text in seen)
+    assert n_long == 2 * 2
+
+
+def test_passages_have_a_limit_each_and_all_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RegardError, match=r"question 1 has a passage of 100,002 characters; at most 100,000 are read"):
+        read(tmp_path / "a.json", squad_of("b " * 50_001, 2), ANSWERS)
+    assert len(read(tmp_path / "b.json", squad_of("b " * 50_000, 2), ANSWERS)) == 2
+    monkeypatch.setattr(labelled, "MAX_PASSAGES", 1000)
+    assert len(read(tmp_path / "c.json", squad_of("b " * 50, 10), ANSWERS)) == 10
+    with pytest.raises(RegardError, match=r"passages of more than 1,000 characters, each counted once for every"):
+        read(tmp_path / "d.json", squad_of("b " * 50, 11), ANSWERS, skips_bad=True)
+
+
+def test_a_passage_that_is_no_text_is_a_bad_example(tmp_path: Path) -> None:
+    asked = {"context": None, "qas": [{"question": "Where?", "answers": []}]}
+    with pytest.raises(RegardError, match="has an empty passage"):
+        read(tmp_path / "a.json", json.dumps({"data": [{"paragraphs": [asked]}]}), ANSWERS)
+
+
+@pytest.mark.parametrize("form", ["conll", "conllu"])
+def test_a_sentence_without_end_is_one_bad_line_and_is_not_held(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labelled, "MAX_WORDS", 3)
+    held = []
+    plain = labelled._tag_words
+
+    def note(words: list[str], *more: object) -> object:
+        held.append(len(words))
+        return plain(words, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(labelled, "_tag_words", note)
+    rest = "\t_" * 6
+    line = "{}\tT\n" if form == "conll" else "1\t{}\t_\tT" + rest + "\n"
+    text = "".join(map(line.format, "abc")) + "\n" + line.format("w") * 1000 + "\n" + line.format("d")
+    found = read(tmp_path / f"a.{form}", text, TAGS, skips_bad=True)
+    assert [words for words, _ in found] == ["a b c", "d"]
+    assert max(held) == 3
+    with pytest.raises(RegardError, match=r"line 5 begins a sentence of more than 3 words. Are there blank lines"):
+        read(tmp_path / f"b.{form}", text, TAGS)
+
+
+def test_words_of_a_record_have_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labelled, "MAX_WORDS", 3)
+    with pytest.raises(RegardError, match="line 1 begins a sentence of more than 3 words"):
+        read(tmp_path / "a.jsonl", '{"words": "a b c d", "tags": "A B C D"}\n', TAGS)
+
+
+def test_an_error_shows_and_compares_the_first_fields_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def note(given: str, names: list[str]) -> str:
+        compared.extend(names)
+        return ""
+
+    monkeypatch.setattr(reading, "nearest", note)
+    record = {f"f{i}": 0 for i in range(5000)}
+    for field, kind in (("labels", CLASSES), ("words", TAGS)):
+        with pytest.raises(RegardError, match=r"has no field 'sentence9'\. It has: f0, f1") as error:
+            read(tmp_path / f"{field}.jsonl", json.dumps(record), kind, text="sentence9")
+        assert len(str(error.value)) < 600
+    assert 0 < len(compared) <= 200
+
+
+def test_an_error_shows_the_beginning_of_a_label(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="which is no number") as error:
+        read(tmp_path / "a.tsv", f"x\t{'y' * 90_000}\n", NUMBERS)
+    assert len(str(error.value)) < 400

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import gzip
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard.data import tables
 from regard.data.config import DataConfig
 from regard.data.documents import read_documents
+from regard.data.labelled_config import LabelledConfig
 from regard.data.pair_source import PairReader, resolve_pairs
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import read_pairs
 from regard.data.prepared_text import prepare_text
-from regard.data.reading import read_text_blocks
+from regard.data.reading import BadLine, read_text_blocks
+from regard.data.tables import read_rows
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -155,6 +159,13 @@ def test_other_encodings_are_read(tmp_path: Path, encoding: str, monkeypatch: py
     assert read(tmp_path, "a.tsv", "Grüße\tSüden\n".encode(encoding), encoding=encoding)[0] == [("Grüße", "Süden")]
 
 
+@pytest.mark.parametrize("encoding", ["punycode", "Punycode", "idna", "unicode_escape", "raw-unicode-escape", "U7"])
+@pytest.mark.parametrize("config", [DataConfig, PairsConfig, LabelledConfig])
+def test_a_codec_in_which_no_file_is_written_is_refused(config: Any, encoding: str) -> None:
+    with pytest.raises(RegardError, match=r"is none that files of text are written in\. Give utf-8, utf-16, latin-1"):
+        config(train="a.txt", encoding=encoding)
+
+
 @pytest.mark.parametrize(
     ("content", "encoding", "message"),
     [
@@ -235,3 +246,29 @@ def test_the_example_of_a_column_is_the_one_with_the_text(tmp_path: Path) -> Non
     (tmp_path / "posts.csv").write_text("id,body,lang\n1,a long text to read,en\n2,and another one,de\n")
     with pytest.raises(RegardError, match=r"--set data.field=body for example"):
         list(read_documents(DataConfig(train=str(tmp_path / "posts.csv")), cache=tmp_path / "cache"))
+
+
+def test_no_character_is_looked_at_again_for_each_line_of_a_quote_that_never_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "MAX_LINE", 1000)
+    lines = ["text,label", *['"', *[""] * 3000] * 3, "a,b", '"c', 'd",e']
+    looked_at = 0
+
+    def count(frame: object, event: str, called: object) -> None:
+        nonlocal looked_at
+        text = getattr(called, "__self__", None)
+        if event == "c_call" and isinstance(text, str):
+            looked_at += len(text)
+
+    sys.setprofile(count)
+    try:
+        rows = list(read_rows(lines, ",", has_quotes=True))
+    finally:
+        sys.setprofile(None)
+    n_characters = sum(map(len, lines)) + len(lines)
+    assert [number for number, row in rows if isinstance(row, BadLine)] == [2, 3003, 6004]
+    assert [row for _, row in rows if row and not isinstance(row, BadLine)] == [
+        ["text", "label"], ["a", "b"], ["c\nd", "e"],
+    ]  # fmt: skip
+    assert looked_at < 10 * n_characters

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.data import tree_pairs
 from regard.data.reading import BadLine
 from regard.data.source import TextFile
 from regard.data.tree_pairs import Stretches, read_tree_pairs
+from regard.errors import RegardError
 
 FLUSH = "(S\n(NP (DT the) (NN dog{0}))\n(VP (VBZ barks))\n(. .))\n"
 PENN = "( (S \n    (NP (DT the) (NN dog{0}) )\n    (VP (VBZ barks) )\n    (. .) ))\n"
@@ -117,6 +119,23 @@ def test_each_of_many_trees_that_are_never_closed_is_lost_alone(tmp_path: Path) 
     text = "".join(ONE.format(i) if i % 10 else "(S (NP (NN a))\n" for i in range(3_000))
     sentences, kinds, _ = found_in(tmp_path, text)
     assert (len(sentences), kinds) == (2_700, {"broken tree": 300})
+
+
+def test_lines_are_not_read_again_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_pairs, "FREE_LINES", 500)
+    broken = ("(A\n" + 60 * "(X (Y a))\n") * 40
+    with pytest.raises(RegardError, match=r"my\.mrg has too many trees that are never closed: to find where .* again"):
+        found_in(tmp_path, broken)
+    sentences, kinds, _ = found_in(tmp_path, broken[: len(broken) // 40])
+    assert (len(sentences), kinds) == (60, {"broken tree": 1})
+
+
+@pytest.mark.parametrize("line", ["", " (S (NN a))", ")"])
+@pytest.mark.parametrize("begins", ["(S (NN a))", "(S (NN a)"])
+def test_lines_without_end_are_not_held_at_once(line: str, begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_pairs, "MAX_LINE", 500)
+    stretches = list(Stretches(chain([begins], repeat(line, 3000))))
+    assert max(map(len, stretches)) <= 502
 
 
 @given(seed=st.integers(0, 10**6), layout=st.sampled_from(sorted(LAYOUTS)), n_lost=st.integers(0, 3))

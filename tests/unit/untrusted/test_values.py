@@ -3,9 +3,10 @@
 import pytest
 
 from regard.errors import RegardError
+from regard.untrusted import small_files
 from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.small_files import DamagedFileError, parse_json, parse_yaml, read_json, read_object, read_text
-from regard.untrusted.values import find_excess, make_printable, quote
+from regard.untrusted.values import find_excess, has_lone_surrogate, make_printable, quote
 
 
 def bomb(n: int) -> str:
@@ -52,6 +53,42 @@ def test_aliases_that_repeat_little_are_read() -> None:
 def test_json_that_cannot_be_used_is_a_sentence(text: str) -> None:
     with pytest.raises(DamagedFileError, match=r"^run\.json is not valid JSON: .*copy it again"):
         parse_json(text, "run.json")
+
+
+def test_half_a_character_is_found_in_any_depth() -> None:
+    deep: object = {"a": ["\ud800"]}
+    for _ in range(5000):
+        deep = [deep]
+    assert has_lone_surrogate(deep)
+    assert has_lone_surrogate({"\udfff": 0})
+    assert not has_lone_surrogate({"a": ["b", {"c": [None, 1, "\U0001f600"]}]})
+
+
+@pytest.mark.parametrize("depth", [300, 900, 985])
+def test_json_too_deep_for_what_walks_it_is_a_sentence(tmp_path, depth: int) -> None:
+    path = tmp_path / "run.json"
+    path.write_text('{"x":' + "[" * depth + '"\\ud83d\\ude00"' + "]" * depth + "}")
+    with pytest.raises(DamagedFileError, match="too many lists or objects inside each other"):
+        read_json(path)
+
+
+def test_json_of_ordinary_depth_is_read() -> None:
+    found = parse_json("[" * 100 + '"[[["' + "]" * 100, "a.json")
+    for _ in range(100):
+        (found,) = found
+    assert found == "[[["
+
+
+@pytest.mark.parametrize("text", ['[{"":0},{"":0},{"":0}]', "[[],[],[],[]]", "[" + "0," * 30 + "0]"])
+def test_json_of_more_values_than_memory_holds_is_refused_before_it_is_read(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_files, "MAX_OPENED", 3)
+    monkeypatch.setattr(small_files, "MAX_COMMAS", 20)
+    monkeypatch.setattr(small_files.json, "loads", lambda _: pytest.fail("was read"))
+    for each in (text, text.encode()):
+        with pytest.raises(DamagedFileError, match=r"^a\.json has more than (3 lists and objects|20 commas)"):
+            parse_json(each, "a.json")
 
 
 def test_files_are_regular_and_of_bounded_size(tmp_path) -> None:
