@@ -28,8 +28,8 @@ caller's, by argument; nothing is switched on behind the model's back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 import torch
 from numpy.typing import NDArray
@@ -210,8 +210,24 @@ class Step(NamedTuple):
         return self.steps.keep(self.prefix + name, value)
 
 
-RECORDED: WeakSet[nn.Module] = WeakSet()
-"""Models that are recorded now: by the plain path, which hides nothing, and not by replays or other engines."""
+class Block(NamedTuple):
+    """A block that records what some methods of some modules compute, or replaces it."""
+
+    record: Taps
+    methods: tuple[tuple[nn.Module, tuple[str, ...]], ...]
+
+    def records(self, module: object, name: str | None = None) -> bool:
+        """Whether the method called `name` is recorded; without a name, whether any of the module is."""
+        return any(each is module and (name is None or name in names) for each, names in self.methods)
+
+
+BLOCKS: ContextVar[tuple[Block, ...]] = ContextVar("BLOCKS", default=())
+"""The blocks that this thread is inside, the outermost first; those of other threads concern it not."""
+
+
+def is_recorded(model: object) -> bool:
+    """Whether this thread records a model now: by the plain path, and not by replays or other engines, which hide."""
+    return any(block.records(model) for block in BLOCKS.get())
 
 
 def keep(taps: Taps | None, name: str, value: Tensor) -> Tensor:

@@ -19,8 +19,9 @@ LONG = 20_000
 LARGE = 20_000_000
 """Parameters of a model from which on less is searched."""
 
-_FOUND: WeakKeyDictionary[Any, dict[str, CellView | None]] = WeakKeyDictionary()
-"""What was found in a model on a text: it takes seconds, and every text of the user's asks for it again."""
+_FOUND: WeakKeyDictionary[Any, tuple[str, CellView | None]] = WeakKeyDictionary()
+"""The text that a model was last searched on, and what was found: it takes seconds, and every text of the user's asks
+for it again. One text a model: they are long."""
 
 
 def view_cells(subject: Subject, options: LookOptions) -> View | None:
@@ -33,11 +34,11 @@ def view_cells(subject: Subject, options: LookOptions) -> View | None:
     if not has_units(model):
         return None
     text, source = choose_search_text(subject, options)
-    of_model = _FOUND.setdefault(model, {})
-    if text not in of_model:
-        of_model.clear()  # one text a model: the texts are long
-        of_model[text] = find_cells(model, tokenizer, text)
-    found = of_model[text]
+    kept = _FOUND.get(model)
+    if kept is None or kept[0] != text:
+        kept = text, find_cells(model, tokenizer, text)
+        _FOUND[model] = kept  # another thread may put its own there at once
+    found = kept[1]
     return None if found is None else describe_cells(show_cells(found, model, tokenizer, subject.text), source)
 
 

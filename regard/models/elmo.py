@@ -1,6 +1,7 @@
 """ELMo: two language models that read a text from its two ends, and the vectors that they make of it."""
 
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ AHEAD, BACK = "ahead", "back"
 DIRECTIONS = (AHEAD, BACK)
 EOS = 0
 """The word tokenizer's line end: what a sentence begins with, whichever end it is read from."""
+
+_MEETING = RLock()
+"""Held while a model meets words; one for all models, since a lock of their own could not be copied with them."""
 
 
 class Elmo(nn.Module):
@@ -85,9 +89,10 @@ class Elmo(nn.Module):
 
     def learn_words(self, words: ExtendedVocabulary) -> None:
         """Be told how the words of a tokenizer are spelled; those that `words` meets later are looked up in it."""
-        self.words = words
         known = [words.token_text(i) for i in range(1, self.vocab_size)]
-        self._spell(known)
+        with _MEETING:
+            self.words = words
+            self._spell(known)
 
     def _spell(self, words: Sequence[str]) -> None:
         n = self.config.max_characters
@@ -98,21 +103,21 @@ class Elmo(nn.Module):
         """x of words by their rows; on a CPU one that comes several times is computed once."""
         if isinstance(self.input, nn.Embedding):
             return self.input(rows)  # type: ignore[no-any-return]
-        if not rows.is_meta:  # shapes alone need no words
-            self._meet()
+        spellings = self.spellings if rows.is_meta else self._meet()  # shapes alone need no words
         if rows.is_meta or rows.is_cuda:  # nobody asks the device how many words are the same
-            return self.input(self.spellings[rows.flatten()].long()).view(*rows.shape, -1)  # type: ignore[no-any-return]
+            return self.input(spellings[rows.flatten()].long()).view(*rows.shape, -1)  # type: ignore[no-any-return]
         words, places = torch.unique(rows, return_inverse=True)
-        return functional.embedding(places, self.input(self.spellings[words].long()))
+        return functional.embedding(places, self.input(spellings[words].long()))
 
-    def _meet(self) -> None:
-        """Spell the words that were met since the last time."""
-        assert self.words is not None, "nobody said how words are spelled: learn_words"
-        have = len(self.spellings) - self.vocab_size - 1
-        if have == len(self.words.words):
-            return
-        new = spell_words([*self.words.words][have:], self.config.max_characters)
-        self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
+    def _meet(self) -> Int[Tensor, "R L"]:
+        """How all words are spelled; those that were met since the last time are added."""
+        with _MEETING:
+            assert self.words is not None, "nobody said how words are spelled: learn_words"
+            have = len(self.spellings) - self.vocab_size - 1
+            if have != len(self.words.words):
+                new = spell_words(self.words.list_words(have), self.config.max_characters)
+                self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
+            return self.spellings
 
     def embed_both(self, ahead: Int[Tensor, "B T"], back: Int[Tensor, "B T"]) -> Float[Tensor, "2 B T D"]:
         """x of words in the two orders in which they are read."""
@@ -264,10 +269,11 @@ def tell_words(encoder: nn.Module | Encoder, tokenizer: Tokenizer) -> Tokenizer 
     """What a text for an encoder is encoded with: for ELMo by characters, words that the tokenizer has not, too."""
     if not isinstance(encoder, Elmo):
         return tokenizer
-    if encoder.words is None or encoder.words.tokenizer is not tokenizer:
-        encoder.learn_words(ExtendedVocabulary(tokenizer))
-    assert encoder.words is not None
-    return encoder.words
+    with _MEETING:
+        if encoder.words is None or encoder.words.tokenizer is not tokenizer:
+            encoder.learn_words(ExtendedVocabulary(tokenizer))
+        assert encoder.words is not None
+        return encoder.words
 
 
 class OneDirection:

@@ -17,7 +17,7 @@ from regard.kernels.device import device_guard
 from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.lm_graph import LMGraph, fit_key
 from regard.kernels.state import reorder
-from regard.layers.taps import RECORDED
+from regard.layers.taps import is_recorded
 from regard.mixers.attention import AttentionStack
 from regard.mixers.mixer import State, StaticMixer, select_positions
 from regard.models.gradient_model import GradientModel
@@ -255,7 +255,7 @@ def can_be_captured(model: GradientModel, text: Int[Tensor, "B T"]) -> bool:
 
     What can be copied from a text with words that the tokenizer does not have, Python must look at.
     """
-    if model.embedding.device.type != "cuda" or model in RECORDED:
+    if model.embedding.device.type != "cuda" or is_recorded(model):
         return False
     if isinstance(model, PointerModel) and int(text.max()) >= model.vocab_size:
         return False

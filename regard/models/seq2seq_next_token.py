@@ -11,7 +11,7 @@ from regard.kernels.device import device_guard, sdpa_backend_for_any_shape
 from regard.kernels.linear import copy_in_order, lay_out
 from regard.kernels.seq2seq_graph import Seq2SeqGraph, borrow_graph, room_for
 from regard.kernels.state import reorder
-from regard.layers.taps import RECORDED
+from regard.layers.taps import is_recorded
 from regard.mixers.mixer import State
 from regard.models.conditional_language_model import ConditionalLanguageModel
 from regard.models.next_token import EOS
@@ -59,7 +59,7 @@ class Translating:
     ) -> None:
         self.model = model.eval()
         self.target = model.target if isinstance(model, Seq2Seq) else model
-        self.is_static = model.embedding.is_cuda and self.target not in RECORDED if is_static is None else is_static
+        self.is_static = model.embedding.is_cuda and not is_recorded(self.target) if is_static is None else is_static
         self.vocab_size, self.max_context = model.vocab_size, model.max_context
         self.start, self.is_start_written = start, is_start_written
 

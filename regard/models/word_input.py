@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from regard.text.tokenizer import EOS, UNK, Tokenizer
 
 UNKNOWN, END = 0, 1
 """Rows of words that are in no list, and of the mark that ends a text."""
+_MEETING = Lock()
+"""Held while a model meets words; one for all models, since a lock of their own could not be copied with them."""
 STD = 0.3
 """The spread of rows that begin at random: as in the language models, gates need loud words."""
 
@@ -103,44 +106,49 @@ class WordInput(nn.Module):
     def hear_of(self, vocabulary: Tokenizer | ExtendedVocabulary) -> ExtendedVocabulary:
         """Be told whose tokens will be read; what a text is to be encoded with, which has no unknown words."""
         tokenizer = vocabulary if isinstance(vocabulary, Tokenizer) else vocabulary.tokenizer
-        if self.vocabulary is None or self.vocabulary.tokenizer is not tokenizer:
-            self.vocabulary = ExtendedVocabulary(tokenizer) if isinstance(vocabulary, Tokenizer) else vocabulary
-            self.rows, self.characters = self.rows[:0], self.characters[:0]
-        return self.vocabulary
+        with _MEETING:
+            if self.vocabulary is None or self.vocabulary.tokenizer is not tokenizer:
+                self.vocabulary = ExtendedVocabulary(tokenizer) if isinstance(vocabulary, Tokenizer) else vocabulary
+                self.rows, self.characters = self.rows[:0], self.characters[:0]
+            return self.vocabulary
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T E"]:
-        if not tokens.is_meta:  # shapes alone need no words
-            self._meet()
-        rows, n = self.rows[tokens], len(self.embedding)
+        # Shapes alone need no words.
+        all_rows, characters = (self.rows, self.characters) if tokens.is_meta else self._meet()
+        rows, n = all_rows[tokens], len(self.embedding)
         x = functional.embedding(rows.clamp_max(n - 1), self.embedding)
         if len(self.fixed):
             others = functional.embedding((rows - n).clamp_min(0), self.fixed)
             x = torch.where((rows < n)[..., None], x, others)
-        return x if self.cnn is None else torch.cat([x, self._read_characters(tokens)], dim=-1)
+        return x if self.cnn is None else torch.cat([x, self._read_characters(tokens, characters)], dim=-1)
 
-    def _read_characters(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
+    def _read_characters(self, tokens: Int[Tensor, "B T"], characters: Int[Tensor, "V L"]) -> Float[Tensor, "B T C"]:
         """What the characters say; on a CPU a word that comes several times is read once."""
         assert self.cnn is not None
         if tokens.is_meta or tokens.is_cuda:  # nobody asks the device how many words are the same
-            return self.cnn(self.characters[tokens.flatten()].long()).view(*tokens.shape, -1)  # type: ignore[no-any-return]
+            return self.cnn(characters[tokens.flatten()].long()).view(*tokens.shape, -1)  # type: ignore[no-any-return]
         words, places = torch.unique(tokens, return_inverse=True)
-        return functional.embedding(places, self.cnn(self.characters[words].long()))
+        return functional.embedding(places, self.cnn(characters[words].long()))
 
-    def _meet(self) -> None:
-        """Look up and spell the tokens that the vocabulary has had since the last time."""
-        vocabulary = self.vocabulary
-        assert vocabulary is not None, "nobody said whose tokens these are: hear_of"
+    def _meet(self) -> tuple[Int[Tensor, " V"], Int[Tensor, "V L"]]:
+        """The rows and characters of all tokens; those that the vocabulary has had since the last time are added."""
+        with _MEETING:
+            assert self.vocabulary is not None, "nobody said whose tokens these are: hear_of"
+            if len(self.rows) != self.vocabulary.vocab_size:
+                self._add_words(self.vocabulary)
+            return self.rows, self.characters
+
+    def _add_words(self, vocabulary: ExtendedVocabulary) -> None:
+        """Look up and spell the tokens of the vocabulary that are new."""
         done, tokenizer = len(self.rows), vocabulary.tokenizer
-        if done == vocabulary.vocab_size:
-            return
         V, index = tokenizer.vocab_size, {word: row for row, word in enumerate(self._list())}
-        new = [*(tokenizer.token_text(i) for i in range(done, V)), *list(vocabulary.words)[max(0, done - V) :]]
+        new = [*(tokenizer.token_text(i) for i in range(done, V)), *vocabulary.list_words(max(0, done - V))]
         rows = [index.get(_fold(word, self.config), index.get(word.lower(), UNKNOWN)) for word in new]
         if not done:
             rows[tokenizer.eos] = END
         device = self.rows.device
-        self.rows = torch.cat([self.rows, torch.tensor(rows, device=device)])
         spelled = torch.from_numpy(spell_words(new, self.config.max_characters)).to(device)
+        self.rows = torch.cat([self.rows, torch.tensor(rows, dtype=torch.int64, device=device)])
         self.characters = torch.cat([self.characters, spelled])
 
     def _list(self) -> list[str]:

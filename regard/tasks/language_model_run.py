@@ -21,7 +21,7 @@ from regard.decode.alternatives import Watched
 from regard.decode.config import SamplingConfig
 from regard.decode.generate import StopText, generate
 from regard.errors import RegardError
-from regard.layers.taps import RECORDED
+from regard.layers.taps import is_recorded
 from regard.lens.prediction import Prediction, predict_next
 from regard.lens.trace import Trace, trace_text
 from regard.lens.whole_words import Opened, rank_tokens
@@ -117,7 +117,7 @@ class LanguageModelRun(Run):
         is_stopped = [False] * n
         watched = Watched(self.next_token, alternatives) if alternatives and config.beam is None else None
         tokens: Iterable[tuple[int, int]]
-        if self.engine is None or self.model in RECORDED:
+        if self.engine is None or is_recorded(self.model):
             tokens = generate(watched or self.next_token, prompts, config, stop=end, is_done=is_stopped.__getitem__)
         else:
             texts = self.engine.generate(ids.tolist(), n, config, end)

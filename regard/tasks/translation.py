@@ -15,7 +15,7 @@ from regard.decode.config import MAX_RATIO, BeamConfig, SamplingConfig
 from regard.decode.forced import ForcedPair, force_targets, read_pair, score_pairs
 from regard.decode.translate import Sentence, Translation, Translator
 from regard.errors import RegardError
-from regard.layers.taps import RECORDED, Taps
+from regard.layers.taps import Taps, is_recorded
 from regard.lens.prediction import Prediction
 from regard.lens.trace import Trace
 from regard.lens.whole_words import MAX_PIECES, Opened
@@ -96,7 +96,7 @@ class TranslationRun(PairRun):
         """
         tag, config = self.reader.check_tag(tag), beam or BeamConfig(max_ratio=MAX_RATIO)
         models, tokenizers = self.join_models(others), (self.source_tokenizer, self.target_tokenizer)
-        engine = None if self.model in RECORDED else self.engine
+        engine = None if is_recorded(self.model) else self.engine
         if engine is not None and (others or sampling is not None):
             what = "draws targets (--sample)" if sampling is not None else "averages several runs (--with)"
             raise RegardError(f"Only the engine torch {what}: leave out --engine (in Python: engine), or that.")

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from regard.errors import RegardError
 from regard.text.decoding import StreamDecoder
 from regard.text.tokenizer import UNK, Ids, Tokenizer
 
+_NUMBERING = Lock()
+"""Held while words are numbered; one for all vocabularies, since a lock of their own could not be copied with them."""
+
 
 class ExtendedVocabulary:
-    """A word tokenizer that has no unknown words; it learns them as it meets them.
+    """A word tokenizer that has no unknown words; it learns them as it meets them. Several threads may use one.
 
     >>> from regard.text.config import TokenizerConfig
     >>> from regard.text.learning import train_tokenizer
@@ -59,7 +63,15 @@ class ExtendedVocabulary:
             return known
         normalizer = self.tokenizer.hf.normalizer
         word = spelled if normalizer is None else normalizer.normalize_str(spelled)
-        return known if word == UNK else self.words.setdefault(word, self.vocab_size)
+        if word == UNK:
+            return known
+        with _NUMBERING:  # no other word may come between the count and its use
+            return self.words.setdefault(word, self.vocab_size)
+
+    def list_words(self, start: int = 0) -> list[str]:
+        """The unknown words met so far from the one with the id V + `start` on, in the order of their ids."""
+        with _NUMBERING:
+            return list(self.words)[start:]
 
     def id_of(self, token: str) -> int | None:
         """The id of a vocabulary entry as it is spelled in tokenizer.json."""
@@ -71,7 +83,7 @@ class ExtendedVocabulary:
 
     def stream_decoder(self, after: Ids | Sequence[int] | NDArray[Any] = ()) -> StreamDecoder:
         """A decoder of ids met so far, fed one at a time, as if it had been given the ids `after` already."""
-        texts = [*map(self.tokenizer.token_text, range(self.tokenizer.vocab_size)), *self.words]
+        texts = [*map(self.tokenizer.token_text, range(self.tokenizer.vocab_size)), *self.list_words()]
         decoder = StreamDecoder("word", texts, None)
         for i in after:
             decoder.push(int(i))
@@ -80,4 +92,4 @@ class ExtendedVocabulary:
     def token_text(self, token: int) -> str:
         """One word, to be shown."""
         n = self.tokenizer.vocab_size
-        return self.tokenizer.token_text(token) if token < n else list(self.words)[token - n]
+        return self.tokenizer.token_text(token) if token < n else self.list_words(token - n)[0]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from threading import Lock, get_ident
 
 import torch
 
@@ -106,15 +107,34 @@ def choose_threads(flops: float = math.inf) -> tuple[int, str | None]:
     return chosen, f"Taking {chosen} of {wanted} CPU threads: {why}. Set runtime.n_threads to choose another number."
 
 
+_COUNTING = Lock()
+_takers: list[int] = []
+"""The threads of Python that are inside `take_free_threads`, as often as they are."""
+_n_before = 1
+"""How many CPU threads there were before the first of them."""
+
+
 @contextmanager
 def take_free_threads() -> Iterator[None]:
-    """Take as many CPU threads as `choose_threads` finds free, for a block or for the function that it decorates."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(choose_threads()[0])
+    """Take as many CPU threads as `choose_threads` finds free, for a block or for the function that it decorates.
+
+    The number is of the Python thread that sets it, and the one that was set last is what new Python threads begin
+    with. So one that begins inside the block of another would take that one's few for its own, and leave them behind.
+    """
+    global _n_before
+    with _COUNTING:
+        n_threads = _n_before if _takers and get_ident() not in _takers else torch.get_num_threads()
+        if not _takers:
+            _n_before = n_threads
+        _takers.append(get_ident())
+        torch.set_num_threads(n_threads)
+        torch.set_num_threads(choose_threads()[0])
     try:
         yield
     finally:
-        torch.set_num_threads(n_threads)
+        with _COUNTING:
+            _takers.remove(get_ident())
+            torch.set_num_threads(n_threads)
 
 
 def _usable_cpus() -> int:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
 import torch
+from interleaving import Interrupted
 from tiny_training import SIZES
 
 from regard.layers.taps import Taps
-from regard.lens import cells
-from regard.lens.cell_view import describe_cells, name_place
+from regard.lens import cell_view, cells
+from regard.lens.cell_view import describe_cells, name_place, view_cells
 from regard.lens.features import FEATURES
 from regard.lens.units import Chunk, Reading, pick_states, read_units
+from regard.lens.view import LookOptions
 from regard.lens.views import CellTrace, CellView
 from regard.models.bert_config import BertConfig
 from regard.models.elmo import OneDirection
@@ -237,6 +242,22 @@ def test_a_model_shows_its_cells_on_a_text_of_the_users() -> None:
     own = gather(read_units(model, CHARACTERS, 'a "b"'))[shown.traces[0].tap][:, shown.traces[0].unit]
     expected = np.clip(own / shown.traces[0].largest, -1, 1)
     np.testing.assert_allclose(shown.traces[0].own_values, expected, rtol=0, atol=5.1e-4)
+
+
+def test_threads_that_search_different_texts_see_what_they_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SimpleNamespace(model=tiny("lstm"), tokenizers=[None])
+    subject: Any = SimpleNamespace(run=run, text="a text")
+
+    def view(text: str) -> Any:
+        return view_cells(subject, LookOptions(search_text=text))
+
+    keep = Interrupted(WeakKeyDictionary.__setitem__, lambda: view("second"))
+    monkeypatch.setattr(cell_view, "_FOUND", type("Kept", (WeakKeyDictionary,), {"__setitem__": lambda *a: keep(*a)})())
+    monkeypatch.setattr(cell_view, "find_cells", lambda model, tokenizer, text: text)
+    monkeypatch.setattr(cell_view, "show_cells", lambda found, *_: found)
+    monkeypatch.setattr(cell_view, "describe_cells", lambda found, _: found)
+    assert view("first") == "first"
+    assert keep.result() == "second"
 
 
 def test_a_text_on_which_luck_would_decide_is_not_searched() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ from tiny_exported import tiny_pair_run
 from tiny_seq2seq import VARIANTS, V, pairs, tiny_seq2seq
 
 from regard.errors import RegardError
-from regard.layers.taps import RECORDED, Taps
+from regard.layers.taps import Taps, is_recorded
 from regard.lens.recording import trace
 from regard.lens.trace import Trace
 from regard.mixers.config import LSTMConfig, TransformerConfig
@@ -67,6 +68,48 @@ def test_a_block_inside_another_records_into_both(model: Any) -> None:
     with trace(model) as outer, trace(model) as inner:
         model(torch.tensor([[0, 3, 1]]))
     assert set(inner) == set(outer) >= {"embedding", "hidden", "logits"}
+
+
+def test_what_another_thread_computes_is_neither_recorded_nor_replaced(model: Any) -> None:
+    ids, scorer = torch.tensor([[0, 3, 1, 4]]), GradientNextToken(model)
+    plain = scorer.nats(IDS)
+    with ThreadPoolExecutor(1) as other, trace(model, replace={"hidden": 0.0}) as record:
+        found = other.submit(scorer.nats, IDS).result()
+        model(torch.tensor([[0, 3]]))
+        kept = record["hidden"]
+        other.submit(model, ids).result()
+        assert record["hidden"] is kept
+    np.testing.assert_allclose(found, plain, rtol=0, atol=0)
+    assert kept.abs().max() == 0
+
+
+def test_blocks_of_two_threads_may_end_in_the_order_in_which_they_began(model: Any) -> None:
+    ids, own = torch.tensor([[0, 3, 1]]), dict(vars(model))
+    first, second = trace(model, replace={"hidden": 0.0}), trace(model)
+    with ThreadPoolExecutor(1) as other:
+        first.__enter__()
+        record = other.submit(second.__enter__).result()
+        model(ids)
+        first.__exit__(None, None, None)
+        other.submit(model, ids).result()
+        other.submit(second.__exit__, None, None, None).result()
+    assert record["hidden"].abs().max() > 0
+    assert dict(vars(model)) == own
+
+
+def test_a_method_that_was_looked_up_in_a_block_goes_on_after_it(model: Any) -> None:
+    ids = torch.tensor([[0, 3, 1]])
+    with trace(model):
+        forward, expected = model.forward, model(ids)[0]
+    torch.testing.assert_close(forward(ids)[0], expected, rtol=0, atol=0)
+
+
+def test_engines_and_replays_of_other_threads_go_on_computing(model: Any) -> None:
+    with ThreadPoolExecutor(1) as other, trace(model) as record:
+        assert is_recorded(model)
+        assert not other.submit(is_recorded, model).result()
+        model(torch.tensor([[0, 3]]))
+    assert list(record)
 
 
 def test_a_record_of_the_callers_own_is_filled_too(model: Any) -> None:
@@ -209,9 +252,9 @@ def test_replacing_what_the_model_never_computes_is_an_error(model: Any) -> None
 def test_while_it_is_recorded_no_other_engine_and_no_replay_computes(model: Any) -> None:
     with trace(model) as outer, trace(model):
         model(torch.tensor([[0, 3]]))
-        assert model in RECORDED
+        assert is_recorded(model)
     assert list(outer)
-    assert model not in RECORDED
+    assert not is_recorded(model)
     with pytest.raises(RegardError, match="A Linear cannot be recorded"), trace(torch.nn.Linear(2, 2)):
         pass
 

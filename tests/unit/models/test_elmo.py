@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from interleaving import Interrupted
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.models import elmo
 from regard.models.elmo import AHEAD, BACK, BothWays, Elmo, OneDirection, tell_words
 from regard.models.elmo_config import ElmoConfig
 from regard.tasks.bidirectional_objective import read_both
@@ -53,6 +55,28 @@ def test_a_layer_holds_both_directions_side_by_side() -> None:
     torch.testing.assert_close(states[0][0], torch.cat([x[1:-1], x[1:-1]], dim=-1), rtol=0, atol=1e-14)
     for state, a, b in zip(states[1:], ahead, back, strict=True):
         torch.testing.assert_close(state[0], torch.cat([a[1:], b[:-1]], dim=-1), rtol=0, atol=1e-13)
+
+
+def test_threads_that_meet_new_words_at_once_read_what_one_thread_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    (shared, words), (alone, _) = small(), small()
+    tokens = [torch.from_numpy(words.encode(text))[None] for text in ("the wug sat", "a blick")]
+    spell = Interrupted(elmo.spell_words, lambda: shared.encode(tokens[1], whole(tokens[1])))
+    monkeypatch.setattr(elmo, "spell_words", spell)
+    found = [shared.encode(tokens[0], whole(tokens[0])), spell.result()]
+    tokens.append(torch.from_numpy(words.encode("one more"))[None])
+    found.append(shared.encode(tokens[2], whole(tokens[2])))
+    alone.learn_words(words)
+    for ids, states in zip(tokens, found, strict=True):
+        for one, other in zip(states, alone.encode(ids, whole(ids)), strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_threads_that_ask_first_are_told_of_one_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, words = small()
+    model.words = None
+    make = Interrupted(elmo.ExtendedVocabulary, lambda: tell_words(model, words.tokenizer))
+    monkeypatch.setattr(elmo, "ExtendedVocabulary", make)
+    assert tell_words(model, words.tokenizer) is make.result()
 
 
 @pytest.mark.parametrize("input", ["characters", "tokens"])

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from interleaving import Interrupted
 
+from regard.models import word_input
 from regard.models.word_input import UpperLayers, WordInput, WordList, list_words
 from regard.models.word_input_config import MixerConfig, WordsConfig
 from regard.models.word_vectors import WordVectors
@@ -64,6 +66,32 @@ def test_words_come_back_from_the_weights_alone(tokenizer: Tokenizer) -> None:
     tokens = torch.from_numpy(vocabulary.encode("The ran"))[None]
     assert torch.equal(again(tokens), made(tokens))
     assert again.d_out == 3
+
+
+def test_threads_that_meet_new_words_at_once_read_what_one_thread_reads(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = list_words(TEXTS, tokenizer, WordsConfig(), VECTORS)
+    alone, shared = build(words, tokenizer), build(words, tokenizer)
+    texts = ("the wug Anna", "a blick cow", "one more dog")
+    expected = [alone(torch.from_numpy(alone.hear_of(tokenizer).encode(text))[None]) for text in texts]
+    tokens = [torch.from_numpy(shared.hear_of(tokenizer).encode(text))[None] for text in texts[:2]]
+    spell = Interrupted(word_input.spell_words, lambda: shared(tokens[1]))
+    monkeypatch.setattr(word_input, "spell_words", spell)
+    found = [shared(tokens[0]), spell.result()]
+    found.append(shared(torch.from_numpy(shared.hear_of(tokenizer).encode(texts[2]))[None]))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_threads_that_ask_first_are_told_of_one_vocabulary(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = build(list_words(TEXTS, tokenizer, WordsConfig(), None), tokenizer)
+    made.vocabulary = None
+    make = Interrupted(word_input.ExtendedVocabulary, lambda: made.hear_of(tokenizer))
+    monkeypatch.setattr(word_input, "ExtendedVocabulary", make)
+    assert made.hear_of(tokenizer) is make.result()
 
 
 def test_layers_above_an_encoder_read_its_states_beside_words(tokenizer: Tokenizer) -> None:

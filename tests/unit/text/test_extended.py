@@ -1,6 +1,7 @@
 """Words of one text that the vocabulary does not have."""
 
 import pytest
+from interleaving import Interrupted
 
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
@@ -40,6 +41,21 @@ def test_case_is_folded_as_the_tokenizer_folds_it() -> None:
     n = extended.tokenizer.vocab_size
     assert extended.encode("Wug WUG The").tolist() == [n, n, extended.tokenizer.id_of("the")]
     assert extended.token_text(n) == "wug"
+
+
+def test_words_that_two_threads_meet_at_once_have_ids_of_their_own() -> None:
+    extended = words()
+    count = Interrupted(dict.__len__, lambda: extended.encode("blick"))
+
+    class Met(dict[str, int]):
+        def __len__(self) -> int:
+            return int(count(self))
+
+    extended.words = Met()
+    ids = [*extended.encode("wug").tolist(), *count.result().tolist()]
+    n = extended.tokenizer.vocab_size
+    assert sorted(ids) == [n, n + 1]
+    assert [extended.token_text(i) for i in ids] == ["wug", "blick"]
 
 
 def test_a_decoder_goes_on_after_a_prompt() -> None:
