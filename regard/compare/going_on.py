@@ -15,11 +15,13 @@ from typing import Any
 import yaml
 
 from regard.compare.budget import Budget
+from regard.compare.place import check_inside
 from regard.compare.plan import Plan, Planned
 from regard.compare.read_plan import read_plan
 from regard.config import RunConfig, read_yaml
 from regard.errors import RegardError
 from regard.files import PARTIAL, write_atomically
+from regard.report.comparison import check_drawn
 from regard.training.config import OptimizerConfig
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 
@@ -27,8 +29,11 @@ from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 def go_on_with(plan: Plan) -> Plan:
     """The plan, with the budget that its folder was begun with; refused where the folder holds something else."""
     path = plan.out / "plan.yaml"
+    if plan.out.is_dir():
+        check_inside(plan.out)
     if path.exists():
-        written, before = _read_plan_before(plan.out)
+        check_drawn(plan.out, "choose another --out")
+        written, before = _read_plan_before(plan)
         plan = replace(plan, budget=_keep_budget(plan, before), is_of_old_version="match" not in written)
         begun = {contender.name: contender.config for contender in before.contenders}
         plan = _change(plan, lambda one: one.config.take_open(begun.get(one.name, one.config)))
@@ -57,20 +62,28 @@ def _keep_budget(plan: Plan, before: Plan) -> Budget:
     return then if not plan.is_budget_given or is_same_time or is_same_work else now
 
 
-def _read_plan_before(out: Path) -> tuple[dict[str, Any], Plan]:
+def _read_plan_before(asked: Plan) -> tuple[dict[str, Any], Plan]:
     """What plan.yaml holds, and as a plan, with every setting that has been added since."""
+    out = asked.out
     try:
         written = read_yaml(out / "plan.yaml")
         contenders = written.get("contenders")
         sections = [written.get("data"), *contenders.values()] if isinstance(contenders, dict) else [None]
         if not all(isinstance(section, dict) for section in sections):
             raise RegardError(f"'{out / 'plan.yaml'}' is no plan as `regard compare` writes it.")
+    except RegardError as error:
+        raise _say_unknown(out, error) from None
+    try:
         plan = read_plan(written)
         return written, _change(plan, lambda one: _read_complete(one.config, written, one.name))
     except RegardError as error:
-        raise RegardError(
-            f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
-        ) from None
+        raise _say_unknown(out, error) from None
+
+
+def _say_unknown(out: Path, error: RegardError) -> RegardError:
+    return RegardError(
+        f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
+    )
 
 
 def _change(plan: Plan, change: Callable[[Planned], RunConfig]) -> Plan:
