@@ -19,6 +19,7 @@ from regard.compare.place import check_inside
 from regard.compare.plan import Plan, Planned
 from regard.compare.read_plan import read_plan
 from regard.config import RunConfig, read_yaml
+from regard.data.known_sources import list_sources, list_starts
 from regard.errors import RegardError
 from regard.files import PARTIAL, write_atomically
 from regard.report.comparison import check_drawn
@@ -63,7 +64,10 @@ def _keep_budget(plan: Plan, before: Plan) -> Budget:
 
 
 def _read_plan_before(asked: Plan) -> tuple[dict[str, Any], Plan]:
-    """What plan.yaml holds, and as a plan, with every setting that has been added since."""
+    """What plan.yaml holds, and as a plan, with every setting that has been added since.
+
+    Nothing is read that the plan that is asked for does not name too: the folder may come from elsewhere.
+    """
     out = asked.out
     try:
         written = read_yaml(out / "plan.yaml")
@@ -73,6 +77,7 @@ def _read_plan_before(asked: Plan) -> tuple[dict[str, Any], Plan]:
             raise RegardError(f"'{out / 'plan.yaml'}' is no plan as `regard compare` writes it.")
     except RegardError as error:
         raise _say_unknown(out, error) from None
+    _check_names(asked, written)
     try:
         plan = read_plan(written)
         return written, _change(plan, lambda one: _read_complete(one.config, written, one.name))
@@ -84,6 +89,29 @@ def _say_unknown(out: Path, error: RegardError) -> RegardError:
     return RegardError(
         f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
     )
+
+
+def _check_names(asked: Plan, written: Mapping[str, Any]) -> None:
+    """Refuse a plan that names other files and folders than the one that is asked for, before any of them is opened."""
+    plain = asked.to_dict()
+    before = {"data": list(list_sources(written["data"])), "comparison": _list_read(written)}
+    now = {"data": list(list_sources(plain["data"])), "comparison": _list_read(plain)}
+    for name, section in written["contenders"].items():
+        before[f"contender {name}"] = _list_read(section)
+        now[f"contender {name}"] = _list_read(plain["contenders"].get(name, {}))
+    for name, names in before.items():
+        if names != now[name]:
+            raise RegardError(
+                f"'{asked.out}' holds another comparison: its {name} asks to read {_shorten(names)}, and now is asked "
+                f"to read {_shorten(now[name])}. Choose another --out, or ask for the same again to go on with it."
+            )
+
+
+def _list_read(section: Mapping[str, Any]) -> list[Any]:
+    """Every file and folder that a part of a plan names, beside its data."""
+    tokenizers = [section.get(key) for key in ("tokenizer", "target_tokenizer")]
+    paths = [tokenizer.get("path") for tokenizer in tokenizers if isinstance(tokenizer, dict)]
+    return [*list_starts(section), *(path for path in paths if path is not None)]
 
 
 def _change(plan: Plan, change: Callable[[Planned], RunConfig]) -> Plan:
