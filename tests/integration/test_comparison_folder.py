@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from made_up_comparison import made_up_comparison
 
 import regard
@@ -133,6 +135,20 @@ def test_no_file_of_a_comparison_is_a_link_or_a_pipe(
     assert mine.read_text() == "mine"
 
 
+def test_a_run_is_not_begun_where_files_of_the_user_are(elsewhere: Path, text: Path) -> None:
+    """However many are trained at a time."""
+    mine = elsewhere / "runs" / "b-seed0"
+    mine.mkdir(parents=True)
+    for name in ("model.safetensors", "tokenizer.json"):
+        (mine / name).write_text("mine")
+    for jobs in (1, 2):
+        with pytest.raises(RegardError, match=r"b-seed0' holds files, and no run.* choose another --out"):
+            compare_plan(text, elsewhere, jobs=jobs)
+    assert {path.name: path.read_text() for path in mine.iterdir()} == {
+        "model.safetensors": "mine", "tokenizer.json": "mine",
+    }  # fmt: skip
+
+
 def test_folders_with_the_names_of_a_comparison_are_no_comparison(runs: list[Path], tmp_path: Path) -> None:
     mine = [tmp_path / folder / f"{runs[0].name}.txt" for folder in ("outputs", "failures")]
     for path in mine:
@@ -190,3 +206,44 @@ def test_a_report_by_force_is_an_option_of_the_command(
     refused = regard("report", tmp_path)
     assert (refused.code, "add --force" in refused.err) == (2, True)
     assert regard("report", tmp_path, "--force").code == 0
+
+
+@pytest.mark.parametrize("key", ["encoder_from", "tokenizer", "data"])
+def test_a_plan_from_elsewhere_has_nothing_read_that_the_user_did_not_name(
+    regard: Callable[..., Any], elsewhere: Path, text: Path, tmp_path: Path, key: str
+) -> None:
+    secret, recipe = tmp_path / "secret", tmp_path / "c.yaml"
+    secret.mkdir()
+    (secret / "config.json").write_text('{"model_type": "hunter2"}')
+    (secret / "tokenizer.json").write_text('{"model": "hunter2"}')
+    plan = yaml.safe_load((elsewhere / "plan.yaml").read_text())
+    if key == "encoder_from":
+        plan["contenders"]["a"]["encoder_from"] = str(secret)
+    elif key == "tokenizer":
+        plan["contenders"]["a"]["tokenizer"] = {"path": str(secret / "tokenizer.json")}
+    else:
+        plan["data"]["valid"] = str(secret / "config.json")
+    (elsewhere / "plan.yaml").write_text(yaml.safe_dump(plan))
+    recipe.write_text(yaml.safe_dump(plan_of(text)))
+    done = regard("compare", recipe, "--out", elsewhere)
+    told = " ".join(done.err.split())
+    assert (done.code, "holds another comparison: " in told, "hunter2" in told) == (2, True, False), told
+    assert "to read" in told
+
+
+def test_a_finished_run_of_another_config_is_no_contender(elsewhere: Path, text: Path, trained: Path) -> None:
+    shutil.copytree(trained / "runs", elsewhere / "runs")
+    assert compare_plan(text, elsewhere).ranking
+    run = elsewhere / "runs" / "b-seed0"
+    config = (run / "config.yaml").read_text()
+    assert "seed: 0" in config
+    (run / "config.yaml").write_text(config.replace("seed: 0", "seed: 7"))
+    api.check(run, is_trusted=True)
+    with pytest.raises(RegardError, match=r"b-seed0' was begun with seed = 7, and now seed = 0 is asked for"):
+        compare_plan(text, elsewhere)
+    shutil.rmtree(run)
+    shutil.copytree(elsewhere / "runs" / "a-seed0", run)
+    with pytest.raises(RegardError, match=r"b-seed0' was begun with model"):
+        compare_plan(text, elsewhere)
+    facts = json.loads((run / "run.json").read_text())
+    assert facts["model"] == "ngram"
