@@ -399,13 +399,19 @@ def compare(
 compare_runs = compare
 
 
-def report(folder: str | Path) -> Path:
-    """Draw a comparison's report.html and overview.png again from its compare.json."""
+def report(folder: str | Path, force: bool = False) -> Path:
+    """Draw a comparison's report.html and overview.png again from its compare.json.
+
+    `force` draws over a page or a picture of somebody else.
+    """
     # Here, since most verbs need none of it and start the sooner.
     from regard.compare.result import Comparison
-    from regard.report.comparison import draw_comparison
+    from regard.report.comparison import check_drawn, draw_comparison
 
-    return draw_comparison(Comparison.load(Path(folder)), Path(folder))
+    comparison, place = Comparison.load(Path(folder)), Path(folder)
+    if not force:
+        check_drawn(place, "add --force (in Python: force=True)")
+    return draw_comparison(comparison, place)
 
 
 def study(

@@ -9,7 +9,7 @@ import typer
 
 import regard
 from regard.cli import terminal
-from regard.cli.options import Jobs, Quiet
+from regard.cli.options import Force, Jobs, Quiet
 
 Contenders = Annotated[
     list[str],
@@ -129,11 +129,12 @@ def compare(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that `regard compare` wrote.")],
+    force: Force = False,
 ) -> None:
     """Draw report.html and overview.png again from a comparison's compare.json.
 
     Example:
       regard report compare/python-docs
     """
-    page = regard.api.report(folder)
+    page = regard.api.report(folder, force)
     typer.echo(f"Wrote {page}\nWrote {page.with_name('overview.png')}")

@@ -93,7 +93,7 @@ def align(
 
     sources, targets = lines.read_aligned([source, target])
     if out is not None:
-        regard.api.check_page_folder(out, force=force)
+        regard.api.check_page_folder(out, force=force, files=["look.json"])
     wanted = None if gold is None else read_alignments(gold)
     if wanted is not None:
         same_sentences(len(sources), len(wanted))  # before any work is done

@@ -110,7 +110,7 @@ def _check_drawing(out: Path | None, align: bool, force: bool) -> None:
     if out is not None and not align:
         raise RegardError("--out draws word alignments: add --align, or leave it out. Translations go to the terminal.")
     if out is not None:
-        regard.api.check_page_folder(out, force=force)
+        regard.api.check_page_folder(out, force=force, files=["look.json"])
 
 
 def _line(number: int, translation: Translation, links: str | None, n_best: int, as_json: bool) -> str:

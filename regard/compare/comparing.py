@@ -12,23 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.compare.contenders import FAILURES, group_by_seed, open_runs
+from regard.compare.contenders import group_by_seed, open_runs
+from regard.compare.place import check_place_of_runs
 from regard.compare.read_plan import list_names, read_plan
-from regard.compare.result import FILE, Comparison
-from regard.compare.result_cache import OUTPUTS, VIEWS
+from regard.compare.result import Comparison
 from regard.compare.testing import OWN_CONTEXT, Request, judge_contenders
 from regard.compare.training import train_contenders
 from regard.errors import RegardError
-from regard.files import check_can_be_made
 from regard.models.table import MODELS
 from regard.tasks.task import ProgressBar, Task
 from regard.tasks.test_set import Decoding
 from regard.training.device import pick_device
 from regard.training.progress import Reporter
 
-WRITTEN = (OUTPUTS, VIEWS, FAILURES)
-DRAWN = (FILE, "overview.png", "report.html")
-"""What is written when all runs are tested: compare.json first, so that the others are ours where it is."""
 SPLITS = ("train", "valid", "test")
 
 Contenders = Sequence[str | Path] | str | Path | Mapping[str, Any]
@@ -132,7 +128,7 @@ def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBa
     runs = open_runs([Path(folder) for folder in list_names(contenders)])
     task = runs[0].task
     place = Path("compare") / "-".join(run.name for run in runs)[:100] if options.out is None else Path(options.out)
-    _check_place(place)
+    check_place_of_runs(place)
     request = Request(
         entries=group_by_seed(runs, is_each=bool(options.each)), task=task, decoding=options.decoding(task, device),
         data=[options.data] if isinstance(options.data, str) else options.data, split=split,
@@ -141,21 +137,6 @@ def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBa
     )  # fmt: skip
     with progress() as draw:
         return judge_contenders(request, draw, reporter)
-
-
-def _check_place(out: Path) -> None:
-    """Refuse a folder that holds anything but an earlier comparison of finished runs."""
-    if not out.exists():
-        check_can_be_made(out)
-        return
-    if not out.is_dir():
-        raise RegardError(f"'{out}' is a file; give --out a folder.")
-    ours = WRITTEN + (DRAWN if (out / FILE).exists() else ())
-    strangers = sorted(p.name for p in out.iterdir() if p.name not in ours and not p.name.startswith("."))
-    if strangers:
-        raise RegardError(f"'{out}' is not empty (it holds {strangers[0]}); choose another --out.")
-    if (out / FILE).exists() and Comparison.load(out).setup.training is not None:
-        raise RegardError(f"'{out}' holds a comparison of models that were trained for it; choose another --out.")
 
 
 def _write_command(folders: Sequence[str], options: Options, out: Path) -> str:

@@ -15,11 +15,14 @@ from typing import Any
 import yaml
 
 from regard.compare.budget import Budget
+from regard.compare.place import check_inside
 from regard.compare.plan import Plan, Planned
 from regard.compare.read_plan import read_plan
 from regard.config import RunConfig, read_yaml
+from regard.data.known_sources import list_sources, list_starts
 from regard.errors import RegardError
 from regard.files import PARTIAL, write_atomically
+from regard.report.comparison import check_drawn
 from regard.training.config import OptimizerConfig
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 
@@ -27,8 +30,11 @@ from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 def go_on_with(plan: Plan) -> Plan:
     """The plan, with the budget that its folder was begun with; refused where the folder holds something else."""
     path = plan.out / "plan.yaml"
+    if plan.out.is_dir():
+        check_inside(plan.out)
     if path.exists():
-        written, before = _read_plan_before(plan.out)
+        check_drawn(plan.out, "choose another --out")
+        written, before = _read_plan_before(plan)
         plan = replace(plan, budget=_keep_budget(plan, before), is_of_old_version="match" not in written)
         begun = {contender.name: contender.config for contender in before.contenders}
         plan = _change(plan, lambda one: one.config.take_open(begun.get(one.name, one.config)))
@@ -57,20 +63,55 @@ def _keep_budget(plan: Plan, before: Plan) -> Budget:
     return then if not plan.is_budget_given or is_same_time or is_same_work else now
 
 
-def _read_plan_before(out: Path) -> tuple[dict[str, Any], Plan]:
-    """What plan.yaml holds, and as a plan, with every setting that has been added since."""
+def _read_plan_before(asked: Plan) -> tuple[dict[str, Any], Plan]:
+    """What plan.yaml holds, and as a plan, with every setting that has been added since.
+
+    Nothing is read that the plan that is asked for does not name too: the folder may come from elsewhere.
+    """
+    out = asked.out
     try:
         written = read_yaml(out / "plan.yaml")
         contenders = written.get("contenders")
         sections = [written.get("data"), *contenders.values()] if isinstance(contenders, dict) else [None]
         if not all(isinstance(section, dict) for section in sections):
             raise RegardError(f"'{out / 'plan.yaml'}' is no plan as `regard compare` writes it.")
+    except RegardError as error:
+        raise _say_unknown(out, error) from None
+    _check_names(asked, written)
+    try:
         plan = read_plan(written)
         return written, _change(plan, lambda one: _read_complete(one.config, written, one.name))
     except RegardError as error:
-        raise RegardError(
-            f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
-        ) from None
+        raise _say_unknown(out, error) from None
+
+
+def _say_unknown(out: Path, error: RegardError) -> RegardError:
+    return RegardError(
+        f"{error} What '{out}' compares cannot be known any more; choose another --out, or remove that folder."
+    )
+
+
+def _check_names(asked: Plan, written: Mapping[str, Any]) -> None:
+    """Refuse a plan that names other files and folders than the one that is asked for, before any of them is opened."""
+    plain = asked.to_dict()
+    before = {"data": list(list_sources(written["data"])), "comparison": _list_read(written)}
+    now = {"data": list(list_sources(plain["data"])), "comparison": _list_read(plain)}
+    for name, section in written["contenders"].items():
+        before[f"contender {name}"] = _list_read(section)
+        now[f"contender {name}"] = _list_read(plain["contenders"].get(name, {}))
+    for name, names in before.items():
+        if names != now[name]:
+            raise RegardError(
+                f"'{asked.out}' holds another comparison: its {name} asks to read {_shorten(names)}, and now is asked "
+                f"to read {_shorten(now[name])}. Choose another --out, or ask for the same again to go on with it."
+            )
+
+
+def _list_read(section: Mapping[str, Any]) -> list[Any]:
+    """Every file and folder that a part of a plan names, beside its data."""
+    tokenizers = [section.get(key) for key in ("tokenizer", "target_tokenizer")]
+    paths = [tokenizer.get("path") for tokenizer in tokenizers if isinstance(tokenizer, dict)]
+    return [*list_starts(section), *(path for path in paths if path is not None)]
 
 
 def _change(plan: Plan, change: Callable[[Planned], RunConfig]) -> Plan:

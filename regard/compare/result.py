@@ -27,6 +27,8 @@ from regard.untrusted.small_files import DamagedFileError, read_json
 from regard.untrusted.values import quote
 
 FILE = "compare.json"
+BEGUN = "runs.json"
+"""What is the first file in the folder of a comparison of finished runs."""
 SAME_TOKENS = " (same tokens)"
 """Ends the name of the n-gram that counts as many tokens as the others read, beside the one that counts all."""
 
@@ -345,7 +347,7 @@ def _explain_missing(path: Path) -> str:
             f"There is no comparison at {path}: it is the folder of one run, and {FILE} is missing. Its scores: "
             f"regard eval {path}"
         )
-    if (path / "plan.yaml").exists():
+    if (path / "plan.yaml").exists() or (path / BEGUN).exists():
         return (
             f"There is no comparison at {path} yet: {FILE} is missing, since it was interrupted. Run the same `regard "
             "compare` again to go on with it."

@@ -7,7 +7,7 @@ OUT/views/NAME.json     what a run shows of itself; NAME.positions.json: its los
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from regard.data.cache import key_of
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.untrusted.fields import decode_fields
-from regard.untrusted.small_files import parse_json, read_json
+from regard.untrusted.small_files import open_regular, parse_json, read_json
 
 T = TypeVar("T")
 
@@ -37,7 +37,8 @@ def read_answers(folder: Path, name: str, made_by: Mapping[str, Any]) -> list[An
     """The answers, or None where there are none that were made just so, or they are not whole."""
     try:
         note = read_json(folder / OUTPUTS / f"{name}.json")
-        with open(folder / OUTPUTS / f"{name}.txt", encoding="utf-8", newline="\n") as file:
+        answers = open_regular(folder / OUTPUTS / f"{name}.txt")
+        with io.TextIOWrapper(answers, encoding="utf-8", newline="\n") as file:
             lines = [line.removesuffix("\n") for line in file]
         if note != {**made_by, **_describe(lines, note["are_text"])}:
             return None
@@ -62,11 +63,6 @@ def read_view(kind: type[T], folder: Path, name: str, made_by: Mapping[str, Any]
         return decode_fields(kind, found["views"]) if found["made_by"] == made_by else None
     except DAMAGED:
         return None
-
-
-def hash_file(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:

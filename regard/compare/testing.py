@@ -1,5 +1,6 @@
 """Contenders on one test set: what each run answers, who is better, and all that has to be told about it.
 
+OUT/runs.json               of finished runs, the first file
 OUT/outputs/, OUT/views/    what every run answered and shows of itself; what is there is not made again
 OUT/failures/               tracebacks
 OUT/compare.json            what was found
@@ -20,9 +21,10 @@ from torch import nn
 
 from regard import __version__
 from regard.compare.contenders import Entry, FinishedRun, choose_watched, describe_failure, forget_failure
+from regard.compare.place import begin_comparison
 from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
-from regard.compare.result_cache import OUTPUTS, VIEWS, hash_file, read_answers, read_view, write_answers, write_view
+from regard.compare.result_cache import OUTPUTS, VIEWS, read_answers, read_view, write_answers, write_view
 from regard.data.cache import key_of
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
@@ -34,6 +36,7 @@ from regard.run.folder import open_folder
 from regard.score.figures import duration_text
 from regard.score.judges import SAME_CONTEXT, Judge
 from regard.score.significance import explain
+from regard.tasks.run_facts import sha256_of
 from regard.tasks.table import AnyRun
 from regard.tasks.task import Task
 from regard.tasks.test_set import Decoding, TestSet
@@ -88,6 +91,8 @@ def judge_contenders(request: Request, draw: Progress | None, reporter: Reporter
                 entry.n_non_embedding = count_non_embedding(loaded.model)
     chosen = _choose_items(request.runs, test_sets)
     request = _share_context(request, test_sets)
+    if request.training is None:
+        begin_comparison(request.out, [run.folder for run in request.runs])
     for entry in request.entries:
         _ask(entry, test_sets, chosen, request, tell, reporter)
     tell("resampling", 0, None)
@@ -206,7 +211,7 @@ def _find_answers(
 
 def _made_by(run: FinishedRun, test_set: TestSet) -> dict[str, Any]:
     """What decides the answers of a run."""
-    weights = hash_file(run.folder / "model.safetensors")
+    weights = sha256_of(run.folder / "model.safetensors")
     return {"regard": __version__, "weights": weights, "items": test_set.fingerprint}
 
 

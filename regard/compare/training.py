@@ -27,7 +27,7 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_is_text, write_atomically
 from regard.models.outline import count_non_embedding
 from regard.run import engine
-from regard.run.folder import check_same
+from regard.run.folder import check_free, check_same, load_config
 from regard.run.jobs import check_room, plan_training, run_jobs
 from regard.score.figures import count_text
 from regard.settings import Settings
@@ -92,6 +92,9 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
             remember_starts(contender.config.to_dict(), data[contender.name].fingerprint)
         reporter.note(plan.summary())
         entries = {name: _begin(name, found, plan) for name, found in sized.items()}
+        for contender, seed in plan.trainings():
+            if isinstance(found := sized[contender.name], Sized):
+                _check_folder(_folder_of(plan, contender, seed), _with_limits(plan, found, seed))
         if n_jobs > 1:
             _train_together(plan, sized, n_jobs, reporter)
         for contender, seed in plan.trainings():
@@ -285,9 +288,33 @@ def _train_together(plan: Plan, sized: Mapping[str, Sized | Failure], n_jobs: in
         run_jobs(jobs, n_jobs, plan.out / "logs", reporter.note)
 
 
+def _check_folder(folder: Path, config: RunConfig) -> None:
+    """Refuse a folder with files and no run, and a run of another config than that which is asked for."""
+    if not (folder / "config.yaml").exists():
+        try:
+            check_free(folder)
+        except RegardError:
+            raise RegardError(
+                f"'{folder}' holds files, and no run that this comparison began. Move them, or choose another --out."
+            ) from None
+        return
+    if is_finished(folder):
+        config = _take_evaluations(config, load_config(folder / "config.yaml"))
+    check_same(folder, config)
+
+
+def _take_evaluations(config: RunConfig, begun: RunConfig) -> RunConfig:
+    """The config with as much evaluated as in a run that is finished: another machine guesses otherwise."""
+    now, then = (each.section_or_none("train", TrainConfig) for each in (config, begun))
+    if now is None or then is None:
+        return config
+    return config.with_section("train", now.replace(max_eval_tokens=then.max_eval_tokens))
+
+
 def _train_seed(entry: Entry, sized: Sized, config: RunConfig, plan: Plan, reporter: Reporter) -> None:
     """Train, or go on training, the run in `OUT/runs/NAME-seedK`; it or its failure becomes part of the entry."""
     seed, folder = config.seed, _folder_of(plan, sized.contender, config.seed)
+    _check_folder(folder, config)
     measured = plan.out / "results" / f"{folder.name}.json"  # which version 0.1.0 wrote of a run that was finished
     if is_finished(folder) or (measured.exists() and (folder / "model.safetensors").exists()):
         entry.runs.append(open_run(folder, folder.name))
@@ -296,8 +323,6 @@ def _train_seed(entry: Entry, sized: Sized, config: RunConfig, plan: Plan, repor
     reporter.note(f"{entry.name}, seed {seed}{size}")
     is_begun = (folder / "config.yaml").exists()
     try:
-        if is_begun:
-            check_same(folder, config)
         engine.train(config, folder, resume=is_begun, is_tested=False, reporter=reporter)
         entry.runs.append(open_run(folder, folder.name))
     except InterruptedRunError:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from regard.compare.headline import find_disagreement, write_difference
 from regard.compare.result import Comparison, Contender, Example
+from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.lens.views import Continuation
 from regard.report.attention_figure import attention_figure
@@ -20,11 +21,25 @@ from regard.report.cells_figure import cells_figure
 from regard.report.comparison_picture import write_overview
 from regard.report.curves import context_chart, learning_curves, length_chart
 from regard.report.look import modules_of, styles_of
+from regard.report.page_folder import is_our_page
 from regard.report.palette import Look, looks_of
 from regard.report.ranking import ranking_figure
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
 from regard.report.surprise import surprise_figure
 from regard.score.figures import cost_text, count_text, duration_text, p_text
+
+PAGE, PICTURE = "report.html", "overview.png"
+DRAWN = (PAGE, PICTURE)
+
+
+def check_drawn(folder: Path, way_out: str) -> None:
+    """Refuse a page that Regard did not draw, and a picture without one of ours: the page is drawn before the picture.
+
+    The error ends with `way_out`.
+    """
+    for name in DRAWN:
+        if (folder / name).exists() and not is_our_page(folder / PAGE):
+            raise RegardError(f"'{folder}' holds a {name} that Regard did not draw. Move it, or {way_out}.")
 
 
 def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], None] | None = None) -> Path:
@@ -32,10 +47,10 @@ def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], 
 
     A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
     """
-    path = folder / "report.html"
+    path = folder / PAGE
     write_atomically(path, render_comparison(comparison))
     try:
-        write_atomically(folder / "overview.png", lambda aside: write_overview(comparison, aside))
+        write_atomically(folder / PICTURE, lambda aside: write_overview(comparison, aside))
     except ImportError as error:
         if note is not None:
             note(f"No overview.png: {error}. Install matplotlib, then: regard report {folder}")

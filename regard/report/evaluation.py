@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
 from regard.report.figure import clean_axes, draw_series, drawing, new_figure
-from regard.report.page_folder import begin_page, check_page_folder
+from regard.report.page_folder import begin_page, check_page_folder, finish_page
 from regard.report.palette import COLOURS, SOFT, Look
 from regard.report.shell import fold, report_page, section, table
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
@@ -28,7 +28,7 @@ MAX_OPEN = 20
 """Labels of which the table of confusions is shown at once."""
 
 
-PAGE = "report.html"
+PAGE, PICTURE = "report.html", "reliability.png"
 
 
 def check_evaluation_folder(run: Any, folder: Path, force: bool = False) -> None:
@@ -43,12 +43,11 @@ def check_evaluation_folder(run: Any, folder: Path, force: bool = False) -> None
 
 def draw_evaluation(found: LabelledEvaluation, name: str, folder: Path, force: bool = False) -> Path:
     """Write report.html, whose path is returned, and of answers with probabilities reliability.png."""
-    begin_page(folder, PAGE, force)
-    path = folder / PAGE
-    write_atomically(path, render_evaluation(found, name))
-    if "calibration" in found.more:
-        write_atomically(folder / "reliability.png", lambda aside: _write_picture(found, name, aside))
-    return path
+    files = [PICTURE] if "calibration" in found.more else []
+    begin_page(folder, PAGE, force, files)
+    if files:
+        write_atomically(folder / PICTURE, lambda aside: _write_picture(found, name, aside))
+    return finish_page(folder, render_evaluation(found, name), PAGE, files)
 
 
 def render_evaluation(found: LabelledEvaluation, name: str) -> str:

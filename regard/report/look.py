@@ -15,12 +15,13 @@ from regard.files import write_atomically
 from regard.lens.look import VIEWS, Panel
 from regard.lens.next_word import NextWord, describe_next
 from regard.lens.view import Packed, View
-from regard.report.look_pictures import PICTURES, draw_picture
-from regard.report.page_folder import begin_page
+from regard.report.look_pictures import KINDS, PICTURES, draw_picture
+from regard.report.page_folder import begin_page, finish_page
 from regard.report.palette import looks_of
 from regard.report.shell import frame_page, how_to_repeat, report_page, script_json, section, text_of
 from regard.score.figures import join_names
 
+JSON = "look.json"
 BLUE = "#0072b2"  # of what belongs to no model
 SHARED = ("base", "matrix", "chart")
 """What the scripts of views import, as `regard/base` and so on; `regard/NAME` is the script of the view NAME."""
@@ -61,15 +62,27 @@ class Look:
         `force` writes into a folder that holds files of somebody else.
         """
         folder = Path(folder)
-        begin_page(folder, force=force)
+        begin_page(folder, force=force, files=self._list_files())
         for number, (panel, colour) in enumerate(zip(self.panels, self.colours, strict=True), start=1):
             for view in panel.views:
                 if view.name in PICTURES:
-                    name = view.name if len(self.panels) == 1 else f"{view.name}-{number}"
-                    draw_picture(view, panel, folder / name, colour)
-        write_atomically(folder / "look.json", json.dumps(self.to_json(), ensure_ascii=False))
-        write_atomically(folder / "index.html", self.to_html())
-        return folder / "index.html"
+                    draw_picture(view, panel, folder / self._name_picture(view, number), colour)
+        write_atomically(folder / JSON, json.dumps(self.to_json(), ensure_ascii=False))
+        return finish_page(folder, self.to_html(), files=self._list_files())
+
+    def _name_picture(self, view: View, number: int) -> str:
+        """What the pictures of a view are called, but for their kind; `number` is that of its panel."""
+        return view.name if len(self.panels) == 1 else f"{view.name}-{number}"
+
+    def _list_files(self) -> list[str]:
+        """The names of all files that are written beside the page."""
+        drawn = [
+            self._name_picture(view, number)
+            for number, panel in enumerate(self.panels, start=1)
+            for view in panel.views
+            if view.name in PICTURES
+        ]
+        return [JSON, *(f"{name}.{kind}" for name in drawn for kind in KINDS)]
 
     def _repr_html_(self) -> str:
         return frame_page(self.to_html())

@@ -24,6 +24,8 @@ from regard.report.lens_pictures import (
 from regard.report.palette import INK, LINE, SOFT
 from regard.score.alignment import word_weights
 
+KINDS = ("png", "svg")
+"""Endings of the two files that each picture is drawn into."""
 BLUE = "#2166ac"
 MAX_PHOTOGRAPHS = 15  # words of a caption that are shown
 MAX_LABELS = 60  # words beside a matrix: more cannot be read
@@ -37,7 +39,7 @@ def draw_picture(view: View, panel: Panel, path: Path, colour: str) -> None:
         figure = PICTURES[view.name](view, panel, colour)
         figure.draw_without_rendering()
         figure.set_layout_engine(None)  # both files are laid out by now, which takes as long as drawing them
-        for kind in ("png", "svg"):
+        for kind in KINDS:
             write_atomically(path.with_name(f"{path.name}.{kind}"), partial(figure.savefig, format=kind))
 
 

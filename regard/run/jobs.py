@@ -102,7 +102,9 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str],
 
 def _start(job: Job, logs: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", job.module, job.argument]
-    with open(logs / f"{job.name}.txt", "wb") as log:
+    path = logs / f"{job.name}.txt"
+    path.unlink(missing_ok=True)
+    with open(path, "xb") as log:  # a new file: a link that lay there would lead to another one
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     assert process.stdin is not None
     process.stdin.write(job.text.encode())

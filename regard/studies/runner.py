@@ -20,6 +20,7 @@ from regard.config import with_settings
 from regard.data.cache import be_silent
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
+from regard.report.page_folder import begin_page, find_others, finish_page, is_begun, is_our_page
 from regard.run.engine import load
 from regard.score.figures import join_names
 from regard.studies.finding import Study
@@ -31,6 +32,9 @@ from regard.untrusted.small_files import read_json
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
+
+
+PAGE, FILES = "report.html", ("numbers.json", "figure.png")
 
 
 def run_study(
@@ -102,26 +106,32 @@ def _write(study: Study, out: Path) -> None:
     from regard.report.study import render_study, write_picture  # here: studies that fail need no matplotlib
 
     page = render_study(study)
+    begin_page(out, PAGE, force=True, files=FILES)  # the folder was checked before anything was measured
     write_atomically(out / "numbers.json", study.to_json())
     write_atomically(out / "figure.png", lambda aside: write_picture(study, aside))
-    write_atomically(out / "report.html", page)
+    finish_page(out, page, PAGE, FILES)
 
 
 def _check_place(out: Path, name: str) -> None:
-    """Refuse a folder that holds anything but an earlier page of the same study."""
+    """Refuse a folder that holds anything but an earlier page of the same study, with files that the page lists."""
     if not out.exists():
         check_can_be_made(out)
         return
     if not out.is_dir():
         raise RegardError(f"'{out}' is a file; give --out a folder.")
     try:
-        page = read_json(out / "numbers.json")
+        numbers = read_json(out / "numbers.json")
+    except FileNotFoundError:
+        numbers = {"study": name} if is_begun(out / PAGE) else None  # it was killed before it wrote them
     except (OSError, RegardError):
-        page = None
+        numbers = None
     held = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
-    if held and not (isinstance(page, dict) and page.get("study") == name):
+    is_same = is_our_page(out / PAGE) and isinstance(numbers, dict) and numbers.get("study") == name
+    others = find_others(out, PAGE, FILES) if is_same else [each for each in (PAGE, *FILES) if each in held] or held
+    if others:
         raise RegardError(
-            f"'{out}' is not empty (it holds {held[0]}) and holds no page of the study '{name}'; choose another --out."
+            f"'{out}' is not empty (it holds {others[0]}) and holds no page of the study '{name}'; choose another "
+            "--out."
         )
 
 

@@ -17,7 +17,7 @@ from regard.data.recipes import copy_recipes
 from regard.errors import RegardError
 from regard.files import write_atomically, write_folder_atomically
 from regard.report.captions import CaptionDrawing
-from regard.report.page_folder import begin_page, check_page_folder
+from regard.report.page_folder import begin_page, check_page_folder, finish_page
 from regard.training.weights import read_tensors
 
 GIVEN: dict[str, Any] = {
@@ -122,6 +122,65 @@ def test_pages_are_drawn_over_no_file_of_the_user(
         assert regard(*words, "--out", folder, "--force").code == 0
         assert (folder / name).read_text() != "mine"
         assert regard(*words, "--out", folder).code == 0, "a page of ours is drawn anew"
+
+
+def test_a_page_of_ours_does_not_make_the_files_beside_it_ours(
+    regard: Callable[..., Any], ngram_run: Path, lstm_run: Path, tmp_path: Path
+) -> None:
+    vectors, few = tmp_path / "few.vec", ("some", "more", "good", "words")
+    vectors.write_text("4 2\n" + "".join(f"{word} {i} {i * i}\n" for i, word in enumerate(few)))
+    look = ["look", lstm_run, "--text", "the cat", "--view"]
+    drawn: list[tuple[str, str, list[Any]]] = [
+        ("index.html", "look.json", ["next", ngram_run, "the cat"]),
+        ("index.html", "surprise.png", [*look, "surprise"]),
+        ("report.html", "numbers.json", ["vectors", "map", vectors]),
+        ("report.html", "figure.png", ["vectors", "map", vectors]),
+    ]
+    for number, (page, name, words) in enumerate(drawn):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / page).write_text("<p>Made by Regard.")
+        (folder / name).write_text("mine")
+        refused = regard(*words, "--out", folder)
+        assert (refused.code, f"holds files that Regard did not draw ({name})" in refused.err) == (2, True), refused.err
+        assert (folder / name).read_text() == "mine"
+        assert regard(*words, "--out", folder, "--force").code == 0
+        assert regard(*words, "--out", folder).code == 0, "what a page of ours lists is drawn anew"
+    assert regard(*look, "layers", "--out", tmp_path / "1").code == 0
+    assert regard(*look, "surprise", "--out", tmp_path / "1").code == 0, "a page knows what was drawn before it too"
+
+
+def test_a_page_that_was_killed_knows_what_it_began_to_draw(tmp_path: Path) -> None:
+    begin_page(tmp_path, files=["look.json"])
+    (tmp_path / "look.json").write_text("half")
+    begin_page(tmp_path, files=["look.json", "-->.png"])
+    (tmp_path / "-->.png").touch()
+    finish_page(tmp_path, "<p>Made by Regard.", files=["look.json", "-->.png"])
+    assert (tmp_path / "index.html").read_text().count("-->") == 1
+    begin_page(tmp_path, files=["look.json", "-->.png", "cells.png"])
+    (tmp_path / "cells.png").touch()
+    check_page_folder(tmp_path, files=["look.json", "cells.png", "-->.png"])
+    (tmp_path / "layers.png").touch()
+    with pytest.raises(RegardError, match=r"did not draw \(layers.png\)"):
+        begin_page(tmp_path, files=["look.json", "layers.png"])
+
+
+def test_a_study_is_drawn_over_no_page_or_picture_of_the_user(regard: Callable[..., Any], tmp_path: Path) -> None:
+    study = ["study", "by-hand", "--out"]
+    assert regard(*study, tmp_path / "one").code == 0
+    for name in ("report.html", "figure.png"):
+        folder = tmp_path / name
+        folder.mkdir()
+        shutil.copy(tmp_path / "one" / "numbers.json", folder)
+        (folder / name).write_text("mine")
+        refused = regard(*study, folder)
+        assert (refused.code, "is not empty (it holds " in refused.err) == (2, True), refused.err
+        assert (folder / name).read_text() == "mine"
+    (tmp_path / "one" / "numbers.json").unlink()
+    assert "is not empty" in regard(*study, tmp_path / "one").err, "of which study its page is can no longer be known"
+    begin_page(tmp_path / "begun", "report.html", files=["numbers.json", "figure.png"])
+    assert regard(*study, tmp_path / "begun").code == 0
+    assert regard(*study, tmp_path / "begun").code == 0
 
 
 def test_a_page_is_there_first_so_that_a_killed_command_can_draw_again(tmp_path: Path) -> None:

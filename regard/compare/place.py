@@ -1,0 +1,101 @@
+"""The folder of a comparison: what may lie in it, how one of ours is known, and that nothing in it leads elsewhere.
+
+OUT/runs.json    of a comparison of finished runs: their folders; the first file there, by which the folder is known
+
+A folder that came from elsewhere may hold links, and a comparison writes to its files and removes some of them by name.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from regard.compare.contenders import FAILURES
+from regard.compare.result import BEGUN, FILE, Comparison
+from regard.compare.result_cache import OUTPUTS, VIEWS
+from regard.errors import RegardError
+from regard.files import check_can_be_made, write_atomically
+from regard.report.comparison import DRAWN, check_drawn
+from regard.untrusted.small_files import MAX_NOTE, read_json
+
+RUNS, LOGS, OLD_RESULTS = "runs", "logs", "results"
+FILES = (FILE, BEGUN, "plan.yaml", "data.json", "text.json", "pace.json", *DRAWN)
+FOLDERS = (OUTPUTS, VIEWS, FAILURES, LOGS, RUNS, OLD_RESULTS)
+OF_RUNS = (FILE, BEGUN, OUTPUTS, VIEWS, FAILURES, *DRAWN)
+"""What a comparison of finished runs writes."""
+
+
+def check_inside(out: Path) -> None:
+    """Refuse links, pipes and devices where a comparison reads and writes, and folders in place of its files."""
+    for path, is_folder in _list_known(out):
+        try:
+            mode = path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if stat.S_ISLNK(mode):
+            raise RegardError(
+                f"'{path}' is a link, and a comparison writes to files in its own folder only. Put what it leads to in "
+                "its place, or remove it."
+            )
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise RegardError(
+                f"'{path}' is neither a file nor a folder but a pipe, a socket or a device. Remove it, or choose "
+                "another --out."
+            )
+        if is_folder is not None and stat.S_ISDIR(mode) != is_folder:
+            found, wanted = ("file", "folder") if is_folder else ("folder", "file")
+            raise RegardError(
+                f"'{path}' is a {found}, where a comparison has a {wanted}. Move it, or choose another --out."
+            )
+
+
+def _list_known(out: Path) -> Iterator[tuple[Path, bool | None]]:
+    """What a comparison reads and writes, each folder before what lies in it, and whether it is a folder."""
+    for name in FILES:
+        yield out / name, False
+    for name in FOLDERS:
+        folder = out / name
+        yield folder, True
+        if folder.is_dir():
+            for path in sorted(folder.iterdir()):
+                yield path, (None if name == RUNS or path.name.startswith(".") else False)
+
+
+def check_place_of_runs(out: Path) -> None:
+    """Refuse a folder that holds anything but an earlier comparison of finished runs."""
+    if not out.exists():
+        check_can_be_made(out)
+        return
+    if not out.is_dir():
+        raise RegardError(f"'{out}' is a file; give --out a folder.")
+    check_inside(out)
+    ours = OF_RUNS if _is_comparison(out) else ()
+    strangers = sorted(p.name for p in out.iterdir() if p.name not in ours and not p.name.startswith("."))
+    if strangers:
+        raise RegardError(f"'{out}' is not empty (it holds {strangers[0]}); choose another --out.")
+    check_drawn(out, "choose another --out")
+    if (out / FILE).exists() and Comparison.load(out).setup.training is not None:
+        raise RegardError(f"'{out}' holds a comparison of models that were trained for it; choose another --out.")
+
+
+def _is_comparison(out: Path) -> bool:
+    """Whether a folder holds what a comparison of finished runs wrote, as its first file or its last one says.
+
+    A compare.json that is damaged is an error.
+    """
+    if (out / FILE).exists():
+        Comparison.load(out)
+        return True
+    try:
+        begun = read_json(out / BEGUN, MAX_NOTE)
+    except (OSError, RegardError):
+        return False
+    return isinstance(begun, dict) and begun.get("kind") == "comparison" and isinstance(begun.get("runs"), list)
+
+
+def begin_comparison(out: Path, runs: Sequence[Path]) -> None:
+    """Write, before all else, that the folder is that of a comparison: one that is killed goes on in it."""
+    begun = {"kind": "comparison", "runs": [str(folder) for folder in runs]}
+    write_atomically(out / BEGUN, json.dumps(begun, ensure_ascii=False, indent=1) + "\n")
