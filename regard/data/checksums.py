@@ -1,16 +1,19 @@
 """Checksums of what is kept: a bit that flips on a disk changes a text or a model without a word.
 
 A folder of the cache has `checksums.json` beside its files, with the size and the CRC-32 of each. CRC-32 finds flipped
-bits and costs a seventh of a second a gigabyte; it is no protection against somebody who writes into the cache.
+bits and costs a seventh of a second a gigabyte; it is no protection against somebody who writes into the cache. A file
+by itself has its SHA-256 beside it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from pathlib import Path
 
 from regard.errors import RegardError
+from regard.files import write_atomically
 from regard.untrusted.small_files import MAX_NOTE, read_object
 
 FILE = "checksums.json"
@@ -53,3 +56,22 @@ def find_damage(folder: Path, max_bytes: int | None = MAX_CHECKED) -> str | None
     except (RegardError, OSError, TypeError, ValueError):
         return f"{FILE} cannot be read"
     return None
+
+
+def keep_file(path: Path, data: bytes) -> None:
+    """Write a file and its SHA-256 beside it; that first, so that the file is never without it."""
+    write_atomically(_note_beside(path), hashlib.sha256(data).hexdigest().encode())
+    write_atomically(path, data)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file is there and has the SHA-256 that is beside it."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest().encode() == _note_beside(path).read_bytes()
+    except OSError:  # not there, or removed at this moment
+        return False
+
+
+def _note_beside(path: Path) -> Path:
+    return path.with_suffix(".sha256")
