@@ -10,6 +10,7 @@ import shutil
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -66,14 +67,22 @@ def content_hash(path: Path, cache: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     seen = [str(path.resolve()), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
     note = kind_folder(cache, "hashes") / key_of(seen)
-    with suppress(OSError):  # not there, or removed at this moment
-        if len(kept := note.read_text()) == 64:
-            return kept
+    if (kept := open_kept_hash(note)) is not None:
+        return kept
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - about.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
-        write_atomically(note, found.encode())
+        write_atomically(note, f"{found} {zlib.crc32(found.encode()):08x}".encode())
     return found
+
+
+def open_kept_hash(note: Path) -> str | None:
+    """The SHA-256 that a note in the cache remembers; None where there is none, or its own checksum does not fit."""
+    try:
+        found, _, checksum = note.read_bytes().partition(b" ")
+    except OSError:  # not there, or removed at this moment
+        return None
+    return found.decode() if checksum == f"{zlib.crc32(found):08x}".encode() else None
 
 
 @contextmanager

@@ -40,20 +40,22 @@ def write_checksums(folder: Path) -> None:
 def find_damage(folder: Path, max_bytes: int | None = MAX_CHECKED) -> str | None:
     """What is wrong with a folder, to follow its name; None: nothing, or it was written without checksums.
 
-    Sizes are always compared, contents up to `max_bytes` of them.
+    Sizes are always compared, contents up to `max_bytes` of them, small files first.
     """
     if not (folder / FILE).exists():
         return None
     try:
         sums, left = read_object(folder / FILE, MAX_NOTE), max_bytes
-        for name, (size, crc) in sums.items():
+        for name, (size, crc) in sorted(sums.items(), key=lambda item: item[1][0]):
             path = folder / Path(name).name
             if not path.is_file() or path.stat().st_size != size:
                 return f"{path.name} is missing or of another size"
+            if left is not None and size > left:
+                continue
             left = None if left is None else left - size
-            if (left is None or left >= 0) and crc32_of(path) != crc:
+            if crc32_of(path) != crc:
                 return f"{path.name} has changed since it was written"
-    except (RegardError, OSError, TypeError, ValueError):
+    except (RegardError, OSError, TypeError, ValueError, LookupError):
         return f"{FILE} cannot be read"
     return None
 

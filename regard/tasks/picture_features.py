@@ -47,7 +47,7 @@ def picture_features(
     fit = [config.size, config.n_margin, config.fit]
     key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network), CHECKSUM)
     file = kind_folder(cache or cache_root(), "features") / f"{key}.safetensors"
-    kept = _read_kept(file)
+    kept = open_kept_features(file)
     if kept is None or kept.shape != (len(data.pictures), D_TRUNK, *encoder.grid):
         kept = _compute(encoder, data, n_batch, tell)
         write_weights({"features": kept}, file, is_marked=True)
@@ -56,7 +56,7 @@ def picture_features(
     return kept
 
 
-def _read_kept(file: Path) -> Float[Tensor, "N 320 h w"] | None:
+def open_kept_features(file: Path) -> Float[Tensor, "N 320 h w"] | None:
     """The features in a file of the cache; None where there is none, or where it is not whole or was damaged."""
     try:
         return read_marked_tensors(file).get("features")

@@ -20,7 +20,7 @@ from regard.data import documents, pictures, prepared_pairs, prepared_text
 from regard.data.builtin import BUILTIN, Builtin, builtin_file
 from regard.data.cache import HELD, LOCK, Held, find_or_make, remove_abandoned, spool_folder
 from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
-from regard.data.checksums import FILE, find_damage
+from regard.data.checksums import FILE, find_damage, write_checksums
 from regard.data.config import DataConfig
 from regard.data.pairs_config import PairsConfig
 from regard.errors import RegardError
@@ -198,6 +198,13 @@ def test_a_flipped_bit_in_an_entry_is_found(tmp_path: Path) -> None:
     assert find_damage(folder, max_bytes=10) is None  # too much to read each time
     (folder / "x.npy").write_bytes(b"x")
     assert find_damage(folder, max_bytes=10) == "x.npy is missing or of another size"
+    for name in ("a.npy", "z.npy"):  # before and after a large one
+        (folder / "x.npy").write_bytes(b"x" * 1000)
+        for small in ("a.npy", "z.npy"):
+            (folder / small).write_bytes(b"small")
+        write_checksums(folder)
+        (folder / name).write_bytes(b"smale")
+        assert find_damage(folder, max_bytes=100) == f"{name} has changed since it was written"
     (folder / FILE).write_text("[]")
     assert find_damage(folder) == f"{FILE} cannot be read"
     (folder / FILE).unlink()
