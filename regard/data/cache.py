@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 from regard.data.cache_limit import SPOOL, YOUNG, keep_within_limit, mark_used
 from regard.data.checksums import find_damage, write_checksums
 from regard.errors import RegardError
-from regard.files import PARTIAL, is_old, remove_folder, write_atomically, write_folder_atomically
+from regard.files import PARTIAL, FolderThereError, is_old, remove_folder, write_atomically, write_folder_atomically
 
 fcntl: Any
 try:
@@ -125,12 +124,8 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
 
 
 def _make(folder: Path, fill: Callable[[Path], None]) -> None:
-    try:
+    with suppress(FolderThereError):  # another process made the same meanwhile: its folder holds what ours did
         write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
-    except OSError as error:
-        # Another process made the same meanwhile: its folder holds what ours did.
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-            raise
 
 
 def open_whole(folder: Path, open_folder: Callable[[Path], T | None]) -> T | None:
