@@ -2,13 +2,15 @@
 
 A reader, or a run that is started again after kill -9 or a power cut, sees either the old content or the new one.
 What a killed writer leaves behind has a name that starts with `PARTIAL`: `remove_partial` removes it from a folder with
-one writer, and elsewhere the next writer of the same name does, a day later.
+one writer, and elsewhere the next writer of the same name does, a day later. A folder that is being replaced has a name
+that starts with `BEFORE` for a moment: the next writer of the same name puts it back if its own is missing.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -21,7 +23,13 @@ from regard.errors import RegardError
 from regard.untrusted.values import has_lone_surrogate, make_utf8
 
 PARTIAL = ".partial-"
+BEFORE = ".before-"
+"""What the name of a folder begins with that is moved aside until another one is in its place."""
 OLD = 24 * 3600.0  # seconds: who wrote nothing for so long is not at work any more
+
+
+class FolderThereError(RegardError):
+    """Another process made the folder that was to be made."""
 
 
 def write_atomically(path: Path, data: str | bytes | Callable[[Path], None]) -> None:
@@ -69,36 +77,92 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
             for file in sorted(aside.rglob("*")):
                 _sync(file)
             _sync(aside)
-            os.rename(aside, folder)
+            _rename_to_new(aside, folder)
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
         _sync(folder.parent)
 
 
+def _rename_to_new(aside: Path, folder: Path) -> None:
+    try:
+        os.rename(aside, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise FolderThereError(
+            f"Another process made '{folder}' while this one was writing it, and it is left as it is. Choose another "
+            "name, or start again."
+        ) from None
+
+
 def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Have `write` make a folder beside the one that is there, and put it in its place once it is whole.
 
-    A file of the old one that the new one has no name for is somebody else's, and an error.
+    A file of the old one that the new one has no name for is somebody else's, and an error. Of two processes that
+    replace the same folder the later one's stays.
     """
     folder = Path(folder)
-    beside, before = _aside(folder), _aside(folder)  # `before`: the old folder, until the new one is in its place
+    restore_folder(folder)
+    for beginning in (folder.name, f"{PARTIAL}{folder.name}"):  # `write` writes aside of `beside`
+        remove_old_partial(folder.parent, f"{beginning}-")
+    beside = _aside(folder)
     try:
         write(beside)
         if not beside.is_dir():
             raise RegardError(f"'{folder}' is a folder, and what is written is one file. Choose another name.")
-        if others := sorted({path.name for path in folder.iterdir()} - {path.name for path in beside.iterdir()}):
-            raise RegardError(
-                f"'{folder}' holds files that Regard did not write ({', '.join(others[:3])}). Choose another folder, "
-                "or move them."
-            )
-        os.rename(folder, before)
-        os.rename(beside, folder)
+        with suppress(FileNotFoundError):  # another process has moved it aside, and looked at what it holds
+            _check_no_others(folder, beside)
+        while not _exchange(folder, beside):
+            pass
     except BaseException:
         _remove(beside)
         raise
-    _remove(before)  # only now: who is interrupted keeps one of the two
     _sync(folder.parent)
+
+
+def _check_no_others(folder: Path, beside: Path) -> None:
+    if others := sorted({path.name for path in folder.iterdir()} - {path.name for path in beside.iterdir()}):
+        raise RegardError(
+            f"'{folder}' holds files that Regard did not write ({', '.join(others[:3])}). Choose another folder, "
+            "or move them."
+        )
+
+
+def _exchange(folder: Path, beside: Path) -> bool:
+    """Put `beside` in the place of `folder`, or leave both as they are; False where another process came between."""
+    before = folder.with_name(f"{BEFORE}{_aside(folder).name.removeprefix(PARTIAL)}")
+    try:
+        with suppress(FileNotFoundError):  # another process has moved it aside
+            os.rename(folder, before)
+        os.rename(beside, folder)
+    except BaseException as error:
+        with suppress(OSError):  # not moved, or another process has put its own there
+            os.rename(before, folder)
+        if folder.exists():
+            _remove(before)
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    _remove(before)  # only now: who is interrupted keeps one of the two
+    return True
+
+
+def restore_folder(folder: Path) -> None:
+    """Put a folder back that a process moved aside to replace it, if that process was killed before it had."""
+    with suppress(OSError):  # nothing can be listed
+        # Listed first: where `folder` is there after that, a process that moved one of them has put the new one there.
+        moved = [path for path in folder.parent.iterdir() if _is_moved_from(folder, path.name)]
+        for path in moved:
+            with suppress(OSError):  # another process puts it back
+                if not os.path.lexists(folder):
+                    os.rename(path, folder)
+            if os.path.lexists(folder):
+                _remove(path)
+
+
+def _is_moved_from(folder: Path, name: str) -> bool:
+    return re.fullmatch(rf"{re.escape(BEFORE + folder.name)}-\d+-[0-9a-f]{{8}}", name) is not None
 
 
 def make_folder(folder: Path) -> None:
@@ -126,8 +190,14 @@ def check_is_text(path: Path) -> None:
 
 
 def check_not_there(path: Path, force: bool) -> None:
-    """Refuse to write over a file, unless that is asked for."""
-    if path.is_file() and not force:
+    """Refuse to write over a file unless that is asked for, and over a pipe, a socket or a device at all.
+
+    A folder is put back first whose replacement was killed.
+    """
+    restore_folder(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise RegardError(f"'{path}' is no regular file but a pipe, a socket or a device. Give the name of a file.")
+    if os.path.lexists(path) and not path.is_dir() and not force:
         raise RegardError(f"'{path}' is there already. Choose another name, or add --force (in Python: force=True).")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +12,20 @@ from rich.text import Text
 
 from regard.cli.options import AsJson
 from regard.cli.terminal import console, plain_table
-from regard.data.cache import cache_root, remove_abandoned
-from regard.data.cache_limit import LIMITED, CacheEntry, cache_limit, list_entries, parse_size, remove_all, remove_entry
-from regard.data.checksums import find_damage
+from regard.data.cache import cache_root, open_kept_hash, remove_abandoned
+from regard.data.cache_limit import (
+    LIMITED,
+    CacheEntry,
+    cache_limit,
+    list_entries,
+    list_small,
+    parse_size,
+    remove_all,
+    remove_entry,
+)
+from regard.data.checksums import find_damage, is_whole
+from regard.data.documents import open_kept_cut
+from regard.data.kept_tokenizer import open_kept_tokenizer
 from regard.score.figures import count_text
 
 Clean = Annotated[bool, typer.Option("--clean", help="Remove all that can be made again.")]
@@ -22,6 +35,14 @@ To = Annotated[
         "--max", help="Remove what was not used for longest, down to this size: 20GB, 500MB (GB if no unit is given)."
     ),
 ]
+_OPEN: dict[str, Callable[[Path], bool]] = {
+    "features": lambda path: _open_features(path) is not None,
+    "tokenizers": lambda path: open_kept_tokenizer(path) is not None,
+    "documents": lambda path: open_kept_cut(path) is not None,
+    "hashes": lambda path: open_kept_hash(path) is not None,
+    "builtin": is_whole,
+}
+"""Whether a file that is an entry by itself can be opened and has its checksum, by the kind of entry."""
 Whole = Annotated[bool, typer.Option("--check", help="Read every file, and remove what was damaged.")]
 
 
@@ -40,7 +61,7 @@ def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: As
     root = cache_root()
     for folder in (root, *(path for path in root.glob("[!.]*") if path.is_dir())):
         remove_abandoned(folder)
-    removed = _remove_damaged(list_entries(root)) if check else 0
+    removed = _remove_damaged([*list_entries(root), *list_small(root)]) if check else 0
     removed += _remove_to(list_entries(root), parse_size(to, "--max")) if to is not None else 0
     removed += remove_all(root) if clean else 0
     entries = list_entries(root)
@@ -61,10 +82,24 @@ def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: As
 
 
 def _remove_damaged(entries: list[CacheEntry]) -> int:
-    bad = [entry for entry in entries if entry.path.is_dir() and find_damage(entry.path, None) is not None]
+    bad = [entry for entry in entries if _is_damaged(entry)]
     for entry in bad:
         remove_entry(entry)
     return sum(entry.n_bytes for entry in bad)
+
+
+def _open_features(path: Path) -> object:
+    from regard.tasks.picture_features import open_kept_features  # lazy: it needs torch, and this verb does not
+
+    return open_kept_features(path)
+
+
+def _is_damaged(entry: CacheEntry) -> bool:
+    if entry.path.is_dir():
+        return find_damage(entry.path, None) is not None
+    # Beside features lie the notes of their checksums that earlier versions wrote.
+    is_ours = entry.kind in _OPEN and entry.path.suffix in ("", ".json", ".jsonl", ".txt", ".safetensors")
+    return is_ours and not _OPEN[entry.kind](entry.path)
 
 
 def _remove_to(entries: list[CacheEntry], limit: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -10,6 +9,7 @@ import shutil
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 from regard.data.cache_limit import SPOOL, YOUNG, keep_within_limit, mark_used
 from regard.data.checksums import find_damage, write_checksums
 from regard.errors import RegardError
-from regard.files import PARTIAL, is_old, remove_folder, write_atomically, write_folder_atomically
+from regard.files import PARTIAL, FolderThereError, is_old, remove_folder, write_atomically, write_folder_atomically
 
 fcntl: Any
 try:
@@ -66,14 +66,22 @@ def content_hash(path: Path, cache: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     seen = [str(path.resolve()), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
     note = kind_folder(cache, "hashes") / key_of(seen)
-    with suppress(OSError):  # not there, or removed at this moment
-        if len(kept := note.read_text()) == 64:
-            return kept
+    if (kept := open_kept_hash(note)) is not None:
+        return kept
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if time.time_ns() - about.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
-        write_atomically(note, found.encode())
+        write_atomically(note, f"{found} {zlib.crc32(found.encode()):08x}".encode())
     return found
+
+
+def open_kept_hash(note: Path) -> str | None:
+    """The SHA-256 that a note in the cache remembers; None where there is none, or its own checksum does not fit."""
+    try:
+        found, _, checksum = note.read_bytes().partition(b" ")
+    except OSError:  # not there, or removed at this moment
+        return None
+    return found.decode() if checksum == f"{zlib.crc32(found):08x}".encode() else None
 
 
 @contextmanager
@@ -116,12 +124,8 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
 
 
 def _make(folder: Path, fill: Callable[[Path], None]) -> None:
-    try:
+    with suppress(FolderThereError):  # another process made the same meanwhile: its folder holds what ours did
         write_folder_atomically(folder, lambda aside: _fill_held(aside, fill))
-    except OSError as error:
-        # Another process made the same meanwhile: its folder holds what ours did.
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-            raise
 
 
 def open_whole(folder: Path, open_folder: Callable[[Path], T | None]) -> T | None:

@@ -2,7 +2,8 @@
 
     cache/encoded/KEY/     token ids of a text; pair-texts/ and pairs/ those of pairs
     cache/pictures/KEY/    squares of pixels; features/KEY.safetensors what a frozen network made of them
-    cache/tokenizers/, documents/, hashes/, builtin/   small things that are quickly made again
+    cache/tokenizers/, documents/, hashes/, builtin/   small things that are quickly made again; some have a
+                           checksum beside them, NAME.sha256, and are removed with it
     cache/known/           which data this machine may read: never removed
 
 A folder that is removed while another process reads it stays readable for that process: its files are mapped. A
@@ -24,6 +25,8 @@ from regard.files import PARTIAL, remove_folder
 
 LIMITED = ("encoded", "pair-texts", "pairs", "pictures", "features")
 """Folders whose entries are large."""
+SMALL = ("tokenizers", "documents", "hashes", "builtin")
+"""Folders whose entries are small; the limit does not count them."""
 KEPT = "known"
 BUILTIN_TEXTS = "builtin"
 SPOOL = f"{PARTIAL}spool-"
@@ -78,6 +81,19 @@ def list_entries(cache: Path) -> list[CacheEntry]:
     return sorted(entries, key=lambda entry: (entry.used, entry.path))
 
 
+def list_small(cache: Path) -> list[CacheEntry]:
+    """What lies in the small folders; a built-in text is left out while somebody reads one."""
+    is_read = any(cache.glob(f"{SPOOL}*"))
+    entries = []
+    for kind in SMALL:
+        for path in () if is_read and kind == BUILTIN_TEXTS else sorted((cache / kind).glob("[!.]*")):
+            with suppress(OSError):  # removed meanwhile
+                if path.suffix != ".sha256":
+                    about = path.stat()
+                    entries.append(CacheEntry(path, about.st_size, about.st_mtime))
+    return entries
+
+
 def mark_used(path: Path) -> None:
     """Note that an entry was opened just now."""
     with suppress(OSError):  # somebody else's cache, which may be read only
@@ -109,6 +125,7 @@ def remove_entry(entry: CacheEntry) -> None:
             remove_folder(entry.path)
         else:
             entry.path.unlink()
+            entry.path.with_suffix(".sha256").unlink(missing_ok=True)
 
 
 def remove_all(cache: Path) -> int:

@@ -1,16 +1,19 @@
 """Checksums of what is kept: a bit that flips on a disk changes a text or a model without a word.
 
 A folder of the cache has `checksums.json` beside its files, with the size and the CRC-32 of each. CRC-32 finds flipped
-bits and costs a seventh of a second a gigabyte; it is no protection against somebody who writes into the cache.
+bits and costs a seventh of a second a gigabyte; it is no protection against somebody who writes into the cache. A file
+by itself has its SHA-256 beside it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from pathlib import Path
 
 from regard.errors import RegardError
+from regard.files import write_atomically
 from regard.untrusted.small_files import MAX_NOTE, read_object
 
 FILE = "checksums.json"
@@ -37,19 +40,40 @@ def write_checksums(folder: Path) -> None:
 def find_damage(folder: Path, max_bytes: int | None = MAX_CHECKED) -> str | None:
     """What is wrong with a folder, to follow its name; None: nothing, or it was written without checksums.
 
-    Sizes are always compared, contents up to `max_bytes` of them.
+    Sizes are always compared, contents up to `max_bytes` of them, small files first.
     """
     if not (folder / FILE).exists():
         return None
     try:
         sums, left = read_object(folder / FILE, MAX_NOTE), max_bytes
-        for name, (size, crc) in sums.items():
+        for name, (size, crc) in sorted(sums.items(), key=lambda item: item[1][0]):
             path = folder / Path(name).name
             if not path.is_file() or path.stat().st_size != size:
                 return f"{path.name} is missing or of another size"
+            if left is not None and size > left:
+                continue
             left = None if left is None else left - size
-            if (left is None or left >= 0) and crc32_of(path) != crc:
+            if crc32_of(path) != crc:
                 return f"{path.name} has changed since it was written"
-    except (RegardError, OSError, TypeError, ValueError):
+    except (RegardError, OSError, TypeError, ValueError, LookupError):
         return f"{FILE} cannot be read"
     return None
+
+
+def keep_file(path: Path, data: bytes) -> None:
+    """Write a file and its SHA-256 beside it; that first, so that the file is never without it."""
+    write_atomically(_note_beside(path), hashlib.sha256(data).hexdigest().encode())
+    write_atomically(path, data)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file is there and has the SHA-256 that is beside it."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest().encode() == _note_beside(path).read_bytes()
+    except OSError:  # not there, or removed at this moment
+        return False
+
+
+def _note_beside(path: Path) -> Path:
+    return path.with_suffix(".sha256")

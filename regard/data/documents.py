@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from regard.data.builtin import BUILTIN
 from regard.data.cache import cache_root, content_hash, key_of, kind_folder, spool_folder
@@ -36,7 +38,7 @@ from regard.data.tables import Table, read_rows
 from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.untrusted.fields import decode_fields
-from regard.untrusted.small_files import MAX_NOTE, read_json
+from regard.untrusted.small_files import MAX_NOTE, read_object
 
 FORMAT = 1  # another number: texts are looked at anew for chapters and stories
 MAX_HEADING = 2**16  # characters
@@ -148,12 +150,26 @@ def choose_document(files: Sequence[TextFile], data: DataConfig, cache: Path) ->
         return Cut("file" if data.document == "auto" else data.document)
     key = key_of(FORMAT, [(content_hash(file.path, cache), file.reading, _is_markdown(file)) for file in files])
     note = kind_folder(cache, "documents") / f"{key}.json"
+    if (kept := open_kept_cut(note)) is not None:
+        return kept
+    found = _look_for_documents(files)
+    write_atomically(note, json.dumps({**asdict(found), "crc32": _checksum_of(asdict(found))}).encode())
+    return found
+
+
+def open_kept_cut(note: Path) -> Cut | None:
+    """What was found in a text, as a note in the cache says; None where there is none, or it was damaged."""
     try:
-        return decode_fields(Cut, read_json(note, MAX_NOTE))
+        kept = read_object(note, MAX_NOTE)
+        is_whole = kept.pop("crc32", None) == _checksum_of(kept)
+        found = decode_fields(Cut, kept)
     except (OSError, ValueError, RegardError):
-        found = _look_for_documents(files)
-        write_atomically(note, json.dumps(asdict(found)).encode())
-        return found
+        return None
+    return found if is_whole and found.document in ("file", *PLURALS) else None
+
+
+def _checksum_of(fields: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())
 
 
 def _look_for_documents(files: Sequence[TextFile]) -> Cut:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from regard.data.cache import kind_folder
+from regard.data.checksums import is_whole, keep_file
 from regard.errors import RegardError, nearest
-from regard.files import write_atomically
 
 if TYPE_CHECKING:
     from regard.data.builtin.grammar.grammar import Sentence
@@ -95,16 +95,19 @@ def find_form(name: str) -> str:
 
 
 def grammar_file(name: str, cache: Path) -> Path:
-    """The pairs of a complete name as a file in the cache, made the first time: TSV, or one tree a line."""
+    """The pairs of a complete name as a file in the cache, TSV or one tree a line.
+
+    It is made the first time, and again where it was damaged.
+    """
     path = kind_folder(cache, "builtin") / f"{re.sub('[:@/]', '-', name)}-{VERSION}.txt"
-    if not path.exists():
+    if not is_whole(path):
         what, n, split = _read(name)
         assert n is not None, "how many"
         assert split is not None, "of which split"
         is_tree = find_form(name) == "trees"
         drawn = _draw_pairs(what, n, split)
         lines = [f"{target}\n" if is_tree else f"{source}\t{target}\n" for source, target in drawn]
-        write_atomically(path, "".join(lines).encode())
+        keep_file(path, "".join(lines).encode())
     return path
 
 

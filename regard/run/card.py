@@ -53,14 +53,19 @@ def write_card(opened: OpenRun, data: Any | None, test: Evaluation | None, note:
 
 
 def escape_markdown(text: str) -> str:
-    """A text that Markdown shows as it is, in a cell of a table too: no tag, no link, no new row.
+    """A text that Markdown shows as it is, in a cell of a table too: no tag, link, emphasis, formula or new row.
 
-    >>> escape_markdown("a|b <b>c</b> [d](e)")
-    'a\\\\|b &lt;b&gt;c&lt;/b&gt; \\\\[d\\\\](e)'
+    Bare addresses, which many programs make links of, are broken by a space of no width. An underscore inside a word
+    means nothing in Markdown, and stays as it is.
+
+    >>> escape_markdown("a|b <b>c</b> [d](e) _f_ g_h")
+    'a\\\\|b &lt;b&gt;c&lt;/b&gt; \\\\[d\\\\](e) \\\\_f\\\\_ g_h'
     """
     text = make_printable(" ".join(text.split()))
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([|\[\]`])", r"\\\1", text)
+    text = re.sub(r"[\\|\[\]`*~$#]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text)
+    text = re.sub(r"^(\d*)([-+.)])(?=[\s-]|$)", r"\1\\\2", text)  # the beginning of a list, or a line across the page
+    return re.sub(r":(?=//)|www(?=\.)|(?<!\w)@(?=\w)|@(?=[\w-]+\.)", r"\g<0>&#8203;", text, flags=re.IGNORECASE)
 
 
 def _fence(line: str) -> str:

@@ -15,14 +15,12 @@ from torch import Tensor, nn
 
 from regard.data.cache import cache_root, key_of, kind_folder
 from regard.data.cache_limit import keep_within_limit, mark_used
-from regard.data.checksums import crc32_of
 from regard.data.pictures import FORM
 from regard.data.prepared_captions import CaptionData
 from regard.errors import RegardError
-from regard.files import write_atomically
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
-from regard.training.weights import named_weights, read_tensors, write_weights
+from regard.training.weights import CHECKSUM, named_weights, read_marked_tensors, write_weights
 
 
 def picture_features(
@@ -45,17 +43,25 @@ def picture_features(
         raise RegardError(
             f"The encoder takes pictures of {encoder.size} pixels and the data has {config.size}. Make both the same."
         )
-    fit = [config.size, config.n_margin, config.fit]
     # The pixels depend on how Pillow resamples, so on its version too.
-    key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network))
+    fit = [config.size, config.n_margin, config.fit]
+    key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network), CHECKSUM)
     file = kind_folder(cache or cache_root(), "features") / f"{key}.safetensors"
-    note = file.with_suffix(".crc32")
-    if not file.exists() or (note.exists() and note.read_bytes() != f"{crc32_of(file)}".encode()):
-        write_weights({"features": _compute(encoder, data, n_batch, tell)}, file)
-        write_atomically(note, f"{crc32_of(file)}".encode())
+    kept = open_kept_features(file)
+    if kept is None or kept.shape != (len(data.pictures), D_TRUNK, *encoder.grid):
+        kept = _compute(encoder, data, n_batch, tell)
+        write_weights({"features": kept}, file, is_marked=True)
         keep_within_limit(file)
     mark_used(file)
-    return read_tensors(file, "delete it, and it is computed again")["features"]
+    return kept
+
+
+def open_kept_features(file: Path) -> Float[Tensor, "N 320 h w"] | None:
+    """The features in a file of the cache; None where there is none, or where it is not whole or was damaged."""
+    try:
+        return read_marked_tensors(file).get("features")
+    except RegardError:
+        return None
 
 
 @torch.no_grad()

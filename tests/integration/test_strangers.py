@@ -334,6 +334,41 @@ def test_damaged_entries_of_the_cache_are_made_again(text: Path, lstm_run: Path,
     assert prepare_text(*given, cache=tmp_path).fingerprint == first.fingerprint
 
 
+def test_every_kind_of_entry_is_looked_at_when_the_cache_is_checked(regard, tmp_path: Path, monkeypatch: Any) -> None:
+    from regard.data.builtin import BUILTIN, Builtin, builtin_file
+    from regard.data.cache import content_hash
+    from regard.data.config import DataConfig
+    from regard.data.pair_grammar import grammar_file
+    from regard.data.prepared_text import prepare_text
+    from regard.text.config import TokenizerConfig
+    from regard.training.weights import write_weights
+
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("regard.data.cache.SMALL", 1)
+    monkeypatch.setitem(BUILTIN, "python-docs", Builtin("a book", lambda: iter(["It rains."])))
+    text, cache = tmp_path / "text.txt", tmp_path / "cache"
+    text.write_text("".join(f"line {i} of a text\n" for i in range(200)))
+    os.utime(text, (10**9, 10**9))
+    prepare_text(DataConfig(train=str(text)), TokenizerConfig(kind="char"), cache=cache)
+    content_hash(text, cache)
+    builtin_file("python-docs", cache)
+    grammar_file("grammar:en-de:5@test", cache)
+    write_weights({"features": torch.arange(9.0)}, cache / "features" / "a.safetensors", is_marked=True)
+    (cache / "features" / "a.crc32").write_text("12")  # an earlier version's
+    files = [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".sha256"]
+    assert json.loads(regard("cache", "--check", "--json").out)["removed"] == 0
+    assert all(path.is_file() for path in files)
+    alone = [path for path in files if path.parent.name in ("tokenizers", "documents", "hashes", "builtin", "features")]
+    alone = [path for path in alone if path.suffix != ".crc32"]
+    assert {path.parent.name for path in alone} == {"tokenizers", "documents", "hashes", "builtin", "features"}
+    for path in alone:
+        path.write_bytes(path.read_bytes()[:-3] + b"???")
+    n_bytes = sum(path.stat().st_size for path in alone)
+    assert json.loads(regard("cache", "--check", "--json").out)["removed"] == n_bytes
+    assert not any(path.exists() or path.with_suffix(".sha256").exists() for path in alone)
+    assert all(path.exists() for path in files if path not in alone)
+
+
 def test_what_is_remembered_outlives_the_cache(lstm_run: Path, regard, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     remember_sources({"train": "a.txt"}, "0" * 32)

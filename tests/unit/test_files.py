@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from regard.errors import RegardError
 from regard.files import (
     PARTIAL,
     check_can_be_made,
+    check_not_there,
     remove_folder,
+    remove_old_partial,
     remove_partial,
     replace_folder,
     write_atomically,
@@ -194,3 +199,97 @@ def test_who_is_interrupted_while_the_old_folder_is_removed_has_the_new_one(
     with pytest.raises(KeyboardInterrupt):
         replace_folder(folder, lambda beside: beside.mkdir())
     assert folder.is_dir()
+
+
+def write_new(beside: Path) -> None:
+    beside.mkdir()
+    (beside / "model").write_text("new")
+
+
+def old_export(tmp_path: Path) -> Path:
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export" / "model").write_text("old")
+    return tmp_path / "export"
+
+
+def test_the_old_folder_is_put_back_where_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, rename = old_export(tmp_path), os.rename
+
+    def fail(old: Path, new: Path) -> None:
+        if old.name.startswith(PARTIAL) and new == folder:
+            raise KeyboardInterrupt
+        rename(old, new)
+
+    monkeypatch.setattr("regard.files.os.rename", fail)
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(folder, write_new)
+    assert (folder / "model").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+@pytest.mark.parametrize("n_renames", [0, 1, 2])
+def test_a_folder_whose_replacement_was_killed_is_whole_at_the_next_start(tmp_path: Path, n_renames: int) -> None:
+    folder = old_export(tmp_path)
+    if (process := os.fork()) == 0:
+        done, rename = [0], os.rename
+
+        def count(old: Path, new: Path) -> None:
+            if done[0] == n_renames:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done[0] += 1
+            rename(old, new)
+
+        os.rename, shutil.rmtree = count, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
+        replace_folder(folder, write_new)
+    os.waitpid(process, 0)
+    assert folder.exists() == (n_renames != 1)
+    for path in sorted(tmp_path.rglob("*"), reverse=True):
+        os.utime(path, (0, 0))  # days later
+    remove_old_partial(tmp_path)
+    check_not_there(folder, force=False)
+    assert (folder / "model").read_text() == ("new" if n_renames == 2 else "old")
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+def test_processes_that_replace_one_folder_at_the_same_time_all_end_well(tmp_path: Path) -> None:
+    folder, context = old_export(tmp_path), multiprocessing.get_context("fork")
+    workers = [context.Process(target=_replace_often, args=(str(folder),)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert (folder / "model").read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+def _replace_often(folder: str) -> None:
+    for _ in range(50):
+        replace_folder(Path(folder), write_new)
+
+
+def test_a_folder_that_another_process_made_meanwhile_is_named_in_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    with pytest.raises(RegardError, match=rf"Another process made '{folder}' while this one was writing it"):
+        write_folder_atomically(folder, lambda aside: old_export(tmp_path) and None)
+    assert (folder / "model").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_pipe_a_socket_or_a_device_is_never_written_over(tmp_path: Path, force: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link"):
+        with pytest.raises(RegardError, match=rf"'{tmp_path / name}' is no regular file but a pipe, a socket"):
+            check_not_there(tmp_path / name, force)
+
+
+def test_a_link_to_nothing_is_written_over_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    check_not_there(tmp_path / "link", force=True)
+    check_not_there(tmp_path, force=False)  # a folder, which others look at
+    with pytest.raises(RegardError, match="is there already"):
+        check_not_there(tmp_path / "link", force=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -26,9 +27,10 @@ def test_one_version_everywhere() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == regard.__version__
 
 
-@pytest.mark.parametrize(
-    "name", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-kenlm.lock"]
-)
+HASHED = sorted(path.name for path in ROOT.glob("requirements*.lock") if path.name != "requirements-torch.lock")
+
+
+@pytest.mark.parametrize("name", HASHED)
 def test_every_pin_has_hashes(name: str) -> None:
     """pip reads a requirement to the end of the line, and a backslash goes on."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
@@ -50,13 +52,30 @@ def test_every_dependency_is_pinned() -> None:
 def test_the_build_backend_is_the_one_that_is_pinned_with_hashes() -> None:
     given = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert given == [f"{name}=={version}" for name, version in pins("requirements-build.lock").items()]
-    assert "--no-build-isolation" in (ROOT / "Makefile").read_text()
+    installs = [line for line in (ROOT / "Makefile").read_text().splitlines() if "requirements-kenlm.lock 2>" in line]
+    installs += [line for line in (ROOT / "Makefile").read_text().splitlines() if "--editable" in line]
+    assert ["--no-build-isolation" in line for line in installs] == [True, True]
 
 
-def test_the_audit_reads_every_lock() -> None:
+def test_the_audit_asks_about_every_lock_and_about_what_has_no_hashes_by_itself(tmp_path: Path) -> None:
+    """pip-audit refuses pins without a hash beside pins with one; a stand-in for it writes down what it was asked."""
     steps = yaml.safe_load((ROOT / ".github" / "workflows" / "audit.yml").read_text())["jobs"]["audit"]["steps"]
     assert {"run": "make audit"} in steps
-    assert "$(wildcard requirements*.lock)" in (ROOT / "Makefile").read_text()
+    asked, program = tmp_path / "asked", tmp_path / "v-audit" / "bin" / "pip-audit"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {asked}\nfor one in "$@"; do test "$one" != --no-deps || exit 1; done\n'
+    )
+    program.chmod(0o755)
+    (tmp_path / "v-audit" / ".installed").touch()
+    done = subprocess.run(
+        ["make", "audit", f"VENV={tmp_path}/v"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    hashed, unhashed = (re.findall(r"requirements\S*", line) for line in asked.read_text().splitlines())
+    assert (sorted(hashed), unhashed) == (HASHED, ["requirements-torch.lock"])
+    assert all("--strict" in line for line in asked.read_text().splitlines())
+    assert done.returncode != 0
+    assert "could not be asked about, so nothing is known of it" in done.stdout
 
 
 def test_workflow_and_hooks_run_what_a_contributor_runs() -> None:

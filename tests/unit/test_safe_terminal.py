@@ -1,8 +1,10 @@
 """No text commands a terminal, and rich's own colours still do."""
 
 import io
+import re
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.text import Text
 
 from regard.cli.lines import SourceLines, show_progress
@@ -42,8 +44,41 @@ def test_a_stream_that_is_a_terminal_prints_no_command() -> None:
 def test_a_card_shows_names_as_they_are() -> None:
     assert escape_markdown("a|b\nc") == "a\\|b c"
     assert escape_markdown("<script>x</script>") == "&lt;script&gt;x&lt;/script&gt;"
-    assert escape_markdown("![x](http://y)") == "!\\[x\\](http://y)"
+    assert escape_markdown("![x](y)") == "!\\[x\\](y)"
     assert escape_markdown("Hochreiter & Schmidhuber, &lt;") == "Hochreiter & Schmidhuber, &amp;lt;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\[x\](http://evil.example)", r"\\[x](y)", r"\`a`", r"a\|b | c", r"\<b>", "a\\", "`` ` ``", "~~~", "---",
+        "- a", "+", "1. a", "2) a", "# a", "a #", "=== a", "*a* **b** ***", "~a~ ~~b~~", "$a$ $$b$$",
+        "_a_ __b__ (_c_) _", "&amp; &#65; & &x", "<!-- a --> <a href=b>", "![a](b)", "[^1]: a", "[a]: b",
+        "HTTPS://a.b/c_d", "WWW.a.example", "a.b@c.example @d", "__init__.py", "runs/my_run_2/a__b",
+        "grammar:en-de:50@test", "label_one, LABEL-2; C++ 0.5",
+    ],
+)  # fmt: skip
+def test_markdown_makes_nothing_of_a_text(text: str) -> None:
+    """In a paragraph, a heading and a cell; with addresses that are made links of, where a program does that."""
+    escaped = escape_markdown(text)
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    cell = f"| a | b |\n|---|---|\n| {escaped} | end |"
+    for source, n_texts in ((escaped, 1), (f"# {escaped}", 1), (cell, 4)):
+        inline = [token for token in reader.parse(source) if token.type == "inline"]
+        assert len(inline) == n_texts, source
+        found = inline[0] if n_texts == 1 else inline[2]
+        assert {token.type for token in found.children or []} <= {"text", "text_special"}
+        shown = "".join(token.content for token in found.children or [])
+        assert shown.replace("\u200b", "") == text
+        assert not re.search(r"://|www\.|\w@\w+\.", shown, re.IGNORECASE)
+    assert [token.type for token in reader.parse(escaped)] == ["paragraph_open", "inline", "paragraph_close"]
+
+
+@pytest.mark.parametrize(
+    "name", ["runs/my_run_2", "label_one", "grammar:en-de:50@test", "a-b.txt", "12.5", "-3", "C++"]
+)
+def test_ordinary_names_stay_as_they_are_in_a_card(name: str) -> None:
+    assert escape_markdown(name) == name
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])

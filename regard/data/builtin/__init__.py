@@ -18,8 +18,8 @@ from pathlib import Path
 
 from regard.data.cache import kind_folder
 from regard.data.cache_limit import BUILTIN_TEXTS
+from regard.data.checksums import is_whole, keep_file
 from regard.errors import RegardError
-from regard.files import write_atomically
 
 # Not part of the library proper: tests, what pip installed, vendored wheels, tools, generated tables.
 LEFT_OUT = frozenset({"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "ensurepip"})
@@ -143,14 +143,14 @@ BUILTIN: dict[str, Builtin] = {
 
 
 def builtin_file(name: str, cache: Path) -> Path:
-    """The built-in as a file of JSON lines in the cache, made the first time it is asked for.
+    """The built-in as a file of JSON lines in the cache, made the first time it is asked for or where it was damaged.
 
     It is there as long as the caller is inside a `spool_folder` of the same cache.
     """
     path = kind_folder(cache, BUILTIN_TEXTS) / f"{name}-{platform.python_version()}-{VERSION}.jsonl"
-    if not path.exists():
+    if not is_whole(path):
         lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in BUILTIN[name].documents()]
         if not lines:
             raise RegardError(f"This Python carries no text for {name}: its standard library has no source files.")
-        write_atomically(path, "".join(lines).encode())
+        keep_file(path, "".join(lines).encode())
     return path

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from regard.data.config import DataConfig
-from regard.data.documents import read_documents
+from regard.data.documents import choose_document, read_documents
 from regard.data.prepared_text import PreparedText, prepare_text
+from regard.data.source import TextFile
 from regard.errors import RegardError
 from regard.text.config import TokenizerConfig
 
@@ -154,3 +155,19 @@ def test_boundaries_need_one_text_file(write: Any) -> None:
         read("a.txt", boundaries="none")
     with pytest.raises(RegardError, match="boundaries cuts a file of UTF-8 text"):
         DataConfig(train="a.txt", boundaries="books.tsv", document="line")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"chapter"', '"chaptes"'), ('"chapter"', '"story"'), ('ments": 30', 'ments": 31'), ("{", "[")]
+)
+def test_a_damaged_note_of_what_was_found_is_made_again(old: str, new: str, write: Any, tmp_path: Path) -> None:
+    write("book.txt", "".join(f"CHAPTER {i}.\n\n{BODY}\n" for i in range(1, 31)))
+    data, files = DataConfig(train="book.txt"), [TextFile(tmp_path / "book.txt", "book.txt")]
+    found = choose_document(files, data, tmp_path)
+    assert (found.document, found.n_documents) == ("chapter", 30)
+    (note,) = (tmp_path / "documents").iterdir()
+    whole = note.read_text()
+    assert old in whole
+    note.write_text(whole.replace(old, new))
+    assert choose_document(files, data, tmp_path) == found
+    assert note.read_text() == whole

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.builtin.grammar import Grammar
+from regard.data.cache_limit import remove_all
 from regard.data.pair_grammar import complete_name, find_links, grammar_file, preview_grammar
 from regard.data.pairs_config import PairsConfig
 from regard.data.prepared_pairs import encode_pairs, prepare_pairs
@@ -64,6 +65,18 @@ def test_pairs_are_drawn_once_and_then_found_in_the_cache(tmp_path: Path, monkey
     assert grammar_file("grammar:en-de:5@test", tmp_path) == first
     with pytest.raises(TypeError):
         grammar_file("grammar:en-de:6@test", tmp_path)
+
+
+def test_pairs_that_were_damaged_in_the_cache_are_drawn_again(tmp_path: Path) -> None:
+    path = grammar_file("grammar:en-de:5@test", tmp_path)
+    whole = path.read_bytes()
+    for damaged in (b"a" + whole[1:], whole[:-9]):
+        path.write_bytes(damaged)
+        assert grammar_file("grammar:en-de:5@test", tmp_path).read_bytes() == whole
+    path.with_suffix(".sha256").write_bytes(b"0" * 64)
+    assert grammar_file("grammar:en-de:5@test", tmp_path).read_bytes() == whole
+    remove_all(tmp_path)
+    assert not list(tmp_path.rglob("*"))  # with the checksum beside it
 
 
 def test_a_diagnostic_is_written_too(tmp_path: Path) -> None:

@@ -327,6 +327,12 @@ def test_large_files_are_hashed_again_only_when_they_change(tmp_path: Path, monk
     with monkeypatch.context() as patch:
         patch.setattr("regard.data.cache.hashlib.file_digest", None)
         assert content_hash(path, tmp_path / "cache") == first
+    (note,) = (tmp_path / "cache" / "hashes").iterdir()
+    whole = note.read_bytes()
+    for damaged in (b"x" + whole[1:], bytes([whole[0] ^ 1]) + whole[1:], whole[:64], b""):
+        note.write_bytes(damaged)
+        assert content_hash(path, tmp_path / "cache") == first
+        assert note.read_bytes() == whole
     path.write_text("two")
     os.utime(path, ns=(10**18, 10**18))
     assert content_hash(path, tmp_path / "cache") != first

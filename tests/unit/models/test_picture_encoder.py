@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from regard.data.cache_limit import keep_within_limit
 from regard.data.caption_config import CaptionConfig
 from regard.data.pictures import Pictures
 from regard.data.prepared_captions import CaptionData, CaptionSet
@@ -277,6 +278,22 @@ class TestFrozen:
         numbers = torch.tensor([3, 0])
         from_pictures = encoder(unit_range(middle[numbers], features))
         torch.testing.assert_close(encoder.states(features[numbers]), from_pictures, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("place", [-1, -1000, 60, 0])
+    def test_features_that_were_damaged_are_computed_again_also_after_the_cache_was_reduced(
+        self, tmp_path: Path, place: int
+    ) -> None:
+        encoder, data = self.encoder(), self.data()
+        told: list[int] = []
+        features = picture_features(encoder, data, tmp_path, tell=told.append)
+        (kept,) = (tmp_path / "features").iterdir()  # no note beside it, which the limit could remove alone
+        assert keep_within_limit(kept, limit=1) == []
+        whole = bytearray(kept.read_bytes())
+        whole[place] ^= 4
+        kept.write_bytes(whole)
+        assert torch.equal(picture_features(encoder, data, tmp_path, tell=told.append), features)
+        assert torch.equal(picture_features(encoder, data, tmp_path, tell=told.append), features)
+        assert told == [5, 5]
 
     def test_other_weights_have_other_features(self, tmp_path: Path) -> None:
         encoder, data = self.encoder(), self.data()
