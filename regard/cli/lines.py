@@ -7,12 +7,14 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from regard.cli.safe_terminal import SafeStream
 from regard.data.reading import MAX_LINE, BadLine
 from regard.errors import RegardError, nearest
+from regard.score.figures import join_names
 from regard.untrusted.unpacking import open_bytes
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 TOO_LONG = "too long"
 MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
+MAX_HELD = 2**29  # bytes of lines that are read whole
+LINE_COST = 64  # bytes that Python takes for a line beside its characters
 
 
 class SourceLines:
@@ -138,20 +142,36 @@ def read_whole_input(limit: int = MAX_BYTES) -> str:
 
 def read_lines(file: Path) -> list[str]:
     """All lines of a file. None can be left out, since others belong to them."""
-    with _open(file) as stream:
-        return list(SourceLines(stream, file=file))
+    return read_aligned([file])[0]
 
 
 def read_aligned(files: Sequence[Path]) -> list[list[str]]:
-    """The lines of several files that belong together line by line."""
-    found = [read_lines(file) for file in files]
-    for file, lines in zip(files[1:], found[1:], strict=True):
-        if len(lines) != len(found[0]):
-            (n, short), (n_more, long) = sorted([(len(found[0]), files[0]), (len(lines), file)])
-            raise RegardError(
-                f"'{short}' ends after line {n:,}, and '{long}' has {n_more:,} lines: line i of one must belong to "
-                "line i of the other. Give files of equal length."
-            )
+    """The lines of several files that belong together line by line, read side by side up to the end of the shortest."""
+    if sum(map(_is_standard_input, files)) > 1:
+        raise RegardError("Standard input, -, is named twice, and its lines can stand for one file only. Name a file.")
+    found: list[list[str]] = [[] for _ in files]
+    n_held = 0
+    with ExitStack() as stack:
+        sources = [SourceLines(stack.enter_context(_open(file)), file=file) for file in files]
+        for number, lines in enumerate(zip_longest(*sources)):
+            if None in lines:
+                short, long = (
+                    files[lines.index(None)],
+                    next(f for f, s in zip(files, lines, strict=True) if s is not None),
+                )
+                raise RegardError(
+                    f"'{short}' ends after line {number:,}, and '{long}' goes on: line i of one must belong to line i "
+                    "of the other. Give files of equal length."
+                )
+            for kept, line in zip(found, lines, strict=True):
+                kept.append(line)
+            n_held += sum(map(len, lines)) + LINE_COST * len(lines)
+            if n_held > MAX_HELD:
+                raise RegardError(
+                    f"{join_names([repr(str(file)) for file in files])} fill more than {MAX_HELD // 2**20:,} MB by "
+                    f"line {number + 1:,}, and all lines are held at once. Split them into parts, and give "
+                    "one after the other."
+                )
     return found
 
 

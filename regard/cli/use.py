@@ -42,7 +42,7 @@ REPEATED_MASKING = (
 def generate(
     run: options.RunFolder,
     prompt: Prompt = "",
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many continuations.")] = 1,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many continuations.")] = 1,
     max_tokens: MaxTokens = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 always takes the most probable token.")] = 0.8,
     top_k: options.TopK = None,

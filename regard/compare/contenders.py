@@ -122,7 +122,7 @@ class Entry:
     size_note: str = ""
     n_non_embedding: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
-    """What was asked for, where no run came of it."""
+    """What was asked for: it describes the contender where no run is left, for none was made or none gave answers."""
     answers: list[list[Any]] = field(default_factory=list)
     lossy: str = ""
     baseline: float | None = None
@@ -191,7 +191,10 @@ def group_by_seed(runs: Sequence[FinishedRun], *, is_each: bool = False) -> list
     single = is_each or len(groups) == 1
     chosen = [[place] for place in range(len(runs))] if single else list(groups.values())
     names = group_names([run.name for run in runs], chosen)
-    return [Entry(name, [runs[i] for i in group]) for name, group in zip(names, chosen, strict=True)]
+    return [
+        Entry(name, [runs[i] for i in group], config=runs[group[0]].config.to_dict())
+        for name, group in zip(names, chosen, strict=True)
+    ]
 
 
 def _settings_but_seed(run: FinishedRun) -> str:

@@ -22,7 +22,9 @@ from regard.untrusted.unpacking import open_bytes
 BLOCK = 1 << 12  # lines parsed at a time
 _SIZE = re.compile(rb"ngram\s+(\d{1,18})\s*=\s*(\d{1,18})")
 MAX_ORDER = 64  # longer n-grams do not fit the numbers they are sorted by
-MAX_LINE = 2**20  # bytes; an n-gram of a few words has a hundred
+MAX_LINE = 2**16  # bytes; an n-gram of a few words has a hundred
+MAX_BLOCK = 2**22  # bytes parsed at a time: every two of them may be a field, which is an object of some forty
+N_AT_ONCE = 64  # lines that are read before their bytes are counted
 
 Contents = tuple[Trie, Estimate, list[str], int | None]  # ..., the word of each id, the id of <unk>
 
@@ -148,7 +150,15 @@ class Lines:
         self.path, self.file, self.n_read = path, file, 0
 
     def take(self, n: int) -> list[bytes]:
-        taken = list(islice(self.file, n))
+        """The next n lines, fewer where the file ends or where they have many bytes."""
+        taken: list[bytes] = []
+        n_bytes = 0
+        while len(taken) < n and n_bytes < MAX_BLOCK:
+            some = list(islice(self.file, min(N_AT_ONCE, n - len(taken))))
+            if not some:
+                break
+            taken += some
+            n_bytes += sum(map(len, some))
         self.n_read += len(taken)
         return taken
 

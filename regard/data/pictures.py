@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Condition
+from typing import BinaryIO
 
 import numpy as np
 import PIL
@@ -23,7 +27,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from regard.data.cache import cache_root, find_or_make, key_of, kind_folder
 from regard.data.folders import walk_files
 from regard.errors import RegardError, nearest
-from regard.untrusted.small_files import read_bytes, read_object
+from regard.untrusted.small_files import open_regular, read_bytes, read_object
 from regard.untrusted.values import make_printable
 
 FORM = 2  # of what is kept; another number leaves older files aside
@@ -33,9 +37,40 @@ FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 MAX_PIXELS = 2**26  # 8192 x 8192
 MAX_FILE = 2**29  # bytes
 MAX_16_BITS = 65_535.0
+BYTES_A_PIXEL = 4  # as Pillow holds them
+BAND = 2**18  # pixels that are made 8 bits at a time
 N_AHEAD = 64  # pictures that are read while one is written
 
 Pixels = NDArray[np.uint8]
+
+
+class Room:
+    """So many pixels may be decoded at once by several threads; a picture of more of them waits until it is alone."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._n_taken, self._changed = n, 0, Condition()
+
+    @contextmanager
+    def take(self, n: int) -> Iterator[None]:
+        """Wait until there is room for n pixels, and keep it for the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._n_taken == 0 or self._n_taken + n <= self._n)
+            self._n_taken += n
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._n_taken -= n
+                self._changed.notify_all()
+
+
+def count_pixels(file: BinaryIO) -> int:
+    """How many pixels a picture unpacks to, by its first bytes; 0 for what is no picture."""
+    try:
+        image = Image.open(file, formats=FORMATS)
+        return image.width * image.height
+    except Exception:  # a damaged file can make Pillow's readers raise nearly anything
+        return 0
 
 
 def read_picture(data: bytes) -> Image.Image:
@@ -46,7 +81,7 @@ def read_picture(data: bytes) -> Image.Image:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         if image.width * image.height > MAX_PIXELS:  # a small file can unpack to more than there is memory
             raise RegardError(f"it has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
-        image = ImageOps.exif_transpose(image)
+        ImageOps.exif_transpose(image, in_place=True)  # a copy would be held beside it
         if image.mode.split(";")[0] in ("I", "F"):
             image = _reduce_to_8_bits(image)
         if image.has_transparency_data:
@@ -67,13 +102,27 @@ def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
     16 bits, also where they are kept in 32, become 8. Other numbers have no white of their own, so they are spread from
     the lowest, black, to the highest; what is no number is black.
     """
-    greys = np.asarray(image, dtype=np.float64)
-    known = greys[np.isfinite(greys)]
-    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    low, high = math.inf, -math.inf
+    for _, greys in _bands(image):
+        known = greys[np.isfinite(greys)]
+        low, high = float(known.min(initial=low)), float(known.max(initial=high))
+    if low > high:
+        low = high = 0.0
     if image.mode != "F" and low >= 0 and high <= MAX_16_BITS:
         low, high = 0.0, MAX_16_BITS
-    spread = np.nan_to_num((greys - low) * 255 / ((high - low) or 1.0), nan=0.0)
-    return Image.fromarray(spread.clip(0, 255).round().astype(np.uint8))
+    reduced = np.empty((image.height, image.width), dtype=np.uint8)
+    for rows, greys in _bands(image):
+        spread = np.nan_to_num((greys - low) * 255 / ((high - low) or 1.0), nan=0.0)
+        reduced[rows] = spread.clip(0, 255).round()
+    return Image.fromarray(reduced)
+
+
+def _bands(image: Image.Image) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Some rows of a grey picture at a time, with their numbers: of all its pixels they would take gigabytes."""
+    n_rows = max(1, BAND // image.width)
+    for first in range(0, image.height, n_rows):
+        last = min(first + n_rows, image.height)
+        yield slice(first, last), np.asarray(image.crop((0, first, image.width, last)), dtype=np.float64)
 
 
 def fit_square(image: Image.Image, side: int, fit: str) -> Pixels:
@@ -127,7 +176,10 @@ def _open(folder: Path) -> tuple[Pixels, dict[int, str]] | None:
 
 def _hash_of(file: Path) -> str:
     try:
-        return hashlib.sha256(read_bytes(file, MAX_FILE)).hexdigest()
+        if file.stat().st_size > MAX_FILE:
+            read_bytes(file, MAX_FILE)  # which refuses it
+        with open_regular(file) as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
         raise RegardError(f"The picture '{file}' cannot be read: {error.strerror}.") from None
 
@@ -150,10 +202,14 @@ def _write(folder: Path, files: Sequence[Path], side: int, fit: str, tell: Calla
 
 def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | str]:
     """Pixels, or why there are none; Pillow decodes several files at a time, of which few are held."""
+    room = Room(MAX_PIXELS)
 
     def read(file: Path) -> Pixels | str:
         try:
-            return fit_square(read_picture(read_bytes(file, MAX_FILE)), side, fit)
+            with open_regular(file) as opened:
+                n_pixels = count_pixels(opened)
+            with room.take(n_pixels + file.stat().st_size // BYTES_A_PIXEL):
+                return fit_square(read_picture(read_bytes(file, MAX_FILE)), side, fit)
         except RegardError as error:
             return str(error)
 

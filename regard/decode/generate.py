@@ -19,6 +19,7 @@ from regard.kernels.topk import topk
 from regard.models.next_token import NextToken, check_numbers
 
 Draws = list[np.random.Generator]
+MAX_TEXTS = 10_000  # that are written at once: each holds a state
 WASTE = 0.25
 """The share of rows that may have ended before they are dropped: dropping copies the whole state."""
 
@@ -82,6 +83,16 @@ def generate_all(
     for row, token in generate(model, prompts, config, stop=stop):
         texts[row].append(token)
     return texts
+
+
+def check_n_texts(n: int) -> int:
+    """Refuse a number of texts that is none, or more than are held at once."""
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_TEXTS:
+        raise RegardError(
+            f"n is how many texts are written at once, a whole number from 1 to {MAX_TEXTS:,}, not {n!r}. For more, "
+            "ask again with another seed."
+        )
+    return n
 
 
 def check_prompt(n_tokens: int, max_context: int | None) -> None:

@@ -19,6 +19,7 @@ from regard.decode.generate import next_tokens
 from regard.errors import RegardError
 from regard.kernels.device import at_least_float32
 from regard.models.bert import Bert
+from regard.models.next_token import check_numbers
 from regard.text.marks import Marks
 
 
@@ -50,6 +51,8 @@ def rewrite_masked(
             h = model.hidden(ids, None)[:, place]  # (1, D)
             logits = at_least_float32(model.logits(h)[:, :vocab_size])
             logits[:, list(marks.ids)] = -torch.inf
-            ids[0, place] = next_tokens(logits.log_softmax(dim=-1), config, [draws])[0]
+            log_probs = logits.log_softmax(dim=-1)
+            check_numbers(log_probs.amax(dim=-1).tolist())
+            ids[0, place] = next_tokens(log_probs, config, [draws])[0]
     result: list[int] = ids[0].tolist()
     return result

@@ -133,6 +133,7 @@ def look_at(
     options = options or LookOptions()
     views, missing = [], []
     asked = check_views(names)
+    _ = subject.trace  # first: what it refuses would end a view in an error of its own
     for done, name in enumerate(asked):
         if tell is not None:
             tell(f"Looking into {subject.name}", done, len(asked))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.errors import RegardError
-from regard.lens.trace import Trace
+from regard.lens.trace import Trace, check_recorded
 from regard.models.bert import Bert
 from regard.models.captioner import Captioner
 from regard.models.gradient_model import GradientModel
@@ -83,6 +83,8 @@ class Subject:
             found = self.run.trace(self.text, self.target, self.tag)
         else:
             found = self.run.trace(self.text)
+        has_counts = "matched_order" in found.taps  # what was never counted may cost infinitely much
+        check_recorded(found.taps if has_counts else {**found.taps, "nats": found.nats})
         return found
 
     @property

@@ -6,6 +6,7 @@ equal).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -21,6 +22,7 @@ from regard.kernels.device import at_least_float32
 from regard.layers.taps import Taps
 from regard.models.gradient_model import GradientModel
 from regard.models.gradient_next_token import as_next_token
+from regard.models.next_token import BAD_WEIGHTS
 from regard.score.frames import import_pandas
 from regard.text.extended import ExtendedVocabulary
 from regard.text.tokenizer import Tokenizer
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Array = NDArray[Any]
+MAX_VALUE = 1e18  # of a tap: the squares of larger numbers overflow in float32
 N_SHOWN = 20  # tokens that a notebook shows of a trace
 
 
@@ -160,6 +163,22 @@ def _html_table(columns: tuple[str, str], rows: list[tuple[str, str]]) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def check_recorded(taps: Mapping[str, Array]) -> None:
+    """Refuse to show what damaged weights computed: NaN, or numbers whose squares overflow.
+
+    Scores and logits of what is hidden or impossible are -inf.
+    """
+    for name, values in taps.items():
+        if not values.size or not np.issubdtype(values.dtype, np.floating):
+            continue
+        can_be_impossible = name.endswith(("scores", "logits"))
+        low, high = float(values.min()), float(values.max())  # NaN if there is one
+        if not high <= MAX_VALUE or not (can_be_impossible or low >= -MAX_VALUE) or math.isnan(low):
+            raise RegardError(
+                f"What the model computed ('{name}') cannot be shown, its numbers overflow: {BAD_WEIGHTS}"
+            )
 
 
 def take_arrays(record: Taps) -> dict[str, Array]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.layers.taps import Taps
+from regard.lens.trace import check_recorded
 from regard.models.bert import Bert
 from regard.models.elmo import DIRECTIONS, EOS, Elmo, OneDirection, tell_words
 from regard.models.encoder_from_scratch import TextEncoder
@@ -213,4 +214,5 @@ def _chunk(found: Mapping[str, Tensor], rows: NDArray[Any], skip: int, n: int) -
     is_real = rows.reshape(-1) < n
     t = rows.shape[1]
     units = {name: value[:, skip : skip + t].float().flatten(0, 1).cpu().numpy() for name, value in found.items()}
+    check_recorded(units)
     return Chunk(rows.reshape(-1)[is_real].astype(np.int64), {name: flat[is_real] for name, flat in units.items()})

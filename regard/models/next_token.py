@@ -76,6 +76,13 @@ def context_length(n: int, limit: int, stride: int) -> int:
     return n if n <= limit else limit - stride + 1 + (n - limit - 1) % stride
 
 
+BAD_WEIGHTS = (
+    "its weights are damaged, or were never good. Take its model.safetensors from a copy, or train it again, at a "
+    "lower optimizer.lr if the training went wrong."
+)
+"""Why a model computes what is no number, and what to do."""
+
+
 def greedy_steps(model: NextToken, log_probs: Float[Tensor, "B V"], state: Any, n_steps: int) -> Iterator[list[int]]:
     """`greedy`, step by step."""
     for i in range(n_steps):
@@ -89,10 +96,7 @@ def greedy_steps(model: NextToken, log_probs: Float[Tensor, "B V"], state: Any, 
 def check_numbers(values: Iterable[float]) -> None:
     """Refuse to go on from NaN."""
     if any(map(math.isnan, values)):
-        raise RegardError(
-            "The model's predictions are not numbers (NaN): its weights are damaged, or were never good. Take its "
-            "model.safetensors from a copy, or train it again, at a lower optimizer.lr if the training went wrong."
-        )
+        raise RegardError(f"The model's predictions are not numbers (NaN): {BAD_WEIGHTS}")
 
 
 Contexts = tuple[tuple[int, ...], ...]

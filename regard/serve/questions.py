@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from regard.serve.pictures import pixels_of
+
 MAX_TEXT = 20_000
 """Characters of a text that is scored, continued, told about or made a vector of."""
 MAX_LOOKED_AT = 8_000
@@ -130,8 +132,8 @@ class CaptionQuestion(Question):
     n_best: int = Field(1, ge=1, le=10, description="How many captions.")
 
     def size(self) -> int:
-        """A picture takes about the memory of so many characters."""
-        return 2_000
+        """A picture takes about the memory of so many characters, and the more the more pixels it unpacks to."""
+        return 2_000 + pixels_of(self.picture) // 1_000
 
 
 class PredictQuestion(Question):

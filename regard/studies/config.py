@@ -13,6 +13,7 @@ from regard.training.teaching_config import MODES
 _DATA = "text to measure on, as --data of `regard train`; null: python-docs, or each run's own held-out text"
 _SEED = "seed of weights, batches and draws; the same seed gives the same numbers on a CPU"
 _SEEDS = "trainings of each model, with seeds `seed`, `seed` + 1 and so on; two or more give intervals"
+MOST_SEEDS = 1000  # more would change no interval that is shown
 SPLITS = ("train", "valid", "test")
 MOST_WORDS = 60  # of long sentences of the built-in grammar that are drawn often enough
 N_HEADS = 4  # of attention, in the models that a study makes
@@ -33,7 +34,7 @@ class GradientsConfig(Settings):
     max_distance: int = setting(64, "steps back that are looked at", low=4)
     n_texts: int = setting(256, "positions averaged over, each in a text of its own", low=2)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(5, _SEEDS, low=1)
+    n_seeds: int = setting(5, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("models", self.models, "[rnn, lstm]")
@@ -59,7 +60,7 @@ class ABConfig(Settings):
     rates: tuple[float, ...] = setting((0.01, 0.003), "learning rates, each tried with every seed", low=1e-6)
     n_test: int = setting(500, "sequences each accuracy is measured on", low=10)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(5, _SEEDS, low=1)
+    n_seeds: int = setting(5, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("models", self.models, "[rnn, lstm]")
@@ -84,7 +85,7 @@ class RecencyConfig(Settings):
         0.01, "an effect counts while it is at least this share of the last token's", low=1e-9, high=1.0
     )
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("models", self.models, "[rnn, lstm]")
@@ -134,7 +135,7 @@ class ExposureConfig(Settings):
     d_model: int = setting(128, "width of the models; even", low=4)
     n_texts: int = setting(300, "held-out pairs to measure on, at most", low=2)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("modes", self.modes, "[teacher, free]")
@@ -170,7 +171,7 @@ class ZeroShotConfig(Settings):
     n_points: int = setting(5, "how often each model is measured while it learns, the end included", low=1)
     beam: int = setting(1, "width of the beam search; 1: greedy", low=1)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(1, _SEEDS, low=1)
+    n_seeds: int = setting(1, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("languages", self.languages, "[en, de, fr]")
@@ -215,7 +216,7 @@ class BottleneckConfig(Settings):
     d_model: int = setting(128, "width of the models; a multiple of 4", low=4)
     n_test: int = setting(80, "test sentences of each bin, at most", low=2)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("models", self.models, "[no attention, attention]")
@@ -249,7 +250,7 @@ class CopyingConfig(Settings):
     n_tokens: int = setting(512, "tokens of a passage", low=8)
     n_texts: int = setting(200, "passages to measure on, at most", low=2)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +267,7 @@ class FaithfulnessConfig(Settings):
     n_steps: int = setting(300, "updates of each training", low=1)
     d_model: int = setting(32, "width of the models; a multiple of 4", low=4)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("models", self.models, "[lstm, transformer]")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from regard.errors import RegardError
 from regard.settings import Settings, setting
-from regard.studies.config import N_HEADS, GradientsConfig, check_listed
+from regard.studies.config import MOST_SEEDS, N_HEADS, GradientsConfig, check_listed
 
 _SEED, _SEEDS = GradientsConfig.help_of("seed").doc, GradientsConfig.help_of("n_seeds").doc
 _DATA = "text to learn from and to measure on, as --data of `regard train`; null: python-docs"
@@ -33,7 +33,7 @@ class AblateConfig(Settings):
     n_texts: int = setting(128, "stretches of held-out text that are measured, and texts that are written", low=2)
     widths: tuple[int, ...] = setting((16, 64, 256, 1024), "widths at which the variance of q·k is measured", low=2)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("parts", self.parts, "[mask, scale]")
@@ -63,7 +63,7 @@ class ExplodeConfig(Settings):
     n_batch: int = setting(32, "sequences an update", low=1)
     lr: float = setting(0.1, "its learning rate, of plain gradient descent", low=1e-6)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(5, _SEEDS, low=1)
+    n_seeds: int = setting(5, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("radii", self.radii, "[0.9, 1.1]")
@@ -83,7 +83,7 @@ class WindowConfig(Settings):
     reach: int = setting(64, "characters after a reset that are looked at; at least twice the longest T", low=4)
     n_texts: int = setting(256, "stretches of held-out text that are measured", low=2)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("models", self.models, "[rnn, lstm]")

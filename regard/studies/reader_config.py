@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from regard.errors import RegardError, nearest
 from regard.settings import Settings, setting
-from regard.studies.config import GradientsConfig, check_listed
+from regard.studies.config import MOST_SEEDS, GradientsConfig, check_listed
 
 _SEED, _SEEDS = GradientsConfig.help_of("seed").doc, GradientsConfig.help_of("n_seeds").doc
 LAYERS = ("first", "second-to-last", "last", "sum", "sum-last-four", "concat-last-four", "mix")
@@ -33,7 +33,7 @@ class LayersConfig(Settings):
     n_steps: int = setting(200, "updates of each head; the encoder is frozen", low=1)
     lr: float = setting(0.01, "learning rate of the heads", low=1e-6)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("layers", self.layers, "[last, mix]")
@@ -55,7 +55,7 @@ class TransferConfig(Settings):
     n_steps: int = setting(200, "updates of each training", low=1)
     lr: float = setting(0.005, "learning rate of all weights, pre-trained or not", low=1e-6)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("sizes", self.sizes, "[100, 1000]")
@@ -73,7 +73,7 @@ class DirectionsConfig(Settings):
     n_steps: int = setting(200, "updates of each training", low=1)
     lr: float = setting(0.005, "learning rate", low=1e-6)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("layers", self.layers, "[1, 2]")
@@ -103,7 +103,7 @@ class UnitsConfig(Settings):
     n_steps: int = setting(200, "updates of each training", low=1)
     lr: float = setting(0.005, "learning rate", low=1e-6)
     seed: int = setting(0, _SEED, low=0)
-    n_seeds: int = setting(3, _SEEDS, low=1)
+    n_seeds: int = setting(3, _SEEDS, low=1, high=MOST_SEEDS)
 
     def check(self) -> None:
         check_listed("sizes", self.sizes, "[100, 1000]")

@@ -19,7 +19,7 @@ from regard.data.prepared_text import encode_text
 from regard.data.stream import Stream
 from regard.decode.alternatives import Watched
 from regard.decode.config import SamplingConfig
-from regard.decode.generate import StopText, generate
+from regard.decode.generate import StopText, check_n_texts, generate
 from regard.errors import RegardError
 from regard.layers.taps import is_recorded
 from regard.lens.prediction import Prediction, predict_next
@@ -85,7 +85,7 @@ class LanguageModelRun(Run):
 
         `sampling`: temperature, top_k, top_p, min_p, beam, max_tokens, seed, stop (texts to stop before).
         """
-        texts = [prompt] * _check_number(n)
+        texts = [prompt] * check_n_texts(n)
         for index, piece in self.stream(prompt, n, **sampling):
             texts[index] += piece
         return texts[0] if n == 1 else texts
@@ -105,7 +105,7 @@ class LanguageModelRun(Run):
         A token's text may be empty until its characters are whole, or for ever where it ends the text. What is searched
         for by a beam, or written by CTranslate2, has no alternatives.
         """
-        _check_number(n)
+        check_n_texts(n)
         config = SamplingConfig.from_dict(sampling)
         words = self._vocabulary_of_a_text()
         ids = words.encode(check_text(prompt, "prompt")) if prompt else self._opening()
@@ -233,9 +233,3 @@ class LanguageModelRun(Run):
         `evaluate` reads ids that were encoded before, where they are all one <unk>.
         """
         return isinstance(self.model, PointerModel) and self.tokenizer.kind == "word"
-
-
-def _check_number(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise RegardError(f"n is how many continuations there are to be, a whole number from 1 on, not {n!r}.")
-    return n

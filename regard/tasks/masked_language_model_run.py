@@ -18,6 +18,7 @@ from regard.data.masked_config import MaskingConfig
 from regard.data.prepared_text import encode_text
 from regard.data.stream import Stream
 from regard.decode.config import SamplingConfig
+from regard.decode.generate import check_n_texts
 from regard.decode.repeated_masking import rewrite_masked
 from regard.errors import RegardError
 from regard.kernels.device import at_least_float32
@@ -25,6 +26,7 @@ from regard.layers.taps import Taps
 from regard.lens.prediction import Look, Place, Prediction, Span, TokenChoices, choose_row, choose_target
 from regard.lens.trace import Trace, take_arrays
 from regard.models.bert import Bert
+from regard.models.next_token import check_numbers
 from regard.tasks.base_run import Run, check_text, list_items
 from regard.tasks.masked_objective import MaskedEvaluation, evaluate_masked
 from regard.tasks.task import OpenRun, Task, check_split, reopen_data
@@ -143,7 +145,9 @@ class MaskedLanguageModelRun(Run):
         """P of every token at places whose states are given, (M, V), in float32 at least and on the CPU."""
         logits = at_least_float32(self.model.logits(states)[:, : self.tokenizer.vocab_size])
         logits[:, list(self.marks.ids)] = -torch.inf
-        return logits.softmax(dim=-1).cpu()
+        found = logits.softmax(dim=-1).cpu()
+        check_numbers(found.amax(dim=-1).tolist())
+        return found
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor | None]:
         """Rows of ids as one tensor, and where there is a token; None: everywhere."""
@@ -172,7 +176,7 @@ class MaskedLanguageModelRun(Run):
             self.tokenizer.decode(
                 rewrite_masked(self.model, start, self.marks, self.tokenizer.vocab_size, config, n_sweeps, number)
             )
-            for number in range(n)
+            for number in range(check_n_texts(n))
         ]
         return texts[0] if n == 1 else texts
 

@@ -17,16 +17,18 @@ import math
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.errors import RegardError
 from regard.untrusted.fields import is_count, is_measure
-from regard.untrusted.small_files import parse_json, read_text
+from regard.untrusted.small_files import COPY_AGAIN, DamagedFileError, open_regular, parse_json
 from regard.untrusted.values import quote
 
 METRICS = "metrics.jsonl"
-MAX_METRICS = 2**28  # bytes, those of a million lines
+MAX_LINES = 2**19  # measurements of a run, which take some 300 MB
+MAX_BYTES = 2**16  # of a line
 WALL_CLOCK = ("seconds", "tokens_per_second")
 
 
@@ -105,9 +107,36 @@ class Metrics:
 def read_metrics(run_folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
     """The measurements of a run, in order; of one kind where it is given. A last line that is cut short is left out."""
     path = run_folder / METRICS
-    lines = read_text(path, MAX_METRICS).split("\n") if path.exists() else []
-    found = [_read_line(path, number, line) for number, line in enumerate(lines[:-1], start=1) if line]
-    return [line for line in found if kind in (None, line["kind"])]
+    if not path.exists():
+        return []
+    wanted = None if kind is None else json.dumps(kind)
+    found = []
+    for number, line in enumerate(_read_lines(path), start=1):
+        if not line or (wanted is not None and wanted not in line):
+            continue
+        measured = _read_line(path, number, line)
+        if kind in (None, measured["kind"]):
+            found.append(measured)
+        if len(found) > MAX_LINES:
+            raise DamagedFileError(
+                f"'{path}' has more than {MAX_LINES:,} measurements, and a run has fewer. Leave some lines out, or the "
+                "run; another run writes fewer with a larger checkpoint.log_every."
+            )
+    return found
+
+
+def _read_lines(path: Path) -> Iterator[str]:
+    """The whole lines of a file, one held at a time; the last one is left out where it is cut short."""
+    try:
+        with open_regular(path) as file:
+            while (line := file.readline(MAX_BYTES + 1)).endswith(b"\n"):
+                yield line.decode("utf-8").rstrip("\r\n")
+        if len(line) > MAX_BYTES:
+            raise DamagedFileError(f"{path} has a line of more than {MAX_BYTES:,} bytes. {COPY_AGAIN}.")
+    except OSError as error:
+        raise RegardError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(f"{path} cannot be read: it is not UTF-8 text ({error.reason}).") from None
 
 
 def _read_line(path: Path, number: int, line: str) -> dict[str, Any]:

@@ -26,6 +26,8 @@ FORMATS = ("word2vec", "binary", "glove")
 SUFFIXES = {".bin": "binary", ".vec": "word2vec", ".txt": "glove"}
 MAX_ROW = 2**22  # bytes of a line of text
 MAX_WIDTH = 100_000  # numbers of a word
+READ = 2**22  # bytes at a time
+MAX_WORDS = 2**22  # lines of text, of which more take longer than anybody waits
 MAX_WORD = 1000  # bytes; a longer stretch without a space is no word of a binary file
 
 
@@ -106,6 +108,11 @@ def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int
             raise RegardError(f"{path}, line {number} is no UTF-8 text; word vectors in text are.") from None
         if width is None:
             width = len(text.split(" ")) - 1
+        if len(words) == MAX_WORDS:
+            raise RegardError(
+                f"'{path}' has more than {MAX_WORDS:,} words, as many as are read of a text. Keep the most frequent "
+                "ones, such as by head, or give them in word2vec's binary form."
+            )
         word, row = _parse_row(path, number, text, width)
         words.append(word)
         numbers.frombytes(row.tobytes())
@@ -149,42 +156,54 @@ def _is_number(text: str) -> bool:
 
 
 def _read_binary(path: Path, file: _Rejoined, header: tuple[int, int]) -> WordVectors:
+    """Rows are taken out of a part of the file at a time, so that it is not held beside the numbers."""
     n_words, width = header
-    data, at = file.read(), 0
-    words: list[str] = []
-    if width == 0 or len(data) < n_words * (4 * width + 2) - 1:
-        raise RegardError(
-            f"The first line of '{path}' says {n_words:,} words of {width} numbers, and the file is too short for "
-            "that. It was cut short, or its header is wrong."
-        )
-    matrix = np.zeros((n_words, width), dtype=np.float32)
+    rows, words = bytearray(), list[str]()
+    data, at, size = file.read(READ), 0, 4 * width
     for i in range(n_words):
+        if len(data) - at < MAX_WORD + 1 + size:
+            data, at = data[at:] + file.read(READ + size), 0
         space = data.find(b" ", at, at + MAX_WORD)
-        if space < 0 or space + 1 + 4 * width > len(data):
+        end = space + 1 + size
+        if space >= 0 and end <= len(data):
+            words.append(data[at:space].lstrip(b"\n").decode("utf-8", "replace"))
+            rows += data[space + 1 : end]
+            at = end
+        elif len(data) - at <= MAX_WORD + size:
+            raise RegardError(
+                f"The first line of '{path}' says {n_words:,} words of {width} numbers, and the file is too short for "
+                "that. It was cut short, or its header is wrong."
+            )
+        else:
             raise RegardError(
                 f"'{path}' is damaged at word {i + 1:,} of {n_words:,}: rows of {width} 32-bit numbers are expected. "
                 "Is the number in its first line the right one?"
             )
-        words.append(data[at:space].lstrip(b"\n").decode("utf-8", "replace"))
-        matrix[i] = np.frombuffer(data, dtype="<f4", count=width, offset=space + 1)
-        at = space + 1 + 4 * width
-    if data[at:].strip():
+    if not words:
+        raise RegardError(f"'{path}' holds no word vectors: its first line says 0 words.")
+    if data[at:].strip() or file.read(READ).strip():
         raise RegardError(f"'{path}' goes on after the {n_words:,} words that its first line says. Is that line right?")
-    return _keep_first(path, words, matrix)
+    return _keep_first(path, words, np.frombuffer(rows, dtype="<f4").reshape(n_words, width))
 
 
 def _keep_first(path: Path, words: list[str], matrix: Matrix) -> WordVectors:
-    """The words with their vectors; of a word that comes twice, the first row is kept."""
-    if not np.isfinite(matrix).all():
-        row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-        raise RegardError(f"The vector of '{words[row]}' in '{path}' holds something that is no number (NaN or inf).")
-    if len(set(words)) == len(words):
-        return WordVectors(words, matrix)
-    first: dict[str, int] = {}
+    """The words with their vectors; of a word that comes twice, the first row is kept. The rows are moved in place."""
+    n_at_once = max(1, READ // max(1, matrix.shape[1]))
+    for first in range(0, len(matrix), n_at_once):
+        is_finite = np.isfinite(matrix[first : first + n_at_once]).all(axis=1)
+        if not is_finite.all():
+            word = words[first + int(np.argmin(is_finite))]
+            raise RegardError(f"The vector of '{word}' in '{path}' holds something that is no number (NaN or inf).")
+    first_of: dict[str, int] = {}
     for i, word in enumerate(words):
-        first.setdefault(word, i)
-    kept = sorted(first.values())
-    return WordVectors([words[i] for i in kept], matrix[kept])
+        first_of.setdefault(word, i)
+    if len(first_of) == len(words):
+        return WordVectors(words, matrix)
+    kept = np.fromiter(first_of.values(), dtype=np.int64)  # in their order, none before its place
+    for first in range(0, len(kept), n_at_once):
+        some = kept[first : first + n_at_once]
+        matrix[first : first + len(some)] = matrix[some]
+    return WordVectors(list(first_of), matrix[: len(kept)])
 
 
 def write_vectors(vectors: WordVectors, path: Path, form: str | None = None) -> None:

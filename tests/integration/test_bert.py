@@ -1,6 +1,7 @@
 """BERT at the command line: train, fill, embed, write, export."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_bert import write_hf_bert
 
 import regard
@@ -163,6 +165,25 @@ def test_text_is_written_by_repeated_masking_and_says_so(run: Path) -> None:
     assert code == 0
     assert "repeated masking" in err
     assert out.startswith("the cat")
+
+
+def test_a_bert_whose_weights_are_no_numbers_says_so(run: Path, tmp_path: Path) -> None:
+    broken = shutil.copytree(run, tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    save_file({name: torch.full_like(w, torch.nan) for name, w in weights.items()}, broken / "model.safetensors")
+    regard.api.check(broken, is_trusted=True)
+    loaded = regard.load(broken, kind=regard.MaskedLanguageModelRun)
+    for temperature in (0.0, 1.0):
+        with pytest.raises(RegardError, match=r"are not numbers \(NaN\).* Take its model.safetensors from a copy"):
+            loaded.generate(max_tokens=3, temperature=temperature)
+    with pytest.raises(RegardError, match=r"are not numbers \(NaN\)"):
+        loaded.fill("The [MASK] sat")
+    with pytest.raises(RegardError, match="from 1 to 10,000, not 10001"):
+        loaded.generate(n=10_001)
+    words = ("--word", "cat", "--text", "the cat sat", "--text", "a cat left", "--out", tmp_path / "page")
+    code, _, err = regard_says("look", broken, *words)
+    assert code == 2, err
+    assert "are not numbers (NaN)" in err
 
 
 def test_its_text_is_scored_under_a_left_to_right_run_beside_that_runs_own(run: Path, tmp_path: Path) -> None:

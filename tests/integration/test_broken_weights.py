@@ -152,3 +152,35 @@ def test_a_model_of_the_hub_that_is_not_there_is_told_where_to_get_it(
         done = regard("import", name, "--out", "run")
         refused(done, f"There is no folder '{name}'.", f"hf download {name} config.json", f"--local-dir {name}")
         assert "Did you mean" not in done.err
+
+
+def test_a_contender_that_gives_no_answers_is_listed_with_the_reason(
+    lstm_run: Path, broken_run: Path, tmp_path: Path
+) -> None:
+    found = package.compare([broken_run, lstm_run], out=tmp_path / "compared")
+    broken = found.contender("broken")
+    assert broken.model == "lstm"
+    assert broken.score is None
+    assert [failure.seed for failure in broken.failures] == [0]
+
+
+def test_at_most_ten_thousand_texts_are_written_at_once(regard: Command, lstm_run: Path) -> None:
+    for n in (10_001, 10**21):
+        done = regard("generate", lstm_run, "--n", n, "--max-tokens", 2)
+        refused(done, "--n", "10000")
+    run = package.load(lstm_run)
+    with pytest.raises(RegardError, match=r"a whole number from 1 to 10,000, not 10001\. For more, ask again"):
+        run.generate(n=10_001)
+    with pytest.raises(RegardError, match=r"a whole number from 1 to 10,000, not 0\."):
+        next(run.stream(n=0))
+
+
+@pytest.mark.parametrize("more", [[], ["--view", "surprise"], ["--view", "gradients"], ["--view", "cells"]])
+def test_what_overflows_in_a_model_is_not_drawn(
+    regard: Command, lstm_run: Path, tmp_path: Path, more: list[Any]
+) -> None:
+    run = shutil.copytree(lstm_run, tmp_path / "hot")
+    spoil(run / "model.safetensors", "embedding", 1e38)
+    done = regard("look", run, "--text", "the cat sat", *more, "--out", tmp_path / "page")
+    refused(done, "What the model computed ('embedding') cannot be shown, its numbers overflow", "model.safetensors")
+    assert not (tmp_path / "page").exists()

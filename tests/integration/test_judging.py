@@ -71,7 +71,7 @@ def test_every_file_is_read_once_so_that_each_may_be_a_pipe(files: dict[str, Pat
 
 
 def test_files_of_unequal_length_are_refused(files: dict[str, Path]) -> None:
-    with pytest.raises(RegardError, match=r"'.*short' ends after line 1, and '.*reference' has 3 lines: line i"):
+    with pytest.raises(RegardError, match=r"'.*short' ends after line 1, and '.*reference' goes on: line i"):
         CliRunner().invoke(app, ["bleu", str(files["short"]), "-r", str(files["reference"])], catch_exceptions=False)
 
 

@@ -122,7 +122,7 @@ def test_what_is_wrong_with_the_files_is_said(
 ) -> None:
     english, german = written(tmp_path, ["the", "bird", "falls"], ["haus"])
     for words, parts in (
-        ([run.folder, english, german], ["some.de' ends after line 1, and ", "some.en' has 3 lines"]),
+        ([run.folder, english, german], ["some.de' ends after line 1, and ", "some.en' goes on"]),
         ([run.folder, english], ["translates: give the sources and their targets"]),
         ([run.folder, english, english, "--to", "<2de>"], ["does not know the tag <2de>"]),
         ([lstm_run, text, text], ["is a language model and scores one text: leave out '"]),

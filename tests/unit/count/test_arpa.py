@@ -1,12 +1,15 @@
 """ARPA files: what they hold, names that would break them, and what is said about broken ones."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from regard.count import arpa_reader
 from regard.count.arpa import escape, unescape
+from regard.count.arpa_reader import read_arpa
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
@@ -233,3 +236,24 @@ def test_errors_count_lines_across_blocks(tmp_path, monkeypatch):
         NgramModel.read_arpa(write(tmp_path, RIGHT.replace("-0.2\ta b", "-O2\ta b")))
     with pytest.raises(RegardError, match="line 12: the file ends here, 2 2-grams before all"):
         NgramModel.read_arpa(write(tmp_path, RIGHT[: RIGHT.index("-0.2\ta b")]))
+
+
+def test_a_file_of_long_lines_is_refused_before_it_is_split_in_millions_of_fields(tmp_path: Path) -> None:
+    line = b"aa " * 20_000 + b"\n"
+    (tmp_path / "a.arpa.gz").write_bytes(gzip.compress(b"\\data\\\nngram 1=5000\n\n\\1-grams:\n" + line * 400))
+    tracemalloc.start()
+    with pytest.raises(RegardError, match="line 5: expected a number, 1 words, found 'aa aa"):
+        read_arpa(tmp_path / "a.arpa.gz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 300_000_000
+
+
+def test_a_block_ends_after_some_bytes_and_every_line_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["</s>", "<s>", *(f"word{i}" for i in range(1000))]
+    grams = "".join(f"-3.5\t{word}\n" for word in words)
+    (tmp_path / "a.arpa").write_text(f"\\data\\\nngram 1={len(words)}\n\n\\1-grams:\n{grams}\n\\end\\\n")
+    whole = read_arpa(tmp_path / "a.arpa")
+    monkeypatch.setattr(arpa_reader, "MAX_BLOCK", 100)
+    assert read_arpa(tmp_path / "a.arpa")[2] == whole[2]
+    assert len(whole[2]) == len(words) - 1, "all but <s>, which is never predicted"

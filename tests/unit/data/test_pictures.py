@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
+from time import sleep
 
 import numpy as np
 import pytest
@@ -164,3 +168,45 @@ def test_what_a_killed_reader_left_is_removed_by_the_next(tmp_path: Path) -> Non
     (left / "lock").write_bytes(b"held")  # held by nobody
     load_pictures([file], 2, "crop", tmp_path / "cache")
     assert not left.exists()
+
+
+@pytest.mark.parametrize("form", ["PNG", "TIFF"])
+def test_a_grey_picture_is_reduced_some_rows_at_a_time(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    greys = np.random.default_rng(0).integers(0, 65_536, (1500, 1000), dtype=np.uint16)
+    data = encoded(Image.fromarray(greys), form)
+    tracemalloc.start()
+    image = read_picture(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * greys.size, "less than two arrays of 64-bit numbers, of which there were four"
+    monkeypatch.setattr(pictures, "BAND", 1_700)  # bands of one row
+    np.testing.assert_array_equal(np.asarray(read_picture(data)), np.asarray(image))
+    np.testing.assert_array_equal(np.asarray(image)[..., 0], np.round(greys / 257))
+
+
+def test_few_pixels_are_decoded_at_once_whatever_the_number_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / f"{i}.png" for i in range(12)]
+    for i, file in enumerate(files):
+        Image.effect_noise((64, 64), 10 + i).save(file)
+    lock, now, most = Lock(), 0, 0
+    decode = pictures.read_picture
+
+    def count(data: bytes) -> Image.Image:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        sleep(0.01)  # so that others come in where they may
+        try:
+            return decode(data)
+        finally:
+            with lock:
+                now -= 1
+
+    monkeypatch.setattr(pictures, "read_picture", count)
+    monkeypatch.setattr(pictures, "MAX_PIXELS", 2 * (64 * 64 + max(file.stat().st_size for file in files) // 4))
+    monkeypatch.setattr(pictures, "ThreadPoolExecutor", lambda: ThreadPoolExecutor(8))
+    assert not load_pictures(files, 8, "crop", tmp_path / "cache").bad
+    assert most == 2

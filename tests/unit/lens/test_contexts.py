@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,3 +107,11 @@ def test_a_type_is_its_embedding_and_a_token_is_what_each_layer_gives_for_it() -
     kind = model.embedding[ids[0, -1]].detach().numpy()
     cosine = token @ kind / np.linalg.norm(token) / np.linalg.norm(kind)
     assert found.to_type[1][0] == pytest.approx(cosine, abs=1e-6)
+
+
+def test_states_that_overflow_are_refused_before_they_are_compared() -> None:
+    model: Any = build_model("lstm", model_config("lstm", SIZES["lstm"]), WORDS.vocab_size)
+    with torch.no_grad():
+        model.embedding.fill_(torch.nan)
+    with pytest.raises(RegardError, match="cannot be shown, its numbers overflow: its weights are damaged"):
+        read_word(model, WORDS, "green", TEXTS)

@@ -512,3 +512,9 @@ def test_a_notebook_shows_the_page_of_a_study_or_its_sentence(tmp_path: Path) ->
     (tmp_path / "report.html").write_text(render_study(study), encoding="utf-8")
     assert placed._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert placed.to_json() == study.to_json()
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if STUDIES[name].has_seeds])
+def test_no_study_lists_more_than_a_thousand_seeds(name: str) -> None:
+    with pytest.raises(RegardError, match="n_seeds must be between 1 and 1000, not 100000000"):
+        study_config(name, {"n_seeds": 10**8})

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import math
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from tiny_training import run_tiny
 
 from regard.errors import RegardError
+from regard.training import metrics as metrics_file
 from regard.training.checkpoint import checkpoint_folders
 from regard.training.metrics import Metrics, Speed, read_metrics
 
@@ -84,3 +86,29 @@ def test_the_speed_is_that_of_a_window_of_updates() -> None:
     for n_tokens, seconds in ((100, 0.0), (100, 1.0), (100, 1.0), (100, 1e-6), (100, 2.0)):
         speed.count(n_tokens, seconds)
     assert speed.tokens_per_second == 300 / (1.0 + 1e-6 + 2.0)
+
+
+def test_metrics_are_read_line_by_line_and_only_those_asked_for_are_kept(tmp_path: Path) -> None:
+    train = '{"kind": "train", "step": 1, "nats_per_token": 2.5}\n'
+    valid = train.replace("train", "valid")
+    (tmp_path / "metrics.jsonl").write_text(train * 50_000 + valid)  # 2.5 MB
+    tracemalloc.start()
+    found = read_metrics(tmp_path, "valid")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [line["kind"] for line in found] == ["valid"]
+    assert peak < 500_000
+
+
+def test_more_measurements_than_a_run_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_file, "MAX_LINES", 2)
+    line = '{"kind": "train", "step": 1}\n'
+    (tmp_path / "metrics.jsonl").write_text(2 * line)
+    assert len(read_metrics(tmp_path)) == 2
+    (tmp_path / "metrics.jsonl").write_text(3 * line)
+    with pytest.raises(RegardError, match=r"metrics\.jsonl' has more than 2 measurements, .* Leave some lines out"):
+        read_metrics(tmp_path)
+    assert read_metrics(tmp_path, "valid") == []
+    monkeypatch.setattr(metrics_file, "MAX_BYTES", 20)
+    with pytest.raises(RegardError, match=r"has a line of more than 20 bytes"):
+        read_metrics(tmp_path)

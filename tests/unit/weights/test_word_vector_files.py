@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.models.word_vectors import WordVectors
+from regard.weights import word_vectors
 from regard.weights.word_vectors import read_vectors, write_vectors
 
 VECTORS = WordVectors(
@@ -72,3 +74,41 @@ def test_a_form_that_cannot_be_told_and_words_that_cannot_be_written_are_refused
         write_vectors(VECTORS, tmp_path / "a.xyz")
     with pytest.raises(RegardError, match="'New York' cannot be written as binary"):
         write_vectors(VECTORS, tmp_path / "a.bin")
+
+
+def test_a_binary_file_is_held_once_while_it_is_read(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)  # 8 MB
+    words = [f"w{i}" for i in range(len(matrix))]
+    words[10_000] = "w9999"  # its second row is left out
+    with open(tmp_path / "a.bin", "wb") as file:
+        file.write(b"20000 100\n")
+        file.writelines(w.encode() + b" " + row.tobytes() for w, row in zip(words, matrix, strict=True))
+    tracemalloc.start()
+    found = read_vectors(tmp_path / "a.bin")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.7 * matrix.nbytes, "the numbers, some of the file and the words"
+    np.testing.assert_array_equal(found.matrix, np.delete(matrix, 10_000, axis=0))
+    assert found.words == [w for i, w in enumerate(words) if i != 10_000]
+
+
+def test_a_packed_file_is_not_read_past_the_words_that_its_header_says(tmp_path: Path) -> None:
+    rows = b"a " + VECTORS.matrix[0].tobytes() + b"b " + VECTORS.matrix[1].tobytes()
+    (tmp_path / "a.bin.gz").write_bytes(gzip.compress(b"2 3\n" + rows + b"x" * 50_000_000))
+    tracemalloc.start()
+    with pytest.raises(RegardError, match="goes on after the 2 words that its first line says"):
+        read_vectors(tmp_path / "a.bin.gz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 25_000_000
+
+
+def test_a_text_of_more_words_than_anybody_waits_for_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_vectors, "MAX_WORDS", 2)
+    (tmp_path / "a.txt").write_text("a 1\nb 2\n")
+    assert read_vectors(tmp_path / "a.txt").words == ["a", "b"]
+    (tmp_path / "b.txt").write_text("a 1\nb 2\nc 3\n")
+    with pytest.raises(RegardError, match="has more than 2 words, as many as are read of a text"):
+        read_vectors(tmp_path / "b.txt")
