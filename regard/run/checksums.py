@@ -17,7 +17,7 @@ from regard.data.known_sources import (
     remember_starts,
 )
 from regard.run.folder import TOKENIZERS, open_folder, write_facts
-from regard.tasks.run_facts import IMPORTED, RunFacts, sha256_of
+from regard.tasks.run_facts import IMPORTED, RunFacts, check_file, sha256_of
 from regard.training.checkpoint import MODEL
 from regard.untrusted.values import quote
 
@@ -70,6 +70,16 @@ def seal(folder: Path, facts: RunFacts, config: RunConfig | None = None) -> RunF
     facts = replace(facts, checksums=sums)
     write_facts(folder, facts)
     return facts
+
+
+def check_sealed(folder: Path, facts: RunFacts, has_state: bool) -> None:
+    """Refuse to go on with files that are not those that were written.
+
+    Weights are not compared where there is a saved state: they are put back from it, and it has checksums of its own.
+    """
+    for name in SEALED:
+        if name != MODEL or not has_state:
+            check_file(folder, facts, name)
 
 
 def unseal(folder: Path, facts: RunFacts) -> None:

@@ -25,8 +25,9 @@ from regard.models.outline import outline_for
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
-from regard.tasks.run_facts import RunFacts, check_weights, sha256_of
+from regard.tasks.run_facts import RunFacts, check_file, sha256_of
 from regard.text.tokenizer import Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
 from regard.weights.weight_files import list_weight_files, read_file_shapes
@@ -68,7 +69,7 @@ class InitialWeights:
         """
         found = sha256_of(*self.files)
         if self.facts is not None:
-            check_weights(self.path, self.facts, found)
+            check_file(self.path, self.facts, MODEL, found)
         return found
 
     @cached_property

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from regard import __version__
 from regard.errors import RegardError
-from regard.training.checkpoint import MODEL
 from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, open_regular, read_json
 from regard.untrusted.values import quote
@@ -83,12 +82,12 @@ def sha256_of(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def check_weights(folder: Path, facts: RunFacts, found: str | None = None) -> None:
-    """Refuse weights that are not those that were written; where there is no checksum there is nothing to compare.
+def check_file(folder: Path, facts: RunFacts, name: str, found: str | None = None) -> None:
+    """Refuse a file that is not the one that was written; where there is no checksum there is nothing to compare.
 
     `found` is the SHA-256 of the file where it is known already.
     """
-    wanted, path = facts.checksums.get(MODEL), folder / MODEL
+    wanted, path = facts.checksums.get(name), folder / name
     if wanted is None or not path.is_file() or (found or sha256_of(path)) == wanted:
         return
     raise RegardError(

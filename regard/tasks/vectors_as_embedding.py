@@ -14,8 +14,9 @@ from regard.errors import RegardError
 from regard.models.table import model_config, models_for
 from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors import WordVectors
-from regard.tasks.run_facts import check_weights, read_facts
+from regard.tasks.run_facts import check_file, read_facts
 from regard.text.tokenizer import Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.weights import read_tensors
 from regard.weights.word_vectors import read_vectors
 
@@ -43,7 +44,7 @@ def load_vectors(source: str | Path) -> WordVectors:
         raise RegardError(
             f"'{source}' has no model.safetensors yet. Continue it with: regard train --resume --out {source}"
         )
-    check_weights(path, read_facts(path))
+    check_file(path, read_facts(path), MODEL)
     weights = read_tensors(path / "model.safetensors")
     return compose_vectors(model_config(name, model), weights, Tokenizer.load(path))
 

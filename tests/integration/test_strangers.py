@@ -43,6 +43,13 @@ def replace_in(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+def flip_bit(path: Path) -> None:
+    """Flip the last bit but a few of a file: in weights it is one of a number."""
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize("value", ["2020-13-45", "!!int ''", "!!float x", "!!bool maybe", "9" * 5000, "[" * 3000])
 def test_a_setting_of_any_form_is_one_sentence(regard, text: Path, value: str) -> None:
     done = regard("train", "--model", "lstm", "--data", text, "--set", f"seed={value}", "--dry-run")
@@ -130,6 +137,68 @@ def test_a_bit_that_flips_in_the_weights_is_found(regard, stranger: Path) -> Non
     assert "has changed since it was written: its SHA-256" in done.err
     assert regard("check", stranger, "--trust").code == 0
     assert regard("generate", stranger, "--max-tokens", 2).code == 0
+
+
+def test_a_refused_resume_leaves_the_checksums(regard, stranger: Path) -> None:
+    """Damaged weights were loaded without a word after it: the checksums were gone."""
+    before = (stranger / "run.json").read_bytes()
+    shutil.rmtree(stranger / "state")
+    flip_bit(stranger / "model.safetensors")
+    done = regard("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    assert done.code == 2
+    assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    assert (stranger / "run.json").read_bytes() == before
+    assert regard("generate", stranger).code == 2
+    api.check(stranger, is_trusted=True)
+    assert "whose saved state is gone" in " ".join(regard("train", "--resume", "--out", stranger).err.split())
+    assert json.loads((stranger / "run.json").read_text())["checksums"]
+
+
+def test_a_resume_from_a_damaged_state_leaves_the_checksums_and_the_config(regard, stranger: Path) -> None:
+    before = [(stranger / name).read_bytes() for name in ("run.json", "config.yaml", "model.safetensors")]
+    flip_bit(max((stranger / "state").iterdir()) / "optimizer.safetensors")
+    done = regard("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    assert (done.code, "optimizer.safetensors has changed" in " ".join(done.err.split())) == (2, True)
+    assert [(stranger / name).read_bytes() for name in ("run.json", "config.yaml", "model.safetensors")] == before
+    assert not api.check(stranger).is_damaged
+
+
+def test_weights_that_are_damaged_are_put_back_from_a_good_state(stranger: Path) -> None:
+    before = (stranger / "model.safetensors").read_bytes()
+    flip_bit(stranger / "model.safetensors")
+    api.train(out=stranger, resume=True)
+    assert (stranger / "model.safetensors").read_bytes() == before
+    assert not api.check(stranger).is_damaged
+
+
+def test_a_resume_as_another_ends_takes_the_checksums_of_the_end(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.run import engine
+
+    lock, others = engine.run_folder.lock_folder, []
+
+    def finish_first(folder: Path) -> Any:
+        if not others:
+            others.append(folder)
+            api.train(out=folder, resume=True, settings=["train.max_steps=8"])
+        return lock(folder)
+
+    monkeypatch.setattr(engine.run_folder, "lock_folder", finish_first)
+    with pytest.raises(RegardError, match=r"was changed by another process .* Start this command again"):
+        api.train(out=stranger, resume=True, settings=["train.max_steps=9"])
+    assert not api.check(stranger).is_damaged
+    assert api.load(stranger, device="cpu").config.train.max_steps == 8
+
+
+def test_counts_that_are_damaged_are_not_gone_on_with(ngram_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(ngram_run, folder)
+    flip_bit(folder / "model.safetensors")
+    with pytest.raises(RegardError, match="has changed since it was written"):
+        api.train(out=folder, resume=True)
+    with pytest.raises(RegardError, match="has changed since it was written"):
+        api.load(folder)
 
 
 def test_a_run_that_is_trained_further_has_no_old_checksums(stranger: Path) -> None:
