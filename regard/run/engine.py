@@ -85,7 +85,7 @@ def train(
         else:
             fitting = replace(fitting, begin_writing=_compare_begun(begun, config))
         task.fit(config, data, fitting)
-        fitting.begin_writing()  # what is finished already writes nothing, and takes limits that were raised all the same
+        fitting.begin_writing()  # a finished run writes nothing, and its limits may be raised all the same
         return _finish(folder, data, is_tested)
 
 

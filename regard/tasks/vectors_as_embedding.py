@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.models.table import model_config, models_for
 from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors import WordVectors
-from regard.tasks.run_facts import check_file, read_facts
+from regard.tasks.run_facts import CONFIG, check_file, read_facts
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import MODEL
 from regard.training.weights import read_tensors
@@ -40,12 +40,14 @@ def load_vectors(source: str | Path) -> WordVectors:
             f"'{source}' is a run of {name}, which has no word vectors. Give a run of "
             f"{', '.join(models_for('word-vectors'))}, or a file of vectors."
         )
-    if not (path / "model.safetensors").is_file():
+    facts = read_facts(path)
+    if not (path / MODEL).is_file():
         raise RegardError(
             f"'{source}' has no model.safetensors yet. Continue it with: regard train --resume --out {source}"
         )
-    check_file(path, read_facts(path), MODEL)
-    weights = read_tensors(path / "model.safetensors")
+    for compared in (CONFIG, MODEL):
+        check_file(path, facts, compared)
+    weights = read_tensors(path / MODEL)
     return compose_vectors(model_config(name, model), weights, Tokenizer.load(path))
 
 

@@ -74,6 +74,7 @@ def test_a_wide_config_takes_no_memory_before_its_shapes_are_compared(stranger: 
 )
 def test_a_deep_config_is_refused_before_it_is_built(stranger: Path, old: str, new: str, why: str) -> None:
     replace_in(stranger / "config.yaml", old, new)
+    change(stranger / "run.json", checksums={})
     with pytest.raises(RegardError, match=why):
         api.load(stranger, device="cpu")
 
@@ -201,9 +202,51 @@ def test_counts_that_are_damaged_are_not_gone_on_with(ngram_run: Path, tmp_path:
         api.load(folder)
 
 
+def test_a_config_that_changed_is_found_wherever_the_run_is_opened(regard, stranger: Path, text: Path) -> None:
+    """One letter of a label was printed as another; a resume trained at another rate and called it as written."""
+    before = (stranger / "run.json").read_bytes()
+    rate = next(line for line in (stranger / "config.yaml").read_text().splitlines() if line.startswith("  lr: "))
+    replace_in(stranger / "config.yaml", rate, "  lr: 0.0012")
+    resume = ("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    for words in (("generate", stranger), resume, ("train", "--from", stranger, "--data", text, "--dry-run")):
+        done = regard(*words)
+        assert (done.code, "config.yaml' has changed since it was written" in " ".join(done.err.split())) == (2, True)
+        assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    assert (stranger / "run.json").read_bytes() == before
+    states = {file.name: file.state for file in api.check(stranger).files}
+    assert {name for name, state in states.items() if "changed" in state} == {"config.yaml"}
+    assert not api.check(stranger, is_trusted=True).is_damaged
+    assert api.load(stranger, device="cpu").config.to_dict()["optimizer"]["lr"] == 0.0012
+
+
+def test_a_run_json_that_changed_is_found(regard, stranger: Path) -> None:
+    replace_in(stranger / "run.json", '"opening": "', '"opening": "x')
+    done = regard("generate", stranger)
+    assert (done.code, "run.json' has changed since it was written" in " ".join(done.err.split())) == (2, True)
+    assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    found = regard("check", stranger)
+    assert (found.code, found.out.count("changed since it was written")) == (2, 1)
+    assert regard("check", stranger, "--trust").code == 0
+    assert regard("generate", stranger, "--max-tokens", 2).code == 0
+    change(stranger / "run.json", checksums={})  # of an earlier version
+    assert regard("generate", stranger, "--max-tokens", 2).code == 0
+
+
+def test_check_names_every_file_that_changed_and_says_why_the_run_is_not_opened(regard, stranger: Path) -> None:
+    for name in ("config.yaml", "tokenizer.json"):
+        replace_in(stranger / name, "max_steps" if name == "config.yaml" else '"vocab"', "[{")
+    flip_bit(stranger / "model.safetensors")
+    found = regard("check", stranger)
+    assert (found.code, found.out.count("changed since it was written")) == (2, 3)
+    assert "is not valid YAML" in " ".join((found.out + found.err).split())
+    (stranger / "config.yaml").unlink()
+    found = regard("check", stranger)
+    assert (found.code, "missing" in found.out) == (2, True)
+
+
 def test_a_run_that_is_trained_further_has_no_old_checksums(stranger: Path) -> None:
     facts = json.loads((stranger / "run.json").read_text())
-    assert set(facts["checksums"]) == {"config.yaml", "tokenizer.json", "model.safetensors"}
+    assert set(facts["checksums"]) == {"run.json", "config.yaml", "tokenizer.json", "model.safetensors"}
     api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     assert not api.check(stranger).is_damaged
     assert json.loads((stranger / "run.json").read_text())["checksums"] != facts["checksums"]
@@ -226,6 +269,7 @@ def test_a_run_from_elsewhere_does_not_say_what_is_read(
     config = stranger / "config.yaml"
     train = next(line for line in config.read_text().splitlines() if line.startswith("  train: "))
     replace_in(config, train, f"  train: {secret}")
+    change(stranger / "run.json", checksums={})  # a stranger who writes a config leaves none of another
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     done = regard("eval", stranger)
     assert done.code == 2
@@ -247,6 +291,7 @@ def test_a_run_from_elsewhere_does_not_say_where_weights_begin(
     secret.write_text("root:hunter2\n" * 100)
     shutil.rmtree(stranger / "state")
     replace_in(stranger / "config.yaml", f"{key}: null", f"{key}: {secret}")
+    change(stranger / "run.json", checksums={})
     again = ("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
     done = regard(*again)
     assert done.code == 2
