@@ -20,10 +20,15 @@ from regard.errors import RegardError
 from regard.run.folder import TOKENIZERS, check_is_run, lock_folder, open_folder, write_facts
 from regard.tasks.run_facts import CONFIG, FACTS, IMPORTED, RunFacts, check_file, read_digest, read_facts, sha256_of
 from regard.training.checkpoint import MODEL
+from regard.training.weights import is_as_marked, read_tensors
 from regard.untrusted.values import quote
 
 SEALED = (CONFIG, *TOKENIZERS, MODEL)
 """Files that do not change any more when training has ended."""
+
+UNKNOWN = "there; no checksum was written for it"
+STATES = {True: ("as it was written", False), False: ("changed since it was written", True)}
+"""How a file is described that is the same, or not, and whether that is damage."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,22 @@ def _compare(folder: Path, facts: RunFacts, name: str) -> FileState | None:
     """What became of a file; None where it is not there and need not be."""
     path, wanted = folder / name, facts.checksums.get(name)
     if wanted is None:
-        return FileState(name, "there; no checksum was written for it", False) if path.is_file() else None
+        if not path.is_file():
+            return None
+        is_same = _compare_mark(path) if name == MODEL else None
+        return FileState(name, *((UNKNOWN, False) if is_same is None else STATES[is_same]))
     if not path.is_file():
         return FileState(name, "missing", True)
     is_same = wanted == (read_digest(folder) if name == FACTS else sha256_of(path))
-    return FileState(name, "as it was written" if is_same else "changed since it was written", not is_same)
+    return FileState(name, *STATES[is_same])
+
+
+def _compare_mark(path: Path) -> bool | None:
+    """Whether weights have the checksum in their own file, which is there before training ends; None: it has none."""
+    try:
+        return is_as_marked(path, read_tensors(path))
+    except RegardError:  # no whole file
+        return False
 
 
 def trust_run(folder: Path) -> None:

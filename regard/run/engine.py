@@ -21,10 +21,9 @@ from regard.run.card import write_card
 from regard.run.checksums import check_sealed, seal, unseal
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
-from regard.tasks.run_facts import check_file
 from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, OpenRun, ProgressBar, Rehearsal, check_starts, reopen_data
-from regard.training.checkpoint import MODEL, latest_checkpoint
+from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
 from regard.training.snapshots import read_snapshot
@@ -155,9 +154,7 @@ def load(
             f"'{folder}' is a run of {opened.config.model_name} that {task.summary}, and one that {wanted.summary} is "
             f"needed here. Use this one with: regard {task.verb} {folder}"
         )
-    weights = read_weights(opened.folder) if step is None else read_snapshot(opened.folder, step)
-    if step is None:
-        check_file(opened.folder, opened.facts, MODEL)
+    weights = read_weights(opened.folder, opened.facts) if step is None else read_snapshot(opened.folder, step)
     if engine == "torch":
         run: AnyRun = task.load(opened, weights, pick_device(device), PRECISIONS[precision])
     else:

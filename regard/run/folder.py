@@ -29,14 +29,24 @@ from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import PARTIAL, check_is_text, make_folder, write_atomically
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.run_facts import CONFIG, FACTS, FORMAT, IMPORTED, RunFacts, check_file, digest_of, read_facts
+from regard.tasks.run_facts import (
+    CONFIG,
+    FACTS,
+    FORMAT,
+    IMPORTED,
+    RunFacts,
+    check_file,
+    digest_of,
+    read_facts,
+    read_run_weights,
+)
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import OpenRun
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
 from regard.training.snapshots import FOLDER as SNAPSHOTS
-from regard.training.weights import read_tensors
 from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
@@ -236,15 +246,14 @@ def load_config(path: Path) -> RunConfig:
     return build_config(read_yaml(path), is_complete=True)
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights in a run folder."""
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
+def read_weights(folder: Path, facts: RunFacts) -> dict[str, Tensor]:
+    """The weights in a run folder; refused where they are not those that were written."""
+    if not (folder / MODEL).is_file():
         raise RegardError(
             f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
             f"Continue it with: regard train --resume --out {folder}"
         )
-    return read_tensors(weights)
+    return read_run_weights(folder, facts)
 
 
 def _open_tokenizer(folder: Path, name: str, vocab_size: int, digest: str) -> Tokenizer:

@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from regard import __version__
 from regard.errors import RegardError
+from regard.training.checkpoint import MODEL
+from regard.training.weights import read_marked_tensors, read_tensors
 from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, open_regular, read_json
 from regard.untrusted.values import quote
@@ -116,3 +120,21 @@ def check_file(folder: Path, facts: RunFacts, name: str, found: str | None = Non
         f"'{path}' has changed since it was written: its SHA-256 is not the one in run.json. It was damaged or "
         f"replaced; take it from a copy. If you replaced it yourself, say so: regard check {folder} --trust"
     )
+
+
+def read_run_weights(folder: Path, facts: RunFacts, found: str | None = None) -> dict[str, Tensor]:
+    """The weights of a run; refused where they are not those that were written.
+
+    They are compared with the SHA-256 in run.json, which `regard check --trust` writes for what is there; where it has
+    none, since training has not ended, with the CRC-32 in their own file. `found` is as for `check_file`.
+    """
+    path = folder / MODEL
+    if MODEL not in facts.checksums:
+        return read_marked_tensors(
+            path,
+            "Take it from a copy, or go on with its training, which puts back the weights of its saved state: regard "
+            f"train --resume --out {folder}. If you replaced it yourself, say so: regard check {folder} --trust",
+        )
+    tensors = read_tensors(path)
+    check_file(folder, facts, MODEL, found)
+    return tensors

@@ -244,9 +244,41 @@ def test_check_names_every_file_that_changed_and_says_why_the_run_is_not_opened(
     assert (found.code, "missing" in found.out) == (2, True)
 
 
+@pytest.mark.parametrize("kind", ["lstm_run", "ngram_run"])
+def test_a_bit_that_flips_in_weights_without_a_sha256_is_found(
+    regard, request: pytest.FixtureRequest, tmp_path: Path, text: Path, kind: str
+) -> None:
+    """Of a run that is not finished yet there is none in run.json: the file has a checksum of its own."""
+    folder = tmp_path / "run"
+    shutil.copytree(request.getfixturevalue(kind), folder)
+    change(folder / "run.json", checksums={})
+    assert regard("generate", folder, "--max-tokens", 2).code == 0
+    flip_bit(folder / "model.safetensors")
+    trained = [("train", "--from", folder, "--data", text, "--out", tmp_path / "new")] if kind == "lstm_run" else []
+    for words in (("generate", folder), *trained):
+        done = regard(*words)
+        assert (done.code, "has changed since it was written" in " ".join(done.err.split())) == (2, True), done.err
+        assert f"regard train --resume --out {folder}" in " ".join(done.err.split())
+        assert f"regard check {folder} --trust" in " ".join(done.err.split())
+    assert [file.name for file in api.check(folder).files if file.is_damaged] == ["model.safetensors"]
+    before = (folder / "model.safetensors").read_bytes()
+    assert not api.check(folder, is_trusted=True).is_damaged
+    assert (folder / "model.safetensors").read_bytes() == before
+    assert regard("generate", folder, "--max-tokens", 2).code == 0
+
+
+def test_a_resume_puts_back_damaged_weights_of_a_run_that_was_killed(stranger: Path) -> None:
+    before = (stranger / "model.safetensors").read_bytes()
+    change(stranger / "run.json", checksums={})
+    flip_bit(stranger / "model.safetensors")
+    api.train(out=stranger, resume=True)
+    assert (stranger / "model.safetensors").read_bytes() == before
+
+
 def test_a_run_that_is_trained_further_has_no_old_checksums(stranger: Path) -> None:
     facts = json.loads((stranger / "run.json").read_text())
-    assert set(facts["checksums"]) == {"run.json", "config.yaml", "tokenizer.json", "model.safetensors"}
+    sealed = {"run.json", "config.yaml", "tokenizer.json", "model.safetensors"}
+    assert set(facts["checksums"]) == sealed
     api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     assert not api.check(stranger).is_damaged
     assert json.loads((stranger / "run.json").read_text())["checksums"] != facts["checksums"]
