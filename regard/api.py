@@ -225,8 +225,9 @@ def _place(
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
     has_recipe = recipe is not None
     names_data = has_recipe or asked["data"] is not None
-    if begun is not None and recipe is None:  # what is asked for lies on top of what the run is
-        recipe = run_folder.open_folder(begun).config
+    opened = None if begun is None else run_folder.open_folder(begun)  # a config that has changed is refused
+    if opened is not None and recipe is None:  # what is asked for lies on top of what the run is
+        recipe = opened.config
     config = resolve(recipe, **asked, begun=begun)
     name = Path(recipe).stem if isinstance(recipe, str | Path) else config.model_name
     folder = Path(out) if out is not None else Path("runs") / name

@@ -38,8 +38,11 @@ def check(run: options.RunFolder, trust: Trust = False, as_json: options.AsJson 
             table.add_row(file.name, Text(file.state, "bold red" if file.is_damaged else ""))
         terminal.console.print(table)
         terminal.console.print(Text(found.describe_data()), soft_wrap=True)
+    if found.refusal:
+        terminal.print_note(f"regard: {found.refusal}")
     if found.is_damaged:
         terminal.print_note(
             "regard: some files are not those that were written. Take them from a copy, or train again."
         )
+    if found.is_damaged or found.refusal:
         sys.exit(2)

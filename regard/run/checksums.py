@@ -16,13 +16,19 @@ from regard.data.known_sources import (
     remember_sources,
     remember_starts,
 )
-from regard.run.folder import TOKENIZERS, open_folder, write_facts
-from regard.tasks.run_facts import IMPORTED, RunFacts, sha256_of
+from regard.errors import RegardError
+from regard.run.folder import TOKENIZERS, check_is_run, lock_folder, open_folder, write_facts
+from regard.tasks.run_facts import CONFIG, FACTS, IMPORTED, RunFacts, check_file, read_digest, read_facts, sha256_of
 from regard.training.checkpoint import MODEL
+from regard.training.weights import is_as_marked, read_tensors
 from regard.untrusted.values import quote
 
-SEALED = ("config.yaml", *TOKENIZERS, MODEL)
+SEALED = (CONFIG, *TOKENIZERS, MODEL)
 """Files that do not change any more when training has ended."""
+
+UNKNOWN = "there; no checksum was written for it"
+STATES = {True: ("as it was written", False), False: ("changed since it was written", True)}
+"""How a file is described that is the same, or not, and whether that is damage."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ class Checked:
     """Names of files, folders and sets, those it begins with too; none where the run was imported."""
     may_read: bool
     """Whether they were named on this machine before, or are built in."""
+    refusal: str = ""
+    """Why the run cannot be opened, so that it is not known which data it names; empty: it can."""
 
     @property
     def is_damaged(self) -> bool:
@@ -51,6 +59,8 @@ class Checked:
 
     def describe_data(self) -> str:
         """One sentence."""
+        if self.refusal:
+            return "Which data it names is not known: it cannot be opened."
         if not self.sources:
             return "It names no data: it was imported."
         allowed = "may be read here" if self.may_read else "is not read here unless you add --trust"
@@ -65,44 +75,72 @@ def seal(folder: Path, facts: RunFacts, config: RunConfig | None = None) -> RunF
 
     `config` is what config.yaml will say, where it is written last of all.
     """
-    sums = {} if config is None else {"config.yaml": hashlib.sha256(config.to_yaml().encode()).hexdigest()}
+    sums = {} if config is None else {CONFIG: hashlib.sha256(config.to_yaml().encode()).hexdigest()}
     sums |= {name: sha256_of(folder / name) for name in SEALED if name not in sums and (folder / name).is_file()}
     facts = replace(facts, checksums=sums)
     write_facts(folder, facts)
     return facts
 
 
+def check_sealed(folder: Path, facts: RunFacts, has_state: bool) -> None:
+    """Refuse to go on with files that are not those that were written.
+
+    Weights are not compared where there is a saved state: they are put back from it, and it has checksums of its own.
+    """
+    for name in SEALED:
+        if name != MODEL or not has_state:
+            check_file(folder, facts, name)
+
+
 def unseal(folder: Path, facts: RunFacts) -> None:
     """Take the checksums out of run.json before the files change: training goes on."""
-    if facts.checksums:
+    if facts.checksums.keys() - {FACTS}:
         write_facts(folder, replace(facts, checksums={}))
 
 
 def check_run(folder: Path) -> Checked:
-    """Compare every file of a run with the checksum that was written for it."""
-    opened = open_folder(folder)
-    sums, found = opened.facts.checksums, []
-    for name in SEALED:
-        path = folder / name
-        if name not in sums:
-            if path.is_file():
-                found.append(FileState(name, "there; no checksum was written for it", False))
-        elif not path.is_file():
-            found.append(FileState(name, "missing", True))
-        else:
-            is_same = sha256_of(path) == sums[name]
-            state = "as it was written" if is_same else "changed since it was written"
-            found.append(FileState(name, state, not is_same))
+    """Compare every file of a run with the checksum that was written for it, also where the run cannot be opened."""
+    check_is_run(folder)
+    facts = read_facts(folder, is_compared=False)
+    files = tuple(state for name in (FACTS, *SEALED) if (state := _compare(folder, facts, name)) is not None)
+    try:
+        opened = open_folder(folder, is_compared=False)
+    except RegardError as error:
+        return Checked(files, (), False, str(error))
     config, data, fingerprint = opened.config.to_dict(), opened.config.data.to_dict(), opened.facts.data
     sources = () if fingerprint == IMPORTED else (*list_sources(data), *list_starts(config))
     may_read = not sources or (are_known(data, fingerprint) and are_starts_known(config, fingerprint))
-    return Checked(tuple(found), sources, may_read)
+    return Checked(files, sources, may_read)
+
+
+def _compare(folder: Path, facts: RunFacts, name: str) -> FileState | None:
+    """What became of a file; None where it is not there and need not be."""
+    path, wanted = folder / name, facts.checksums.get(name)
+    if wanted is None:
+        if not path.is_file():
+            return None
+        is_same = _compare_mark(path) if name == MODEL else None
+        return FileState(name, *((UNKNOWN, False) if is_same is None else STATES[is_same]))
+    if not path.is_file():
+        return FileState(name, "missing", True)
+    is_same = wanted == (read_digest(folder) if name == FACTS else sha256_of(path))
+    return FileState(name, *STATES[is_same])
+
+
+def _compare_mark(path: Path) -> bool | None:
+    """Whether weights have the checksum in their own file, which is there before training ends; None: it has none."""
+    try:
+        return is_as_marked(path, read_tensors(path))
+    except RegardError:  # no whole file
+        return False
 
 
 def trust_run(folder: Path) -> None:
     """Take a run's files and data for what they should be: checksums are written anew, and its data may be read."""
-    opened = open_folder(folder)
-    seal(folder, opened.facts)
+    opened = open_folder(folder, is_compared=False)
+    with lock_folder(folder):  # a run that is being trained writes its checksums itself
+        opened = open_folder(folder, is_compared=False)
+        seal(folder, opened.facts)
     if opened.facts.data != IMPORTED:
         remember_sources(opened.config.data.to_dict(), opened.facts.data)
         remember_starts(opened.config.to_dict(), opened.facts.data)

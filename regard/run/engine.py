@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,11 @@ from regard.errors import RegardError, nearest
 from regard.files import write_atomically
 from regard.run import folder as run_folder
 from regard.run.card import write_card
-from regard.run.checksums import seal, unseal
+from regard.run.checksums import check_sealed, seal, unseal
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
-from regard.tasks.run_facts import check_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
-from regard.tasks.task import Ending, Fitting, ProgressBar, Rehearsal, check_starts, reopen_data
+from regard.tasks.task import Ending, Fitting, OpenRun, ProgressBar, Rehearsal, check_starts, reopen_data
 from regard.training.checkpoint import latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
@@ -72,6 +73,7 @@ def train(
     if start is not None:
         _ = start.weights  # read now: broken weights are refused before a run folder is written
     with run_folder.lock_folder(folder):
+        fitting = Fitting(folder, start, resume, progress, reporter)
         if begun is None:
             tokenizers = task.tokenizers(data)
             sizes = rehearsal.n_parameters, rehearsal.flops_per_token
@@ -80,11 +82,30 @@ def train(
             remember_sources(config.data.to_dict(), data.fingerprint)
             remember_starts(config.to_dict(), data.fingerprint)
         else:
-            unseal(folder, begun.facts)
-            if config != begun.config:  # trained longer, say: the folder says what its weights come from
-                run_folder.write_config(folder, config)
-        task.fit(config, data, Fitting(folder, start, resume, progress, reporter))
+            fitting = replace(fitting, begin_writing=_compare_begun(begun, config))
+        task.fit(config, data, fitting)
+        fitting.begin_writing()  # a finished run writes nothing, and its limits may be raised all the same
         return _finish(folder, data, is_tested)
+
+
+def _compare_begun(begun: OpenRun, config: RunConfig) -> Callable[[], None]:
+    """Refuse a run whose files have changed; returns what is to be called before one is written.
+
+    It takes the checksums out of run.json, once, so that a run that is killed then goes on by the same command. Until
+    then a resume may still be refused, and the files are those that the checksums are of. Call this in the lock.
+    """
+    folder, now = begun.folder, open_folder(begun.folder)
+    if now.config != begun.config:
+        raise RegardError(f"'{folder}' was changed by another process while this one began. Start this command again.")
+    check_sealed(folder, now.facts, has_state=latest_checkpoint(folder) is not None)
+
+    @cache
+    def begin_writing() -> None:
+        unseal(folder, now.facts)
+        if config != now.config:  # trained longer, say: the folder says what its weights come from
+            run_folder.write_config(folder, config)
+
+    return begin_writing
 
 
 def _leave_out_vectors(config: RunConfig, folder: Path) -> RunConfig:
@@ -133,9 +154,7 @@ def load(
             f"'{folder}' is a run of {opened.config.model_name} that {task.summary}, and one that {wanted.summary} is "
             f"needed here. Use this one with: regard {task.verb} {folder}"
         )
-    weights = read_weights(opened.folder) if step is None else read_snapshot(opened.folder, step)
-    if step is None:
-        check_weights(opened.folder, opened.facts)
+    weights = read_weights(opened.folder, opened.facts) if step is None else read_snapshot(opened.folder, step)
     if engine == "torch":
         run: AnyRun = task.load(opened, weights, pick_device(device), PRECISIONS[precision])
     else:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from safetensors.numpy import save_file
-
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
@@ -28,7 +26,7 @@ from regard.text.config import TokenizerConfig
 from regard.text.learning import word_tokenizer
 from regard.text.marian_tokenizer import FILES
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
-from regard.training.weights import named_weights, save_tensors
+from regard.training.weights import named_weights, save_arrays, save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
 from regard.weights.ctranslate2 import is_our_ctranslate2
@@ -121,7 +119,7 @@ def _import_arpa(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
         }
     )
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, sum(model.n_ngrams), 0)
-    return write(config, (tokenizer,), facts, lambda aside: save_file(model.tensors(), aside))
+    return write(config, (tokenizer,), facts, partial(save_arrays, model.tensors()))
 
 
 def _import_hugging_face(
@@ -149,7 +147,7 @@ def _import_hugging_face(
     )
     sizes = model.n_parameters, model.flops_per_token(model.max_positions or 1)
     facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
-    return write(config, (start.tokenizer,), facts, lambda aside: save_tensors(weights, aside), start.note)
+    return write(config, (start.tokenizer,), facts, partial(save_tensors, weights, is_marked=True), start.note)
 
 
 def _import_reader(
@@ -179,7 +177,7 @@ def _import_reader(
     n = reader.max_positions or 1
     sizes = reader.n_parameters, reader.flops(n) // n
     facts = run_folder.state_facts(config, [found.tokenizer], IMPORTED, *sizes, start)
-    return write(config, (found.tokenizer,), facts, lambda aside: save_tensors(weights, aside), found.note)
+    return write(config, (found.tokenizer,), facts, partial(save_tensors, weights, is_marked=True), found.note)
 
 
 def _import_marian(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -198,7 +196,7 @@ def _import_marian(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     weights = read_marian_weights(path, named_weights(model), settings.d_model)
     n = settings.max_context
     facts = run_folder.state_facts(config, tokenizers, IMPORTED, model.n_parameters, model.flops_per_pair(n, n) // n)
-    return write(config, tokenizers, facts, lambda aside: save_tensors(weights, aside))
+    return write(config, tokenizers, facts, partial(save_tensors, weights, is_marked=True))
 
 
 def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -214,7 +212,7 @@ def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     )
     outline = outline_model("elmo", settings, tokenizer.vocab_size)
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, outline.n_parameters, outline.flops_per_token(1))
-    return write(config, (tokenizer,), facts, lambda aside: save_tensors(weights, aside))
+    return write(config, (tokenizer,), facts, partial(save_tensors, weights, is_marked=True))
 
 
 def _write(

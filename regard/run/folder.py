@@ -29,14 +29,24 @@ from regard.data.cache import flock
 from regard.errors import RegardError, nearest
 from regard.files import PARTIAL, check_is_text, make_folder, write_atomically
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.run_facts import FORMAT, IMPORTED, RunFacts, read_facts
+from regard.tasks.run_facts import (
+    CONFIG,
+    FACTS,
+    FORMAT,
+    IMPORTED,
+    RunFacts,
+    check_file,
+    digest_of,
+    read_facts,
+    read_run_weights,
+)
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import OpenRun
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
 from regard.training.snapshots import FOLDER as SNAPSHOTS
-from regard.training.weights import read_tensors
 from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
@@ -121,7 +131,10 @@ def state_facts(
 
 
 def write_facts(folder: Path, facts: RunFacts) -> None:
-    write_atomically(folder / "run.json", json.dumps(asdict(facts), indent=2) + "\n")
+    """Write run.json, with a checksum of what it says."""
+    said = asdict(facts)
+    said["checksums"][FACTS] = digest_of(said)
+    write_atomically(folder / FACTS, json.dumps(said, indent=2) + "\n")
 
 
 def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> None:
@@ -175,8 +188,8 @@ def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
         )
 
 
-def open_folder(folder: Path) -> OpenRun:
-    """Config, facts and tokenizers of a run, or a sentence that says what is missing, damaged or foreign."""
+def check_is_run(folder: Path) -> None:
+    """Refuse what is no run folder, or one without run.json."""
     if not folder.exists():
         parent = folder.parent
         siblings = [p.name for p in parent.iterdir()] if parent.is_dir() else []
@@ -184,12 +197,23 @@ def open_folder(folder: Path) -> OpenRun:
     if not folder.is_dir():
         raise RegardError(f"'{folder}' is a file, not a run folder; give the folder that `regard train` wrote.")
     _refuse_other_folders(folder)
-    for name in ("config.yaml", "run.json", "tokenizer.json"):
+    _check_there(folder, FACTS)
+
+
+def open_folder(folder: Path, is_compared: bool = True) -> OpenRun:
+    """Config, facts and tokenizers of a run, or a sentence that says what is missing, damaged or foreign.
+
+    Without `is_compared` a config.yaml and a run.json that have changed since they were written are taken as they are.
+    """
+    check_is_run(folder)
+    for name in (CONFIG, "tokenizer.json"):
         _check_there(folder, name)
-    facts = read_facts(folder)
-    if not read_bytes(folder / "config.yaml", MAX_NOTE).rstrip().endswith(b"..."):
+    facts = read_facts(folder, is_compared)
+    if not read_bytes(folder / CONFIG, MAX_NOTE).rstrip().endswith(b"..."):
         raise RegardError(f"'{folder}/config.yaml' was cut short: it does not end with '...'. Restore the whole file.")
-    config = load_config(folder / "config.yaml")
+    if is_compared:
+        check_file(folder, facts, CONFIG)
+    config = load_config(folder / CONFIG)
     tokenizers = [_open_tokenizer(folder, TOKENIZERS[0], facts.vocab_size, facts.tokenizer)]
     if facts.target_tokenizer is not None and facts.target_vocab_size is not None:
         _check_there(folder, TARGET_TOKENIZER)
@@ -222,15 +246,14 @@ def load_config(path: Path) -> RunConfig:
     return build_config(read_yaml(path), is_complete=True)
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights in a run folder."""
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
+def read_weights(folder: Path, facts: RunFacts) -> dict[str, Tensor]:
+    """The weights in a run folder; refused where they are not those that were written."""
+    if not (folder / MODEL).is_file():
         raise RegardError(
             f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
             f"Continue it with: regard train --resume --out {folder}"
         )
-    return read_tensors(weights)
+    return read_run_weights(folder, facts)
 
 
 def _open_tokenizer(folder: Path, name: str, vocab_size: int, digest: str) -> Tokenizer:

@@ -211,6 +211,7 @@ def fit(task: GradientTask, config: RunConfig, data: Any, fitting: Fitting) -> N
         seed=config.seed,
         resume=fitting.resume,
         reporter=reporter,
+        begin_writing=fitting.begin_writing,
     )
     if not result.is_finished:
         raise InterruptedRunError(

@@ -25,8 +25,9 @@ from regard.models.outline import outline_for
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
-from regard.tasks.run_facts import RunFacts, check_weights, sha256_of
+from regard.tasks.run_facts import RunFacts, check_file, read_run_weights, sha256_of
 from regard.text.tokenizer import Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors
 from regard.weights import hugging_face
 from regard.weights.weight_files import list_weight_files, read_file_shapes
@@ -68,7 +69,7 @@ class InitialWeights:
         """
         found = sha256_of(*self.files)
         if self.facts is not None:
-            check_weights(self.path, self.facts, found)
+            check_file(self.path, self.facts, MODEL, found)
         return found
 
     @cached_property
@@ -76,8 +77,10 @@ class InitialWeights:
         """By our names, in float32; what does not fit the model is refused."""
         if not self.is_run:
             return hugging_face.read_weights(self.path, named_weights(self.outline()))
-        _ = self.sha256  # damaged weights are refused there
-        weights = read_tensors(self.files[0])
+        if self.facts is None:
+            weights = read_tensors(self.files[0])
+        else:
+            weights = read_run_weights(self.path, self.facts, self.sha256)
         check_finite(weights, f"'{self.files[0]}'", "Take the file from a copy, or train that run again")
         load_weights(self.outline(), weights, self.files[0])  # into no memory at all: this only compares
         return weights

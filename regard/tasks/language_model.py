@@ -154,6 +154,7 @@ class LanguageModelTask(TextTask):
             if fitting.resume and is_counted(fitting.folder, data, config.train):
                 fitting.reporter.note("Nothing was left to do: the run is finished, all of its text is counted.")
                 return
+            fitting.begin_writing()
             count_ngrams(config.model, data, fitting.folder, train=config.train, reporter=fitting.reporter)
         else:
             gradient.fit(self, config, data, fitting)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from safetensors.numpy import save_file
-
 from regard.count.config import NgramConfig
 from regard.count.ngram import NgramModel
 from regard.data.prepared_text import PreparedText
@@ -25,6 +23,7 @@ from regard.training.config import TrainConfig
 from regard.training.metrics import Metrics, read_metrics
 from regard.training.progress import Reporter, Silent, Status
 from regard.training.state import TrainResult
+from regard.training.weights import save_arrays
 
 FEWEST_TOKENS = 1_000
 MAX_FITS = 8
@@ -80,7 +79,7 @@ def count_ngrams(
                 reporter.show(Status(step, share, seconds, nats, bits, rate, split="valid"))
             if reason == "max_seconds":
                 break
-        write_atomically(folder / MODEL, lambda aside: save_file(model.tensors(), aside))
+        write_atomically(folder / MODEL, lambda aside: save_arrays(model.tensors(), aside))
         metrics.sync()
     finally:
         reporter.stop()

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from regard import __version__
 from regard.errors import RegardError
 from regard.training.checkpoint import MODEL
+from regard.training.weights import read_marked_tensors, read_tensors
 from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, open_regular, read_json
 from regard.untrusted.values import quote
 
 FORMAT = 1
+CONFIG, FACTS = "config.yaml", "run.json"
 IMPORTED = "imported"
 """Stands for the data fingerprint of a run that was not trained here."""
 
@@ -41,7 +48,8 @@ class RunFacts:
     opening: str = ""
     """Of a language model: the break in its text after which a text without a prompt begins; empty: after <eos>."""
     checksums: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of the files beside it, written when training has ended; empty: it has not, or an earlier version did."""
+    """SHA-256 of the files beside it, written when training has ended, and of what run.json says itself (`digest_of`);
+    none of a file: training has not ended, or an earlier version did."""
 
     def check(self) -> None:
         """Refuse a fingerprint that is none: it becomes the name of a folder in the cache."""
@@ -49,9 +57,15 @@ class RunFacts:
             raise FieldError(f"'data' must be 32 hexadecimal digits, not {quote(self.data, 40)}")
 
 
-def read_facts(folder: Path) -> RunFacts:
-    """What run.json says."""
-    path = folder / "run.json"
+def digest_of(said: Mapping[str, Any]) -> str:
+    """The SHA-256 of all that run.json says but for this digest, however it is laid out."""
+    sums = {name: digest for name, digest in said.get("checksums", {}).items() if name != FACTS}
+    return hashlib.sha256(json.dumps({**said, "checksums": sums}, sort_keys=True).encode()).hexdigest()
+
+
+def read_facts(folder: Path, is_compared: bool = True) -> RunFacts:
+    """What run.json says; refused where that is not what was written, if it `is_compared`."""
+    path = folder / FACTS
     try:
         found = read_json(path, MAX_NOTE)
         version = found["format"]
@@ -70,7 +84,18 @@ def read_facts(folder: Path) -> RunFacts:
         facts.check()
     except FieldError as error:
         raise RegardError(f"'{path}' is damaged ({error}); the run folder cannot be used.") from None
+    digest = digest_of(found)
+    if is_compared and facts.checksums.get(FACTS, digest) != digest:
+        raise RegardError(
+            f"'{path}' has changed since it was written: its own checksum is of something else. It was damaged or "
+            f"edited; take it from a copy. If you changed it yourself, say so: regard check {folder} --trust"
+        )
     return facts
+
+
+def read_digest(folder: Path) -> str:
+    """The SHA-256 of what run.json says, as its own checksum should be; the file was read before."""
+    return digest_of(read_json(folder / FACTS, MAX_NOTE))
 
 
 def sha256_of(*paths: Path) -> str:
@@ -83,15 +108,33 @@ def sha256_of(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def check_weights(folder: Path, facts: RunFacts, found: str | None = None) -> None:
-    """Refuse weights that are not those that were written; where there is no checksum there is nothing to compare.
+def check_file(folder: Path, facts: RunFacts, name: str, found: str | None = None) -> None:
+    """Refuse a file that is not the one that was written; where there is no checksum there is nothing to compare.
 
     `found` is the SHA-256 of the file where it is known already.
     """
-    wanted, path = facts.checksums.get(MODEL), folder / MODEL
+    wanted, path = facts.checksums.get(name), folder / name
     if wanted is None or not path.is_file() or (found or sha256_of(path)) == wanted:
         return
     raise RegardError(
         f"'{path}' has changed since it was written: its SHA-256 is not the one in run.json. It was damaged or "
         f"replaced; take it from a copy. If you replaced it yourself, say so: regard check {folder} --trust"
     )
+
+
+def read_run_weights(folder: Path, facts: RunFacts, found: str | None = None) -> dict[str, Tensor]:
+    """The weights of a run; refused where they are not those that were written.
+
+    They are compared with the SHA-256 in run.json, which `regard check --trust` writes for what is there; where it has
+    none, since training has not ended, with the CRC-32 in their own file. `found` is as for `check_file`.
+    """
+    path = folder / MODEL
+    if MODEL not in facts.checksums:
+        return read_marked_tensors(
+            path,
+            "Take it from a copy, or go on with its training, which puts back the weights of its saved state: regard "
+            f"train --resume --out {folder}. If you replaced it yourself, say so: regard check {folder} --trust",
+        )
+    tensors = read_tensors(path)
+    check_file(folder, facts, MODEL, found)
+    return tensors

@@ -140,6 +140,8 @@ class Fitting:
     resume: bool
     progress: ProgressBar
     reporter: Reporter
+    begin_writing: Callable[[], None] = lambda: None
+    """Called before the first file of a run that goes on is changed: what refuses does so before."""
 
 
 class Task(Protocol):

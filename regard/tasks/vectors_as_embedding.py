@@ -14,9 +14,9 @@ from regard.errors import RegardError
 from regard.models.table import model_config, models_for
 from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors import WordVectors
-from regard.tasks.run_facts import check_weights, read_facts
+from regard.tasks.run_facts import CONFIG, check_file, read_facts, read_run_weights
 from regard.text.tokenizer import Tokenizer
-from regard.training.weights import read_tensors
+from regard.training.checkpoint import MODEL
 from regard.weights.word_vectors import read_vectors
 
 Embeddings = Sequence[tuple[Tensor, Tokenizer]]
@@ -39,13 +39,13 @@ def load_vectors(source: str | Path) -> WordVectors:
             f"'{source}' is a run of {name}, which has no word vectors. Give a run of "
             f"{', '.join(models_for('word-vectors'))}, or a file of vectors."
         )
-    if not (path / "model.safetensors").is_file():
+    facts = read_facts(path)
+    if not (path / MODEL).is_file():
         raise RegardError(
             f"'{source}' has no model.safetensors yet. Continue it with: regard train --resume --out {source}"
         )
-    check_weights(path, read_facts(path))
-    weights = read_tensors(path / "model.safetensors")
-    return compose_vectors(model_config(name, model), weights, Tokenizer.load(path))
+    check_file(path, facts, CONFIG)
+    return compose_vectors(model_config(name, model), read_run_weights(path, facts), Tokenizer.load(path))
 
 
 @lru_cache(maxsize=1)

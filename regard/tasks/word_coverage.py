@@ -14,7 +14,7 @@ from regard.data.documents import read_documents
 from regard.data.prepared_text import prepare_text
 from regard.errors import RegardError
 from regard.models.word_vectors import WordVectors
-from regard.tasks.run_facts import read_facts
+from regard.tasks.run_facts import CONFIG, check_file, read_facts
 from regard.tasks.task import check_sources
 from regard.tasks.vectors_as_embedding import load_vectors
 from regard.tasks.word_vectors_run import PLAIN_WORDS
@@ -78,9 +78,11 @@ def _data_of(path: Path) -> DataConfig | None:
     """The data of a run, which may be read here; None of a file."""
     if not path.is_dir():
         return None
-    data = DataConfig.from_complete(mapping(read_yaml(path / "config.yaml"), "data"), "data")
+    facts = read_facts(path)
+    check_file(path, facts, CONFIG)
+    data = DataConfig.from_complete(mapping(read_yaml(path / CONFIG), "data"), "data")
     alone = f"regard vectors convert {path} my.vec, then regard vectors coverage my.vec --data FILE"
-    check_sources(path, data, read_facts(path), f"Look at its words alone: {alone}")
+    check_sources(path, data, facts, f"Look at its words alone: {alone}")
     return data
 
 

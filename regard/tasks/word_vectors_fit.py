@@ -184,10 +184,11 @@ def fit_by_counting(config: RunConfig, data: PreparedText, fitting: Fitting) -> 
     finally:
         fitting.reporter.stop()
     seconds = time.perf_counter() - began
+    fitting.begin_writing()
     metrics = Metrics(folder, step=0, offset=0, has_tensorboard=False)
     metrics.write("train", 1, tokens=len(words.ids), flops=0, seconds=seconds, n_pairs=len(counts.values))
     metrics.close()
-    write_weights({"words": vectors}, folder / checkpoints.MODEL)
+    write_weights({"words": vectors}, folder / checkpoints.MODEL, is_marked=True)
 
 
 def fit_by_steps(
@@ -211,7 +212,7 @@ def fit_by_steps(
         checkpoints.clean_run_folder(folder)
         kind = GloVeLearner if config.model_name == "glove" else Word2VecLearner
         learner: Learner = kind(config, words, data.tokenizer, device)
-        run = _Run(config, learner, folder, state, latest)
+        run = _Run(config, learner, folder, state, latest, fitting.begin_writing)
         reporter.start(
             f"{learner.n_items:,} {learner.unit} an epoch on {device}" + (f", from {latest.name}" if latest else "")
         )
@@ -236,7 +237,13 @@ class _Run:
     """A run while it learns: its counters, and the files that it keeps up to date. A step is a stretch of the text."""
 
     def __init__(
-        self, config: RunConfig, learner: Learner, folder: Path, state: TrainState, latest: Path | None
+        self,
+        config: RunConfig,
+        learner: Learner,
+        folder: Path,
+        state: TrainState,
+        latest: Path | None,
+        begin_writing: Callable[[], None],
     ) -> None:
         self.config, self.learner, self.folder, self.state = config, learner, folder, state
         self.highest_lr: float = config.model.to_dict()["lr"]
@@ -250,6 +257,7 @@ class _Run:
         self.started_with: dict[str, Any] = {"n_stretch": self.n_stretch, "n_items": learner.n_items}
         if latest is not None:
             self._restore(latest)
+        begin_writing()
         self.metrics = Metrics(
             folder, step=state.step, offset=state.metrics_offset, has_tensorboard=config.checkpoint.has_tensorboard
         )
@@ -319,7 +327,7 @@ class _Run:
     def save(self) -> None:
         """Write the weights, and a checkpoint."""
         tensors = self.learner.tensors()
-        write_weights(tensors, self.folder / checkpoints.MODEL)
+        write_weights(tensors, self.folder / checkpoints.MODEL, is_marked=True)
         self.state.metrics_offset = self.metrics.sync()
         saved = checkpoints.Checkpoint(self.state, {"model": tensors}, None, self.started_with)
         checkpoints.save_checkpoint(self.folder, saved, self.config.checkpoint.keep)

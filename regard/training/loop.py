@@ -42,7 +42,7 @@ from regard.training.stop import (
     observe_loss,
     observe_score,
 )
-from regard.training.weights import load_weights, read_tensors, write_weights
+from regard.training.weights import load_weights, read_marked_tensors, write_weights
 
 MEASURES = {
     "bleu": "BLEU", "f1": "F1", "accuracy": "accuracy", "macro-f1": "macro F1", "matthews": "Matthews",
@@ -65,6 +65,7 @@ def train_by_gradient(
     resume: bool = False,
     reporter: Reporter | None = None,
     on_step: Callable[[TrainState], bool] | None = None,
+    begin_writing: Callable[[], None] = lambda: None,
 ) -> TrainResult:
     """Train `model` in place by an objective, and write what a run is made of into `folder`.
 
@@ -74,7 +75,8 @@ def train_by_gradient(
     `resume` goes on from the newest checkpoint, or from the start where there is none yet: the model must have been
     built from the same config and seed. A run that had ended goes on where its limits were raised. Ctrl-C and SIGTERM
     finish the step, save and return with "interrupted". `on_step` is called after every update, before anything is
-    saved; where it returns True, the run ends as by Ctrl-C.
+    saved; where it returns True, the run ends as by Ctrl-C. `begin_writing` is called once, before any file is changed:
+    what cannot be resumed is refused before.
     """
     reporter = reporter or Silent()
     device = pick_device(runtime.device)
@@ -94,7 +96,7 @@ def train_by_gradient(
             model.to(device), objective, train=train, optimizer=optimizer, runtime=runtime, tell=reporter.note
         )
         assert optimizer.lr is not None, "the task fills it in"
-        run = _Run(learner, objective, folder, train, schedule, checkpoint, optimizer.lr, state, latest)
+        run = _Run(learner, objective, folder, train, schedule, checkpoint, optimizer.lr, state, latest, begin_writing)
         n_parameters = sum(p.numel() for p in model.parameters())
         reporter.start(f"{n_parameters:,} parameters on {device}" + (f", from {latest.name}" if latest else ""))
         try:
@@ -172,6 +174,7 @@ class _Run:
         lr: float,
         state: TrainState,
         latest: Path | None,
+        begin_writing: Callable[[], None],
     ) -> None:
         """`state` is that of the checkpoint `latest`, or a new one where there is none."""
         self.learner, self.objective, self.folder, self.state, self.latest = learner, objective, folder, state, latest
@@ -185,14 +188,16 @@ class _Run:
         self.saved_at = time.monotonic()
         self.has_weights = latest is not None  # what a run that died before its first checkpoint left is not its own
         if latest is not None:
-            self._restore(latest)
+            self._restore(latest, begin_writing)
+        else:
+            begin_writing()
         drop_newer(folder, state.step)
         if latest is None:
             self.keep_snapshot()
         offset, has_tensorboard = state.metrics_offset, config.has_tensorboard
         self.metrics = Metrics(folder, step=state.step, offset=offset, has_tensorboard=has_tensorboard)
 
-    def _restore(self, latest: Path) -> None:
+    def _restore(self, latest: Path, begin_writing: Callable[[], None]) -> None:
         saved = checkpoints.load_checkpoint(latest)
         for name, now in self.started_with.items():
             if (before := saved.started_with.get(name)) != now:
@@ -200,7 +205,6 @@ class _Run:
                     f"Cannot resume {self.folder}: its {name} was {before} and is {now} now. Resume it with what it "
                     "was started with, or start another run."
                 )
-        checkpoints.restore_best(self.folder, latest)
         try:
             self.learner.restore(saved.tensors, saved.carried_shape)
         except torch.OutOfMemoryError:
@@ -208,6 +212,8 @@ class _Run:
         except (KeyError, ValueError, TypeError, IndexError, RuntimeError) as error:  # written by somebody else
             what = f"its tensors are not those of this run ({type(error).__name__})"
             raise checkpoints.damage_error(latest, what) from error
+        begin_writing()
+        checkpoints.restore_best(self.folder, latest)
         checkpoints.drop_oldest(self.folder, self._count_kept())  # which one killed after it saved did not do
 
     def end(self) -> str | None:
@@ -280,7 +286,7 @@ class _Run:
             self._keep_weights()
 
     def _keep_weights(self) -> None:
-        write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL)
+        write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL, is_marked=True)
         self.has_weights = True
 
     def keep_snapshot(self) -> None:
@@ -351,7 +357,7 @@ class _Run:
     def result(self, reason: str) -> TrainResult:
         """Give the model its best weights back, and say how the run ended."""
         state, model = self.state, self.learner.model
-        load_weights(model, read_tensors(self.folder / checkpoints.MODEL), self.folder / checkpoints.MODEL)
+        load_weights(model, read_marked_tensors(self.folder / checkpoints.MODEL), self.folder / checkpoints.MODEL)
         best = state.best_step, state.best_nats_per_token, state.best_bits_per_byte
         return TrainResult(reason, state.step, state.tokens, state.flops, state.seconds, *best)
 

@@ -7,8 +7,10 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -41,11 +43,18 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, is_marked: bool = Fa
     save_file(written, path, {CHECKSUM: checksum_of(written)} if is_marked else None)
 
 
+def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Write arrays where `path` says, with their CRC-32 in the head of the file; not atomic by itself."""
+    save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, path, is_marked=True)
+
+
 def checksum_of(tensors: Mapping[str, Tensor]) -> str:
     """The CRC-32 of the bytes of tensors, in the order of their names."""
     found = 0
     for name in sorted(tensors):
-        found = zlib.crc32(tensors[name].detach().cpu().reshape(-1).view(torch.uint8).numpy().data, found)
+        value = tensors[name].detach().cpu().contiguous()
+        flat = value.as_strided((value.numel(),), (1,))  # one value may come from numpy with a stride of 0
+        found = zlib.crc32(flat.view(torch.uint8).numpy().data, found)
     return f"{found:08x}"
 
 
@@ -61,16 +70,19 @@ def read_tensors(path: Path, way_out: str = "take it from a copy or train again"
         return {name: value.clone() for name, value in load_file(path).items()}
 
 
-def read_marked_tensors(path: Path) -> dict[str, Tensor]:
+def read_marked_tensors(path: Path, way_out: str = "Take it from a copy") -> dict[str, Tensor]:
     """Tensors by name; refused where their CRC-32 is not the one in the head of the file, if it has one."""
     tensors = read_tensors(path)
+    if is_as_marked(path, tensors) is False:
+        raise RegardError(f"'{path}' has changed since it was written: it was damaged or replaced. {way_out}.")
+    return tensors
+
+
+def is_as_marked(path: Path, tensors: Mapping[str, Tensor]) -> bool | None:
+    """Whether the tensors that were read from a file have the CRC-32 in its head; None: it has none."""
     with safe_open(path, "pt") as opened:
         wanted = (opened.metadata() or {}).get(CHECKSUM)
-    if wanted not in (None, checksum_of(tensors)):
-        raise RegardError(
-            f"'{path}' has changed since it was written: it was damaged or replaced. Take it from a copy."
-        )
-    return tensors
+    return None if wanted is None else bool(wanted == checksum_of(tensors))
 
 
 def read_tensor_shapes(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, tuple[int, ...]]:

@@ -167,6 +167,10 @@ def test_weights_of_another_config(refuses, lstm_run: Path, tmp_path: Path) -> N
     copy = shutil.copytree(lstm_run, tmp_path / "copy")
     config = (copy / "config.yaml").read_text().replace("d_model: 16", "d_model: 24")
     (copy / "config.yaml").write_text(config)
+    refuses("has changed since it was written", f"regard check {copy} --trust", words=["generate", copy])
+    from regard import api
+
+    api.check(copy, is_trusted=True)
     refuses("do not fit this model", words=["generate", copy])
 
 

@@ -388,7 +388,8 @@ def test_a_flops_budget_goes_on_as_its_finished_runs_were_charged(text: Path, tm
     runs = tmp_path / "c" / "runs"
     before = regard.load(runs / "bag-seed1").config.train.max_tokens
     facts = json.loads((runs / "bag-seed0" / "run.json").read_text())
-    (runs / "bag-seed0" / "run.json").write_text(json.dumps(facts | {"flops_per_token": 2 * facts["flops_per_token"]}))
+    facts |= {"flops_per_token": 2 * facts["flops_per_token"], "checksums": {}}
+    (runs / "bag-seed0" / "run.json").write_text(json.dumps(facts))
     shutil.rmtree(runs / "bag-seed1")
     (tmp_path / "c" / "compare.json").unlink()
     regard.compare(plan)

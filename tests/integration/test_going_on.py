@@ -1,5 +1,6 @@
 """Runs that are begun, resumed and finished: what a person is told on the way."""
 
+import json
 import shlex
 import shutil
 from collections.abc import Callable
@@ -197,6 +198,8 @@ def test_the_limits_of_a_setting_are_listed(regard: Command) -> None:
 def test_a_run_cannot_be_resumed_from_a_folder_that_was_changed_in_between(lstm_run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(lstm_run, tmp_path / "copy")
     (copy / "config.yaml").write_text((copy / "config.yaml").read_text().replace("max_steps: 6", "max_stepz: 6"))
+    facts = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(facts | {"checksums": {}}))
     with pytest.raises(RegardError, match="max_stepz"):
         package.train(out=copy, resume=True, settings=["train.max_steps=6"])
 

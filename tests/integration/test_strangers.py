@@ -43,6 +43,13 @@ def replace_in(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+def flip_bit(path: Path) -> None:
+    """Flip the last bit but a few of a file: in weights it is one of a number."""
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize("value", ["2020-13-45", "!!int ''", "!!float x", "!!bool maybe", "9" * 5000, "[" * 3000])
 def test_a_setting_of_any_form_is_one_sentence(regard, text: Path, value: str) -> None:
     done = regard("train", "--model", "lstm", "--data", text, "--set", f"seed={value}", "--dry-run")
@@ -67,6 +74,7 @@ def test_a_wide_config_takes_no_memory_before_its_shapes_are_compared(stranger: 
 )
 def test_a_deep_config_is_refused_before_it_is_built(stranger: Path, old: str, new: str, why: str) -> None:
     replace_in(stranger / "config.yaml", old, new)
+    change(stranger / "run.json", checksums={})
     with pytest.raises(RegardError, match=why):
         api.load(stranger, device="cpu")
 
@@ -132,9 +140,145 @@ def test_a_bit_that_flips_in_the_weights_is_found(regard, stranger: Path) -> Non
     assert regard("generate", stranger, "--max-tokens", 2).code == 0
 
 
+def test_a_refused_resume_leaves_the_checksums(regard, stranger: Path) -> None:
+    """Damaged weights were loaded without a word after it: the checksums were gone."""
+    before = (stranger / "run.json").read_bytes()
+    shutil.rmtree(stranger / "state")
+    flip_bit(stranger / "model.safetensors")
+    done = regard("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    assert done.code == 2
+    assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    assert (stranger / "run.json").read_bytes() == before
+    assert regard("generate", stranger).code == 2
+    api.check(stranger, is_trusted=True)
+    assert "whose saved state is gone" in " ".join(regard("train", "--resume", "--out", stranger).err.split())
+    assert json.loads((stranger / "run.json").read_text())["checksums"]
+
+
+def test_a_resume_from_a_damaged_state_leaves_the_checksums_and_the_config(regard, stranger: Path) -> None:
+    before = [(stranger / name).read_bytes() for name in ("run.json", "config.yaml", "model.safetensors")]
+    flip_bit(max((stranger / "state").iterdir()) / "optimizer.safetensors")
+    done = regard("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    assert (done.code, "optimizer.safetensors has changed" in " ".join(done.err.split())) == (2, True)
+    assert [(stranger / name).read_bytes() for name in ("run.json", "config.yaml", "model.safetensors")] == before
+    assert not api.check(stranger).is_damaged
+
+
+def test_weights_that_are_damaged_are_put_back_from_a_good_state(stranger: Path) -> None:
+    before = (stranger / "model.safetensors").read_bytes()
+    flip_bit(stranger / "model.safetensors")
+    api.train(out=stranger, resume=True)
+    assert (stranger / "model.safetensors").read_bytes() == before
+    assert not api.check(stranger).is_damaged
+
+
+def test_a_resume_as_another_ends_takes_the_checksums_of_the_end(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.run import engine
+
+    lock, others = engine.run_folder.lock_folder, []
+
+    def finish_first(folder: Path) -> Any:
+        if not others:
+            others.append(folder)
+            api.train(out=folder, resume=True, settings=["train.max_steps=8"])
+        return lock(folder)
+
+    monkeypatch.setattr(engine.run_folder, "lock_folder", finish_first)
+    with pytest.raises(RegardError, match=r"was changed by another process .* Start this command again"):
+        api.train(out=stranger, resume=True, settings=["train.max_steps=9"])
+    assert not api.check(stranger).is_damaged
+    assert api.load(stranger, device="cpu").config.train.max_steps == 8
+
+
+def test_counts_that_are_damaged_are_not_gone_on_with(ngram_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(ngram_run, folder)
+    flip_bit(folder / "model.safetensors")
+    with pytest.raises(RegardError, match="has changed since it was written"):
+        api.train(out=folder, resume=True)
+    with pytest.raises(RegardError, match="has changed since it was written"):
+        api.load(folder)
+
+
+def test_a_config_that_changed_is_found_wherever_the_run_is_opened(regard, stranger: Path, text: Path) -> None:
+    """One letter of a label was printed as another; a resume trained at another rate and called it as written."""
+    before = (stranger / "run.json").read_bytes()
+    rate = next(line for line in (stranger / "config.yaml").read_text().splitlines() if line.startswith("  lr: "))
+    replace_in(stranger / "config.yaml", rate, "  lr: 0.0012")
+    resume = ("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
+    for words in (("generate", stranger), resume, ("train", "--from", stranger, "--data", text, "--dry-run")):
+        done = regard(*words)
+        assert (done.code, "config.yaml' has changed since it was written" in " ".join(done.err.split())) == (2, True)
+        assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    assert (stranger / "run.json").read_bytes() == before
+    states = {file.name: file.state for file in api.check(stranger).files}
+    assert {name for name, state in states.items() if "changed" in state} == {"config.yaml"}
+    assert not api.check(stranger, is_trusted=True).is_damaged
+    assert api.load(stranger, device="cpu").config.to_dict()["optimizer"]["lr"] == 0.0012
+
+
+def test_a_run_json_that_changed_is_found(regard, stranger: Path) -> None:
+    replace_in(stranger / "run.json", '"opening": "', '"opening": "x')
+    done = regard("generate", stranger)
+    assert (done.code, "run.json' has changed since it was written" in " ".join(done.err.split())) == (2, True)
+    assert f"regard check {stranger} --trust" in " ".join(done.err.split())
+    found = regard("check", stranger)
+    assert (found.code, found.out.count("changed since it was written")) == (2, 1)
+    assert regard("check", stranger, "--trust").code == 0
+    assert regard("generate", stranger, "--max-tokens", 2).code == 0
+    change(stranger / "run.json", checksums={})  # of an earlier version
+    assert regard("generate", stranger, "--max-tokens", 2).code == 0
+
+
+def test_check_names_every_file_that_changed_and_says_why_the_run_is_not_opened(regard, stranger: Path) -> None:
+    for name in ("config.yaml", "tokenizer.json"):
+        replace_in(stranger / name, "max_steps" if name == "config.yaml" else '"vocab"', "[{")
+    flip_bit(stranger / "model.safetensors")
+    found = regard("check", stranger)
+    assert (found.code, found.out.count("changed since it was written")) == (2, 3)
+    assert "is not valid YAML" in " ".join((found.out + found.err).split())
+    (stranger / "config.yaml").unlink()
+    found = regard("check", stranger)
+    assert (found.code, "missing" in found.out) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["lstm_run", "ngram_run"])
+def test_a_bit_that_flips_in_weights_without_a_sha256_is_found(
+    regard, request: pytest.FixtureRequest, tmp_path: Path, text: Path, kind: str
+) -> None:
+    """Of a run that is not finished yet there is none in run.json: the file has a checksum of its own."""
+    folder = tmp_path / "run"
+    shutil.copytree(request.getfixturevalue(kind), folder)
+    change(folder / "run.json", checksums={})
+    assert regard("generate", folder, "--max-tokens", 2).code == 0
+    flip_bit(folder / "model.safetensors")
+    trained = [("train", "--from", folder, "--data", text, "--out", tmp_path / "new")] if kind == "lstm_run" else []
+    for words in (("generate", folder), *trained):
+        done = regard(*words)
+        assert (done.code, "has changed since it was written" in " ".join(done.err.split())) == (2, True), done.err
+        assert f"regard train --resume --out {folder}" in " ".join(done.err.split())
+        assert f"regard check {folder} --trust" in " ".join(done.err.split())
+    assert [file.name for file in api.check(folder).files if file.is_damaged] == ["model.safetensors"]
+    before = (folder / "model.safetensors").read_bytes()
+    assert not api.check(folder, is_trusted=True).is_damaged
+    assert (folder / "model.safetensors").read_bytes() == before
+    assert regard("generate", folder, "--max-tokens", 2).code == 0
+
+
+def test_a_resume_puts_back_damaged_weights_of_a_run_that_was_killed(stranger: Path) -> None:
+    before = (stranger / "model.safetensors").read_bytes()
+    change(stranger / "run.json", checksums={})
+    flip_bit(stranger / "model.safetensors")
+    api.train(out=stranger, resume=True)
+    assert (stranger / "model.safetensors").read_bytes() == before
+
+
 def test_a_run_that_is_trained_further_has_no_old_checksums(stranger: Path) -> None:
     facts = json.loads((stranger / "run.json").read_text())
-    assert set(facts["checksums"]) == {"config.yaml", "tokenizer.json", "model.safetensors"}
+    sealed = {"run.json", "config.yaml", "tokenizer.json", "model.safetensors"}
+    assert set(facts["checksums"]) == sealed
     api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     assert not api.check(stranger).is_damaged
     assert json.loads((stranger / "run.json").read_text())["checksums"] != facts["checksums"]
@@ -157,6 +301,7 @@ def test_a_run_from_elsewhere_does_not_say_what_is_read(
     config = stranger / "config.yaml"
     train = next(line for line in config.read_text().splitlines() if line.startswith("  train: "))
     replace_in(config, train, f"  train: {secret}")
+    change(stranger / "run.json", checksums={})  # a stranger who writes a config leaves none of another
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     done = regard("eval", stranger)
     assert done.code == 2
@@ -178,6 +323,7 @@ def test_a_run_from_elsewhere_does_not_say_where_weights_begin(
     secret.write_text("root:hunter2\n" * 100)
     shutil.rmtree(stranger / "state")
     replace_in(stranger / "config.yaml", f"{key}: null", f"{key}: {secret}")
+    change(stranger / "run.json", checksums={})
     again = ("train", "--resume", "--out", stranger, "--set", "train.max_steps=8")
     done = regard(*again)
     assert done.code == 2

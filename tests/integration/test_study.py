@@ -229,7 +229,7 @@ def test_an_imported_run_needs_a_text_by_the_option_that_a_study_has(
     imported = tmp_path / "imported"
     shutil.copytree(lstm_run, imported)
     facts = json.loads((imported / "run.json").read_text())
-    (imported / "run.json").write_text(json.dumps({**facts, "data": "imported"}))
+    (imported / "run.json").write_text(json.dumps({**facts, "data": "imported", "checksums": {}}))
     words = "study", "recency", "--run", imported, "--out", tmp_path / "x", *with_settings(["n_texts=4"])
     refused = regard(*words)
     assert (refused.code, "Name data of yours with --set data=FILE" in refused.err) == (2, True)

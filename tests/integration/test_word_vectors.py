@@ -143,6 +143,12 @@ def test_coverage_counts_words_without_a_vector_beside_subwords_and_characters(
     assert "different words" in " ".join(call("vectors", "coverage", run).split())
 
 
+def forget_checksums(folder: Path) -> None:
+    """A stranger who writes a config leaves no checksum of another."""
+    facts = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(facts | {"checksums": {}}))
+
+
 def test_a_run_from_elsewhere_does_not_say_which_text_is_read(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +158,7 @@ def test_a_run_from_elsewhere_does_not_say_which_text_is_read(
     lines = (copy / "config.yaml").read_text().splitlines(keepends=True)
     lines = [f"  train: {secret}\n" if line.startswith("  train: ") else line for line in lines]
     (copy / "config.yaml").write_text("".join(lines))
+    forget_checksums(copy)
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     loaded = regard.load(copy)
     for act in (
@@ -170,6 +177,7 @@ def test_coverage_of_a_run_whose_data_are_no_mapping_is_one_sentence(run: Path, 
     shutil.copytree(run, tmp_path / "run")
     config = yaml.safe_load((run / "config.yaml").read_text())
     (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(config | {"data": yaml.safe_load(data)}))
+    forget_checksums(tmp_path / "run")
     with pytest.raises(RegardError, match=r"data' must be a mapping|'data.train' is required"):
         regard.api.measure_coverage(tmp_path / "run", str(run / "config.yaml"))
 
