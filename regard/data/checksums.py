@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.untrusted.small_files import MAX_NOTE, read_object
+from regard.untrusted.small_files import MAX_NOTE, open_regular, read_object
 
 FILE = "checksums.json"
 BLOCK = 2**22
@@ -19,9 +19,9 @@ MAX_CHECKED = 2**28  # bytes of a folder that are read each time it is opened; `
 
 
 def crc32_of(path: Path) -> int:
-    """The CRC-32 of a file."""
+    """The CRC-32 of a regular file."""
     found = 0
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         while block := file.read(BLOCK):
             found = zlib.crc32(block, found)
     return found

@@ -15,6 +15,8 @@ A folder without config.yaml is no run yet: everything before it may be half the
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -33,6 +35,7 @@ from regard.tasks.run_facts import FORMAT, IMPORTED, RunFacts, read_facts
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import OpenRun
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
 from regard.training.snapshots import FOLDER as SNAPSHOTS
@@ -41,7 +44,8 @@ from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
 LOCK = ".lock"
-_BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, "model.safetensors", "README.md"}
+_FILES = (LOCK, "config.yaml", "run.json", *TOKENIZERS, MODEL, METRICS, "test.json", "README.md")
+_BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, MODEL, "README.md"}
 """What a training or an import that was killed before there was a config.yaml may have left."""
 
 
@@ -62,15 +66,32 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Refuse links where a run writes: in a folder that came from elsewhere they may lead to files of the user's."""
-    for name in (LOCK, METRICS, "state", "tensorboard", SNAPSHOTS):
-        path = folder / name
-        for written in (path, *([] if path.is_symlink() else path.glob("*"))):
-            if written.is_symlink():
-                raise RegardError(
-                    f"'{written}' is a link, and a run writes to files in its own folder only. Put what it leads to in "
-                    "its place, or remove it."
-                )
+    """Refuse links, pipes and devices where a run reads and writes, which a folder from elsewhere may have.
+
+    A link may lead to files of the user's, and a pipe is waited for without end.
+    """
+    for name in _FILES:
+        _refuse_link(folder / name)
+    for name in ("state", "tensorboard", SNAPSHOTS):
+        _refuse_link(folder / name)
+        for above, folders, files in os.walk(folder / name):  # which follows no links
+            for below in (*folders, *files):
+                _refuse_link(Path(above) / below)
+
+
+def _refuse_link(path: Path) -> None:
+    if not os.path.lexists(path):
+        return
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        raise RegardError(
+            f"'{path}' is a link, and a run writes to files in its own folder only. Put what it leads to in its place, "
+            "or remove it."
+        )
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise RegardError(
+            f"'{path}' is no regular file but a pipe, a socket or a device, and a run has none. Remove it."
+        )
 
 
 def begin(

@@ -18,6 +18,7 @@ from regard.errors import RegardError
 from regard.files import write_atomically, write_folder_atomically
 from regard.report.captions import CaptionDrawing
 from regard.report.page_folder import begin_page, check_page_folder
+from regard.training.checkpoint import link
 from regard.training.weights import read_tensors
 
 GIVEN: dict[str, Any] = {
@@ -177,23 +178,40 @@ def test_captions_are_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
         CaptionDrawing(tmp_path)
 
 
-@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "state", "tensorboard", "state/step-00000009", "snapshots"])
+FILES = (".lock", "metrics.jsonl", "model.safetensors", "README.md", "run.json", "state/step-00000006/best.safetensors")
+
+
+@pytest.mark.parametrize(
+    "name", [*FILES, "state", "tensorboard", "tensorboard/a/b", "state/step-00000009", "snapshots"]
+)
 def test_a_link_in_a_run_folder_is_not_followed(lstm_run: Path, tmp_path: Path, name: str) -> None:
     run, precious = tmp_path / "run", tmp_path / "precious"
     shutil.copytree(lstm_run, run)
-    link = run / name
-    if name.startswith("state") or name in ("tensorboard", "snapshots"):
+    path = run / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name in FILES:
+        shutil.copyfile(path if path.exists() else run / "config.yaml", precious)
+        path.unlink(missing_ok=True)
+    else:
         precious.mkdir()
         (precious / ".partial-mine").write_text("mine")
-        shutil.rmtree(link, ignore_errors=True)
-    else:
-        precious.write_text("mine")
-        link.unlink(missing_ok=True)
-    link.symlink_to(precious)
+        shutil.rmtree(path, ignore_errors=True)
+    before = precious.read_bytes() if precious.is_file() else b"mine"
+    path.symlink_to(precious)
     with pytest.raises(RegardError, match="is a link, and a run writes to files in its own folder only"):
         regard.train(out=run, resume=True, settings=["train.max_steps=1000000"])
     kept = precious if precious.is_file() else precious / ".partial-mine"
-    assert kept.read_text() == "mine"
+    assert kept.read_bytes() == before
+
+
+def test_a_mode_is_never_given_through_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.touch(mode=0o600)
+    write_atomically(tmp_path / "new", lambda aside: aside.symlink_to(precious))
+    write_folder_atomically(tmp_path / "folder", lambda folder: (folder / "new").symlink_to(precious))
+    assert stat.S_IMODE(precious.stat().st_mode) == 0o600
+    with pytest.raises(RegardError, match="is a link or no file"):
+        link(tmp_path / "new", tmp_path / "second")
 
 
 def test_files_and_folders_are_written_with_the_modes_that_the_umask_allows(tmp_path: Path) -> None:
