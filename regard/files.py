@@ -256,13 +256,17 @@ def _make(path: Path, folder: Path) -> None:
 
 
 def _follow_umask(probe: Path, files: Iterable[Path]) -> None:
-    """Give files the mode of the new file `probe`: what libraries write may be readable by its owner alone."""
+    """Give files the mode of the new file `probe`: what libraries write may be readable by its owner alone.
+
+    Links are left alone: what they lead to was not written here.
+    """
     probe.touch()
     mode = stat.S_IMODE(probe.stat().st_mode)
     probe.unlink()
     for path in files:
-        with suppress(PermissionError):  # a link to somebody else's file
-            path.chmod(mode)
+        if stat.S_ISREG(path.lstat().st_mode):
+            with suppress(PermissionError):  # a second name of somebody else's file
+                path.chmod(mode)
 
 
 def _sync(path: Path) -> None:

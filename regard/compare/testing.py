@@ -26,6 +26,7 @@ from regard.compare.rank import choose_examples, rank
 from regard.compare.result import FILE, Comparison, Setup, Training, to_json
 from regard.compare.result_cache import OUTPUTS, VIEWS, read_answers, read_view, write_answers, write_view
 from regard.data.cache import key_of
+from regard.data.checksums import sha256_of
 from regard.data.split import describe_skipped
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import remove_old_partial, write_atomically
@@ -36,7 +37,6 @@ from regard.run.folder import open_folder
 from regard.score.figures import duration_text
 from regard.score.judges import SAME_CONTEXT, Judge
 from regard.score.significance import explain
-from regard.tasks.run_facts import sha256_of
 from regard.tasks.table import AnyRun
 from regard.tasks.task import Task
 from regard.tasks.test_set import Decoding, TestSet

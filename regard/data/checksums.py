@@ -14,7 +14,7 @@ from pathlib import Path
 
 from regard.errors import RegardError
 from regard.files import write_atomically
-from regard.untrusted.small_files import MAX_NOTE, read_object
+from regard.untrusted.small_files import MAX_NOTE, open_regular, read_object
 
 FILE = "checksums.json"
 BLOCK = 2**22
@@ -22,12 +22,22 @@ MAX_CHECKED = 2**28  # bytes of a folder that are read each time it is opened; `
 
 
 def crc32_of(path: Path) -> int:
-    """The CRC-32 of a file."""
+    """The CRC-32 of a regular file."""
     found = 0
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         while block := file.read(BLOCK):
             found = zlib.crc32(block, found)
     return found
+
+
+def sha256_of(*paths: Path) -> str:
+    """The SHA-256 of regular files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with open_regular(path) as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def write_checksums(folder: Path) -> None:

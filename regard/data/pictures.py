@@ -6,7 +6,6 @@ and a renamed one is not.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from regard.data.cache import cache_root, find_or_make, key_of, kind_folder
+from regard.data.checksums import sha256_of
 from regard.data.folders import walk_files
 from regard.errors import RegardError, nearest
 from regard.untrusted.small_files import open_regular, read_bytes, read_object
@@ -178,8 +178,7 @@ def _hash_of(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_FILE:
             read_bytes(file, MAX_FILE)  # which refuses it
-        with open_regular(file) as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        return sha256_of(file)
     except OSError as error:
         raise RegardError(f"The picture '{file}' cannot be read: {error.strerror}.") from None
 

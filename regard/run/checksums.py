@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.config import RunConfig
+from regard.data.checksums import sha256_of
 from regard.data.known_sources import (
     are_known,
     are_starts_known,
@@ -17,8 +18,9 @@ from regard.data.known_sources import (
     remember_starts,
 )
 from regard.errors import RegardError
-from regard.run.folder import TOKENIZERS, check_is_run, lock_folder, open_folder, write_facts
-from regard.tasks.run_facts import CONFIG, FACTS, IMPORTED, RunFacts, check_file, read_digest, read_facts, sha256_of
+from regard.run.begun_mark import TOKENIZERS
+from regard.run.folder import check_is_run, lock_folder, open_folder, write_facts
+from regard.tasks.run_facts import CONFIG, FACTS, IMPORTED, RunFacts, check_file, read_digest, read_facts
 from regard.training.checkpoint import MODEL
 from regard.training.weights import is_as_marked, read_tensors
 from regard.untrusted.values import quote

@@ -11,9 +11,10 @@ from typing import Any
 from regard.config import RunConfig
 from regard.count.ngram import NgramModel
 from regard.errors import RegardError
-from regard.files import check_not_there, remove_partial, replace_folder, write_atomically
+from regard.files import check_not_there, replace_folder, write_atomically
 from regard.models.outline import outline_for, outline_model
 from regard.run import folder as run_folder
+from regard.run.begun_mark import mark_begun
 from regard.run.card import write_card
 from regard.run.checksums import seal
 from regard.run.engine import load
@@ -226,8 +227,8 @@ def _write(
 ) -> AnyRun:
     """Write config.yaml last: with it the folder is a run, which lacks nothing then and is not imported again."""
     with run_folder.lock_folder(folder):
-        remove_partial(folder)
         run_folder.check_free(folder, can_resume=False, force=force)  # once more: another process may have begun one
+        mark_begun(folder)
         write_atomically(folder / "model.safetensors", save)
         run_folder.write_tokenizers(folder, tokenizers)
         facts = seal(folder, facts, config)

@@ -15,8 +15,10 @@ A folder without config.yaml is no run yet: everything before it may be half the
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,16 @@ from regard import __version__
 from regard.config import RunConfig, read_yaml
 from regard.data.cache import flock
 from regard.errors import RegardError, nearest
-from regard.files import PARTIAL, check_is_text, make_folder, write_atomically
+from regard.files import check_is_text, make_folder, write_atomically
+from regard.run.begun_mark import (
+    BEFORE_CONFIG,
+    LOCK,
+    TOKENIZERS,
+    check_lock,
+    find_leftovers,
+    mark_begun,
+    remove_leftovers,
+)
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.run_facts import (
     CONFIG,
@@ -43,23 +54,24 @@ from regard.tasks.run_facts import (
 from regard.tasks.table import build_config, task_of
 from regard.tasks.task import OpenRun
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
-from regard.training.checkpoint import MODEL
+from regard.training.checkpoint import MODEL, latest_checkpoint
 from regard.training.config import MAY_CHANGE_ON_RESUME
 from regard.training.metrics import METRICS
 from regard.training.snapshots import FOLDER as SNAPSHOTS
 from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
-TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
-LOCK = ".lock"
-_BEFORE_CONFIG = {LOCK, "run.json", *TOKENIZERS, "model.safetensors", "README.md"}
-"""What a training or an import that was killed before there was a config.yaml may have left."""
+_FILES = (LOCK, "config.yaml", "run.json", *TOKENIZERS, MODEL, METRICS, "test.json", "README.md")
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends."""
+    """Nobody else trains in `folder` inside this block. The system takes the lock away however the process ends.
+
+    Where the block ends before there is a config.yaml, what it has written is removed, and files of others stay.
+    """
     make_folder(folder)
     _refuse_links(folder)
+    check_lock(folder)
     with open(folder / LOCK, "ab") as lock:
         try:
             flock(lock)
@@ -67,20 +79,42 @@ def lock_folder(folder: Path) -> Iterator[None]:
             raise RegardError(
                 f"Another process is training in '{folder}'. Wait for it, or choose another folder."
             ) from None
-        yield
-        (folder / LOCK).unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # the folder was deleted, or may not be written any more
+                if not (folder / "config.yaml").exists():
+                    remove_leftovers(folder)
+                (folder / LOCK).unlink(missing_ok=True)
 
 
 def _refuse_links(folder: Path) -> None:
-    """Refuse links where a run writes: in a folder that came from elsewhere they may lead to files of the user's."""
-    for name in (LOCK, METRICS, "state", "tensorboard", SNAPSHOTS):
-        path = folder / name
-        for written in (path, *([] if path.is_symlink() else path.glob("*"))):
-            if written.is_symlink():
-                raise RegardError(
-                    f"'{written}' is a link, and a run writes to files in its own folder only. Put what it leads to in "
-                    "its place, or remove it."
-                )
+    """Refuse links, pipes and devices where a run reads and writes, which a folder from elsewhere may have.
+
+    A link may lead to files of the user's, and a pipe is waited for without end.
+    """
+    for name in _FILES:
+        _refuse_link(folder / name)
+    for name in ("state", "tensorboard", SNAPSHOTS):
+        _refuse_link(folder / name)
+        for above, folders, files in os.walk(folder / name):  # which follows no links
+            for below in (*folders, *files):
+                _refuse_link(Path(above) / below)
+
+
+def _refuse_link(path: Path) -> None:
+    if not os.path.lexists(path):
+        return
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        raise RegardError(
+            f"'{path}' is a link, and a run writes to files in its own folder only. Put what it leads to in its place, "
+            "or remove it."
+        )
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise RegardError(
+            f"'{path}' is no regular file but a pipe, a socket or a device, and a run has none. Remove it."
+        )
 
 
 def begin(
@@ -88,6 +122,7 @@ def begin(
 ) -> None:
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
     check_free(folder, force=force)  # once more: another process may have begun one since
+    mark_begun(folder)
     write_tokenizers(folder, tokenizers)
     write_facts(folder, facts)
     write_config(folder, config)
@@ -147,13 +182,25 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
     if (folder / "config.yaml").exists():
         way_out = "Continue it with --resume (in Python: resume=True), or choose" if can_resume else "Choose"
         raise RegardError(f"'{folder}' already holds a run. {way_out} another folder.")
-    names = sorted(path.name for path in folder.iterdir())
-    if LOCK in names and not (folder / LOCK).is_symlink():  # of a run that was killed
-        names = [name for name in names if name not in _BEFORE_CONFIG and not name.startswith(PARTIAL)]
+    check_lock(folder)
+    left = find_leftovers(folder)
+    names = sorted(path.name for path in folder.iterdir() if path.name not in {LOCK, *left})
     if names and not force:
+        ours = [name for name in BEFORE_CONFIG if name in names] if (folder / LOCK).exists() and not left else []
+        killed = f" If an earlier Regard was killed here as it began a run, remove what it left: {', '.join(ours)}."
         raise RegardError(
             f"'{folder}' is not empty (it holds {names[0]}); choose another folder, or add --force (in Python: "
-            "force=True) to write into this one."
+            f"force=True) to write into this one.{killed if ours else ''}"
+        )
+    if MODEL in names:
+        raise RegardError(
+            f"'{folder}' holds weights that a run would write over, also with --force: {MODEL}. Move them, or choose "
+            "another folder."
+        )
+    if latest_checkpoint(folder) is not None:
+        raise RegardError(
+            f"'{folder}' holds saved states of a run in state/, but not its config.yaml. Put config.yaml back to "
+            "resume that run, move state/ away, or choose another folder."
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.data.checksums import sha256_of
 from regard.errors import RegardError
 from regard.models.bert import Bert
 from regard.models.captioner import Captioner
@@ -25,7 +26,7 @@ from regard.models.outline import outline_for
 from regard.models.seq2seq import Seq2Seq
 from regard.models.table import build_model
 from regard.settings import Settings
-from regard.tasks.run_facts import RunFacts, check_file, read_run_weights, sha256_of
+from regard.tasks.run_facts import RunFacts, check_file, read_run_weights
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import MODEL
 from regard.training.weights import check_finite, load_weights, named_weights, read_tensors

@@ -13,11 +13,12 @@ from typing import Any
 from torch import Tensor
 
 from regard import __version__
+from regard.data.checksums import sha256_of
 from regard.errors import RegardError
 from regard.training.checkpoint import MODEL
 from regard.training.weights import read_marked_tensors, read_tensors
 from regard.untrusted.fields import FieldError, decode_fields
-from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, open_regular, read_json
+from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 from regard.untrusted.values import quote
 
 FORMAT = 1
@@ -96,16 +97,6 @@ def read_facts(folder: Path, is_compared: bool = True) -> RunFacts:
 def read_digest(folder: Path) -> str:
     """The SHA-256 of what run.json says, as its own checksum should be; the file was read before."""
     return digest_of(read_json(folder / FACTS, MAX_NOTE))
-
-
-def sha256_of(*paths: Path) -> str:
-    """The SHA-256 of regular files, one after the other."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with open_regular(path) as file:
-            while block := file.read(2**22):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def check_file(folder: Path, facts: RunFacts, name: str, found: str | None = None) -> None:

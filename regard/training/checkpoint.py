@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,9 @@ from regard.untrusted.small_files import read_object
 from regard.untrusted.values import quote
 
 FORMAT = 1
-MODEL = "model.safetensors"
+MODEL, BEST = "model.safetensors", "best.safetensors"
 TENSORS = ("model", "average", "optimizer", "carried", "random")
+FILES = (*(f"{name}.safetensors" for name in TENSORS), BEST)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) 
         for name in TENSORS:
             save_tensors(checkpoint.tensors.get(name, {}), aside / f"{name}.safetensors")
         if (run_folder / MODEL).exists():
-            link(run_folder / MODEL, aside / "best.safetensors")
+            link(run_folder / MODEL, aside / BEST)
         written = {
             "format": FORMAT,
             "state": checkpoint.state.to_dict(),
@@ -109,10 +111,11 @@ def load_state(folder: Path) -> TrainState:
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint, with every file checked to be whole."""
     state, shape, started_with = _load_json(folder)
-    sums = read_object(folder / "state.json").get("crc32")  # which version 0.1.0 did not write
-    for name, crc in sums.items() if isinstance(sums, dict) else ():
-        if crc32_of(folder / Path(name).name) != crc:
-            raise damage_error(folder, f"{name:.60} has changed since it was written")
+    written = read_object(folder / "state.json")
+    if "crc32" in written:  # which version 0.1.0 did not write
+        for name, crc in _read_named(folder, written, "crc32").items():
+            if crc32_of(folder / name) != crc:
+                raise damage_error(folder, f"{name} has changed since it was written")
     tensors = {name: read_tensors(folder / f"{name}.safetensors") for name in TENSORS}
     if sorted(_list_tensors(shape)) != sorted(tensors["carried"]):
         raise damage_error(folder, "the carried state in state.json is not that of carried.safetensors")
@@ -123,9 +126,7 @@ def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
     """Counters, the shape of the carried state, and what the run was started with."""
     try:
         written = read_object(folder / "state.json")
-        version, sizes = written["format"], written["sizes"]
-        if not isinstance(sizes, dict) or not all(Path(name).name == name for name in sizes):
-            raise FieldError("'sizes' must have the size of every file")
+        version = written["format"]
     except (RegardError, ValueError, KeyError) as error:
         raise damage_error(folder, f"state.json cannot be read ({error})") from None
     if version != FORMAT:
@@ -133,7 +134,7 @@ def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
             f"{folder} was written in format {quote(version)} and this version of Regard reads format {FORMAT}. "
             "Resume it with the version that wrote it."
         )
-    for name, size in sizes.items():
+    for name, size in _read_named(folder, written, "sizes").items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             there = "is missing" if found is None else f"has {found}"
@@ -147,6 +148,21 @@ def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
         raise damage_error(folder, f"state.json does not hold a state ({error})") from None
 
 
+def _read_named(folder: Path, written: dict[str, Any], key: str) -> dict[str, Any]:
+    """The numbers in state.json, by file: of all files that are read when the run goes on, and of no others."""
+    numbers = written.get(key)
+    if not isinstance(numbers, dict):
+        raise damage_error(folder, f"state.json cannot be read ('{key}' must have a number for every file)")
+    if others := sorted(numbers.keys() - set(FILES)):
+        raise damage_error(
+            folder, f"'{key}' must have the numbers of files of a checkpoint, not of {quote(others[0], 60)}"
+        )
+    read = FILES if os.path.lexists(folder / BEST) else FILES[:-1]
+    if missing := [name for name in read if name not in numbers]:
+        raise damage_error(folder, f"state.json says nothing of {missing[0]}")
+    return numbers
+
+
 def _list_tensors(shape: Any) -> list[str]:
     """The names of the tensors in the shape of a carried state, as JSON has it."""
     if isinstance(shape, list):
@@ -156,7 +172,7 @@ def _list_tensors(shape: Any) -> list[str]:
 
 def restore_best(run_folder: Path, folder: Path) -> None:
     """Put the run's `model.safetensors` back to what it was when the checkpoint in `folder` was written."""
-    write_atomically(run_folder / MODEL, lambda aside: link(folder / "best.safetensors", aside))
+    write_atomically(run_folder / MODEL, lambda aside: link(folder / BEST, aside))
 
 
 def is_finished(run_folder: Path) -> bool:
@@ -171,6 +187,8 @@ def clean_run_folder(run_folder: Path) -> list[str]:
 
 def link(source: Path, target: Path) -> None:
     """A second name for a file that is only ever replaced, never changed; a copy where links are not possible."""
+    if os.path.lexists(source) and not stat.S_ISREG(source.lstat().st_mode):
+        raise RegardError(f"'{source}' is a link or no file, and weights are a file. Put the file in its place.")
     try:
         os.link(source, target)
     except OSError:

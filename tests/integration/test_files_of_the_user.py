@@ -18,6 +18,8 @@ from regard.errors import RegardError
 from regard.files import write_atomically, write_folder_atomically
 from regard.report.captions import CaptionDrawing
 from regard.report.page_folder import begin_page, check_page_folder, finish_page
+from regard.run.begun_mark import mark_begun
+from regard.training.checkpoint import link
 from regard.training.weights import read_tensors
 
 GIVEN: dict[str, Any] = {
@@ -53,10 +55,83 @@ def test_force_writes_beside_files_of_the_user_and_never_over_a_run(text: Path, 
 
 
 def test_a_run_that_was_killed_before_its_config_is_begun_again(text: Path, tmp_path: Path) -> None:
-    for name in (".lock", "tokenizer.json", ".partial-run.json-1-ab"):
+    (tmp_path / ".lock").touch()  # killed before it was marked
+    mark_begun(tmp_path)
+    for name in ("tokenizer.json", ".partial-run.json-1-ab"):
         (tmp_path / name).touch()
     regard.train({**GIVEN, "data": {"train": str(text)}}, out=tmp_path)
     assert (tmp_path / "model.safetensors").exists()
+    assert not (tmp_path / ".lock").exists()
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_a_lock_file_of_another_program_makes_no_file_a_leftover(
+    text: Path, ngram_run: Path, tmp_path: Path, is_imported: bool
+) -> None:
+    mine = dict.fromkeys(("model.safetensors", "tokenizer.json", "README.md"), "mine") | {".lock": ""}
+    for name, said in mine.items():
+        (tmp_path / name).write_text(said)
+    words = tmp_path.with_name(f"{tmp_path.name}.arpa")
+    regard.api.export(ngram_run, words)
+
+    def begin(force: bool = False) -> None:
+        if is_imported:
+            regard.api.import_run(words, tmp_path, force=force)
+        else:
+            regard.train({**GIVEN, "data": {"train": str(text)}}, out=tmp_path, force=force)
+
+    left = "remove what it left: tokenizer.json, model.safetensors, README.md"
+    with pytest.raises(RegardError, match=f"is not empty .*{left}"):
+        begin()
+    with pytest.raises(RegardError, match=r"holds weights that a run would write over.*: model\.safetensors\. Move"):
+        begin(force=True)
+    (tmp_path / ".lock").write_text("[package]")
+    with pytest.raises(RegardError, match="was written by another program, and a run needs a file of this name"):
+        begin(force=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == mine | {".lock": "[package]"}
+
+
+def test_files_of_the_user_are_no_leftovers_of_a_start_with_force_that_failed(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {**GIVEN, "data": {"train": str(text)}}
+    (tmp_path / "README.md").write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.run.folder.write_config", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            regard.train(given, out=tmp_path, force=True)
+        assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+        patch.setattr("regard.run.folder.remove_leftovers", lambda _: 1 / 0)  # as kill -9 keeps it from happening
+        with pytest.raises(ZeroDivisionError):
+            regard.train(given, out=tmp_path, force=True)
+    assert (tmp_path / "tokenizer.json").exists()
+    with pytest.raises(RegardError, match=r"is not empty \(it holds README\.md\)"):
+        regard.train(given, out=tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+    regard.train(given, out=tmp_path, force=True)
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_saved_states_without_a_config_are_refused_before_anything_is_written(
+    lstm_run: Path, text: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(lstm_run / "state", tmp_path / "state")
+    with pytest.raises(RegardError, match=r"holds saved states of a run in state/, but not its config\.yaml"):
+        regard.train({**GIVEN, "data": {"train": str(text)}}, out=tmp_path, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_training_begins_where_an_import_was_killed(ngram_run: Path, text: Path, tmp_path: Path) -> None:
+    words, out = tmp_path / "words.arpa", tmp_path / "run"
+    regard.api.export(ngram_run, words)
+    out.mkdir()
+    mark_begun(out)
+    whole = regard.api.import_run(words, tmp_path / "whole").folder
+    for path in whole.iterdir():
+        if path.name != "config.yaml":
+            shutil.copyfile(path, out / path.name)
+    run = regard.train({**GIVEN, "data": {"train": str(text)}}, out=out)
+    assert run.config.model_name == "gru"
 
 
 def test_an_export_writes_over_no_file(regard: Callable[..., Any], ngram_run: Path, tmp_path: Path) -> None:
@@ -205,8 +280,12 @@ def test_an_import_that_was_killed_before_its_config_is_made_again(
         patch.setattr("regard.run.folder.write_config", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             regard.api.import_run(words, tmp_path / "again")
-    for name in (".lock", ".partial-model.safetensors-1-ab"):
-        (tmp_path / "again" / name).touch()
+    assert not list((tmp_path / "again").iterdir())
+    mark_begun(tmp_path / "again")
+    for path in whole.iterdir():
+        if path.name != "config.yaml":
+            shutil.copyfile(path, tmp_path / "again" / path.name)
+    (tmp_path / "again" / ".partial-model.safetensors-1-ab").touch()
     again = regard.api.import_run(words, tmp_path / "again").folder
     assert sorted(path.name for path in again.iterdir()) == sorted(path.name for path in whole.iterdir())
     assert (again / "run.json").read_bytes() == (whole / "run.json").read_bytes()
@@ -236,23 +315,40 @@ def test_captions_are_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
         CaptionDrawing(tmp_path)
 
 
-@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "state", "tensorboard", "state/step-00000009", "snapshots"])
+FILES = (".lock", "metrics.jsonl", "model.safetensors", "README.md", "run.json", "state/step-00000006/best.safetensors")
+
+
+@pytest.mark.parametrize(
+    "name", [*FILES, "state", "tensorboard", "tensorboard/a/b", "state/step-00000009", "snapshots"]
+)
 def test_a_link_in_a_run_folder_is_not_followed(lstm_run: Path, tmp_path: Path, name: str) -> None:
     run, precious = tmp_path / "run", tmp_path / "precious"
     shutil.copytree(lstm_run, run)
-    link = run / name
-    if name.startswith("state") or name in ("tensorboard", "snapshots"):
+    path = run / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name in FILES:
+        shutil.copyfile(path if path.exists() else run / "config.yaml", precious)
+        path.unlink(missing_ok=True)
+    else:
         precious.mkdir()
         (precious / ".partial-mine").write_text("mine")
-        shutil.rmtree(link, ignore_errors=True)
-    else:
-        precious.write_text("mine")
-        link.unlink(missing_ok=True)
-    link.symlink_to(precious)
+        shutil.rmtree(path, ignore_errors=True)
+    before = precious.read_bytes() if precious.is_file() else b"mine"
+    path.symlink_to(precious)
     with pytest.raises(RegardError, match="is a link, and a run writes to files in its own folder only"):
         regard.train(out=run, resume=True, settings=["train.max_steps=1000000"])
     kept = precious if precious.is_file() else precious / ".partial-mine"
-    assert kept.read_text() == "mine"
+    assert kept.read_bytes() == before
+
+
+def test_a_mode_is_never_given_through_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.touch(mode=0o600)
+    write_atomically(tmp_path / "new", lambda aside: aside.symlink_to(precious))
+    write_folder_atomically(tmp_path / "folder", lambda folder: (folder / "new").symlink_to(precious))
+    assert stat.S_IMODE(precious.stat().st_mode) == 0o600
+    with pytest.raises(RegardError, match="is a link or no file"):
+        link(tmp_path / "new", tmp_path / "second")
 
 
 def test_files_and_folders_are_written_with_the_modes_that_the_umask_allows(tmp_path: Path) -> None:

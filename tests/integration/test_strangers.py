@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -291,6 +292,52 @@ def test_a_bit_that_flips_in_a_checkpoint_is_found(stranger: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(RegardError, match=r"optimizer\.safetensors has changed since it was written"):
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
+
+
+def test_a_checkpoint_that_does_not_name_its_best_weights_changes_no_file_outside(
+    stranger: Path, tmp_path: Path
+) -> None:
+    key, folder = tmp_path / "id_rsa", max((stranger / "state").iterdir())
+    key.write_text("secret")
+    key.chmod(0o600)
+    written = json.loads((folder / "state.json").read_text())
+    for what in ("sizes", "crc32"):
+        del written[what]["best.safetensors"]
+    (folder / "state.json").write_text(json.dumps(written))
+    with pytest.raises(RegardError, match=r"is damaged: state\.json says nothing of best\.safetensors"):
+        api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
+    (folder / "best.safetensors").unlink()
+    (folder / "best.safetensors").symlink_to(key)
+    with pytest.raises(RegardError, match="is a link, and a run writes to files in its own folder only"):
+        api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert key.read_text() == "secret"
+
+
+@pytest.mark.parametrize("name", ["zz", "a\0b", "../../model.safetensors", "x" * 300])
+@pytest.mark.parametrize("what", ["sizes", "crc32"])
+def test_a_state_names_files_of_a_checkpoint_only(stranger: Path, name: str, what: str) -> None:
+    path = max((stranger / "state").iterdir()) / "state.json"
+    written = json.loads(path.read_text())
+    written[what][name] = 0
+    path.write_text(json.dumps(written))
+    with pytest.raises(RegardError, match=f"is damaged: .*'{what}' must have .* of files of a checkpoint, not"):
+        api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "run.json", "state/zz", "tensorboard/events", "README.md"])
+def test_a_pipe_in_a_run_folder_is_refused_and_not_waited_for(stranger: Path, name: str) -> None:
+    path = stranger / name
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    again = (
+        "import sys; from regard import api; api.train(out=sys.argv[1], resume=True, settings=['train.max_steps=8'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", again, str(stranger)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert f"'{path}' is no regular file but a pipe, a socket or a device" in " ".join(done.stderr.split())
 
 
 def test_a_run_from_elsewhere_does_not_say_what_is_read(
