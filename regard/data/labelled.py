@@ -30,7 +30,8 @@ from regard.untrusted.values import make_printable, quote
 CLASSES, NUMBERS, TAGS, ANSWERS = "classes", "numbers", "tags", "answers"
 MAX_WHOLE = 2**26  # characters of a file that is read whole
 MAX_WORDS = 10_000  # in a sentence with tags: more is a file that lost its blank lines
-MAX_PASSAGES = 2**27  # characters of the passages of a file, once for every question; SQuAD 2.0 has 100 million
+MAX_PASSAGES = 2**26  # characters of the passages of a file, once for every question, beyond PER_FILE times its length
+PER_FILE = 2  # a file of the size of SQuAD 2.0, some 45 MB, has 100 million in all
 TEXT_NAMES = ("text", "sentence", "sentence1", "review", "content")
 LABEL_NAMES = ("label", "class", "sentiment", "stars", "score", "tags")
 DOCUMENT_START = "-DOCSTART-"
@@ -366,7 +367,10 @@ def _read_whole(file: TextFile) -> str:
 def _read_squad(file: TextFile) -> Found:
     """Questions of SQuAD 1.1 and 2.0: those that are marked impossible have no answer."""
     try:
-        articles = parse_json(_read_whole(file), file.name, "Copy it again")["data"]
+        whole = _read_whole(file)
+        limit = MAX_PASSAGES + PER_FILE * len(whole)
+        articles = parse_json(whole, file.name, "Copy it again")["data"]
+        del whole
         asked = [
             (paragraph["context"], question)
             for article in articles
@@ -383,9 +387,9 @@ def _read_squad(file: TextFile) -> Found:
         if passage is not before:  # one passage has many questions
             before, bad = passage, _check_passage(passage)
         n_characters += len(passage) if bad is None else 0
-        if n_characters > MAX_PASSAGES:
+        if n_characters > limit:
             raise RegardError(
-                f"{file.name} has passages of more than {MAX_PASSAGES:,} characters, each counted once for every "
+                f"{file.name} has passages of more than {limit:,} characters, each counted once for every "
                 "question about it. Split the file, or shorten the passages."
             )
         name = question.get("id", number) if isinstance(question, dict) else number

@@ -67,5 +67,5 @@ def pad_windows(items: Sequence[Windows]) -> TextBatch:
         for w, row in enumerate(item.tokens):
             tokens[b, w, : len(row)], segments[b, w, : len(row)] = row, item.segments[w]
             mask[b, w, : len(row)], keep[b, w, : len(row)] = True, item.keeps[w]
-        places[b, : len(item.places)] = [w * T + t for w, t in item.places]
+        places[b, : len(item.places)] = item.places @ (T, 1)
     return TextBatch(tokens, mask, keep, segments, places)

@@ -11,7 +11,8 @@ from an edge: so a long text gives one state a token, as a short one does, and n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from regard.text.tokenizer import Tokenizer
 from regard.text.word_pieces import words_of_tokens
 
 Ids = NDArray[np.int64]
+Places = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 N_TEXTS = 2
 N_CASES = 4
@@ -38,8 +40,8 @@ class Windows:
     """0 in the first text, 1 in the second; where capitals are told, twice `tell_case` of the token is added."""
     keeps: tuple[Mask, ...]
     """Where the state of a token is taken from: each token is kept in one window."""
-    places: tuple[tuple[int, int], ...] = ()
-    """Window and position of each word that is tagged, or of each token of a passage."""
+    places: Places = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int32))
+    """(N, 2): window and position of each word that is tagged, or of each token of a passage."""
     spans: tuple[tuple[int, int], ...] = ()
     """Of a passage: the characters of each token."""
 
@@ -79,6 +81,7 @@ class TextFramer:
         self._after = [tokenizer.eos]  # the separator of a vocabulary with marks
         self._is_roberta = marks is not None and marks.is_roberta
         self._between = self._after * (2 if self._is_roberta else 1)
+        self._encode_passage = lru_cache(maxsize=1)(self._encode)  # many questions are about one passage
 
     def frame(self, texts: Sequence[str]) -> Windows:
         """One text or two, of which a label is asked."""
@@ -100,14 +103,14 @@ class TextFramer:
             before = chosen.get(word, before)
             pieces.append(before)
         n = len(found.ids)
-        places = tuple(origin[min(piece, n - 1)] if n else (0, 0) for piece in pieces)
+        places = origin[np.minimum(pieces, n - 1)] if n else np.zeros((len(pieces), 2), dtype=np.int32)
         return Windows(windows.tokens, windows.segments, windows.keeps, places)
 
     def frame_question(self, question: str, passage: str) -> Windows:
         """A question and the passage whose tokens may answer it."""
-        found = self._encode(passage)
+        found = self._encode_passage(passage)
         windows, origin = self._cut([self._encode(question), found])
-        return Windows(windows.tokens, windows.segments, windows.keeps, tuple(origin), found.spans)
+        return Windows(windows.tokens, windows.segments, windows.keeps, origin, found.spans)
 
     def find_spans(self, texts: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
         """The characters of each token of texts that fit one window, as in the texts with a tab between them.
@@ -127,7 +130,7 @@ class TextFramer:
         cases = [tell_case(text[start:end]) if self.has_case else 0 for start, end in spans]
         return _Tokens(ids.astype(np.int64), np.array(cases, dtype=np.int64), tuple(spans))
 
-    def _cut(self, texts: Sequence[_Tokens]) -> tuple[Windows, list[tuple[int, int]]]:
+    def _cut(self, texts: Sequence[_Tokens]) -> tuple[Windows, Places]:
         """The windows, and the window and position of every token of the last text."""
         before, between = np.array(self._before, dtype=np.int64), np.array(self._between, dtype=np.int64)
         prefix = np.concatenate([before, *(part for text in texts[:-1] for part in (text.ids, between))])
@@ -154,18 +157,19 @@ class TextFramer:
         rows: list[Ids] = []
         segments: list[Ids] = []
         keeps: list[Mask] = []
-        origin: list[tuple[int, int]] = []
+        origin: list[Places] = []
         for start, first, last, end in cut_windows(len(long), room, self.stride):
             tokens = np.concatenate([prefix, long[start:end], self._after])
             keep = np.zeros(len(tokens), dtype=np.bool_)
             keep[: len(prefix)] = not rows
             keep[len(prefix) + first - start : len(prefix) + last - start] = True
             keep[-1] = end == len(long)
-            origin += [(len(rows), len(prefix) + i - start) for i in range(first, last)]
+            at = np.arange(first, last, dtype=np.int32) + (len(prefix) - start)
+            origin.append(np.stack([np.full_like(at, len(rows)), at], axis=1))
             rows.append(tokens)
             segments.append(np.concatenate([in_first, in_last[start:end], [second]]))
             keeps.append(keep)
-        return Windows(tuple(rows), tuple(segments), tuple(keeps)), origin[n_before_text:]
+        return Windows(tuple(rows), tuple(segments), tuple(keeps)), np.concatenate(origin)[n_before_text:]
 
 
 def tell_case(piece: str) -> int:

@@ -105,7 +105,7 @@ class AnsweringTask(LabelledTask):
     def ask_outcome(self, config: RunConfig, model: Reader, framed: Framed, at: int | None) -> Outcome:
         if at is not None:
             raise RegardError("An answer begins where the model says: leave out `at`.")
-        places = [t for _, t in framed.windows.places]
+        places = framed.windows.places[:, 1].tolist()
         choices = ("(no answer)", *(framed.tokens[t] for t in places))
         allows_none = bool(config.section("head", SpanConfig).allows_none)
 

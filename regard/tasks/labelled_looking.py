@@ -78,7 +78,7 @@ def leave_out(windows: Windows, inputs: Sequence[int | None]) -> Windows:
         tokens=(tokens,),
         segments=(windows.segments[0][kept],),
         keeps=(windows.keeps[0][kept],),
-        places=tuple((0, int(after[t])) for _, t in windows.places),
+        places=np.stack([np.zeros_like(windows.places[:, 1]), after[windows.places[:, 1]]], axis=1, dtype=np.int32),
     )
 
 

@@ -120,7 +120,7 @@ class TaggingTask(LabelledTask):
             return u[word].log_softmax(dim=-1) if crf is None else crf.log_marginals(u)[word]
 
         what = f"the tag of '{words[word]}'"
-        return Outcome(what, _labels(config), read, framed.windows.places[word][1])
+        return Outcome(what, _labels(config), read, int(framed.windows.places[word, 1]))
 
     def make_targets(self, config: RunConfig, examples: Sequence[Example], windows: Sequence[Windows]) -> NDArray[Any]:
         number = {label: k for k, label in enumerate(_labels(config))}

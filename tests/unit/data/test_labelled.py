@@ -190,6 +190,7 @@ def test_passages_have_a_limit_each_and_all_together(tmp_path: Path, monkeypatch
         read(tmp_path / "a.json", squad_of("b " * 50_001, 2), ANSWERS)
     assert len(read(tmp_path / "b.json", squad_of("b " * 50_000, 2), ANSWERS)) == 2
     monkeypatch.setattr(labelled, "MAX_PASSAGES", 1000)
+    monkeypatch.setattr(labelled, "PER_FILE", 0)
     assert len(read(tmp_path / "c.json", squad_of("b " * 50, 10), ANSWERS)) == 10
     with pytest.raises(RegardError, match=r"passages of more than 1,000 characters, each counted once for every"):
         read(tmp_path / "d.json", squad_of("b " * 50, 11), ANSWERS, skips_bad=True)
