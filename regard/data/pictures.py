@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 import PIL
@@ -179,7 +179,7 @@ def _hash_of(file: Path) -> str:
         if file.stat().st_size > MAX_FILE:
             read_bytes(file, MAX_FILE)  # which refuses it
         with open_regular(file) as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+            return hashlib.file_digest(cast(io.BufferedReader, opened), "sha256").hexdigest()
     except OSError as error:
         raise RegardError(f"The picture '{file}' cannot be read: {error.strerror}.") from None
 
