@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.compare.contenders import group_by_seed, open_runs
-from regard.compare.place import check_place_of_runs
+from regard.compare.place import check_place_of_runs, hold_place
 from regard.compare.read_plan import list_names, read_plan
 from regard.compare.result import Comparison
 from regard.compare.testing import OWN_CONTEXT, Request, judge_contenders
@@ -108,14 +108,15 @@ def _compare_trained(contenders: Contenders, options: Options, progress: Progres
     plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
     decoding = options.decoding(plan.task, plan.runtime.device)
     began = time.monotonic()
-    done = train_contenders(plan, n_jobs=options.jobs or 1, progress=progress, reporter=reporter)
-    training = dataclasses.replace(done.training, seconds=time.monotonic() - began)
-    request = Request(
-        entries=done.entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
-        context=options.context, training=training, warnings=done.warnings, command=done.plan.command, out=plan.out,
-    )  # fmt: skip
-    with progress() as draw:
-        return judge_contenders(request, draw, reporter)
+    with hold_place(plan.out):
+        done = train_contenders(plan, n_jobs=options.jobs or 1, progress=progress, reporter=reporter)
+        training = dataclasses.replace(done.training, seconds=time.monotonic() - began)
+        request = Request(
+            entries=done.entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,
+            context=options.context, training=training, warnings=done.warnings, command=done.plan.command, out=plan.out,
+        )  # fmt: skip
+        with progress() as draw:
+            return judge_contenders(request, draw, reporter)
 
 
 def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBar, reporter: Reporter) -> Comparison:
@@ -135,7 +136,7 @@ def _compare_runs(contenders: Contenders, options: Options, progress: ProgressBa
         skips_bad=bool(options.skip_bad), levels=options.levels, context=options.context,
         command=_write_command(list_names(contenders), options, place), out=place,
     )  # fmt: skip
-    with progress() as draw:
+    with hold_place(place), progress() as draw:
         return judge_contenders(request, draw, reporter)
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.compare.contenders import FAILURES
 from regard.compare.result import BEGUN, FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
+from regard.data.cache import hold_folder
 from regard.errors import RegardError
-from regard.files import check_can_be_made, write_atomically
+from regard.files import check_can_be_made, make_folder, write_atomically
 from regard.report.comparison import DRAWN, check_drawn
 from regard.untrusted.small_files import MAX_NOTE, read_json
 
@@ -61,6 +63,23 @@ def _list_known(out: Path) -> Iterator[tuple[Path, bool | None]]:
         if folder.is_dir():
             for path in sorted(folder.iterdir()):
                 yield path, (None if name == RUNS or path.name.startswith(".") else False)
+
+
+@contextmanager
+def hold_place(out: Path) -> Iterator[None]:
+    """Nobody else compares in `out` inside this block; a folder that was made for it and stayed empty goes again."""
+    if out.exists() and not out.is_dir():  # which is refused when it is looked at
+        yield
+        return
+    is_new = not out.exists()
+    make_folder(out)
+    try:
+        with hold_folder(out, f"Another process compares in '{out}'. Wait for it, or choose another --out."):
+            yield
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                out.rmdir()
 
 
 def check_place_of_runs(out: Path) -> None:

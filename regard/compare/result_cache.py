@@ -53,14 +53,16 @@ def _describe(lines: Sequence[str], are_text: bool) -> dict[str, Any]:
 
 
 def write_view(folder: Path, name: str, made_by: Mapping[str, Any], view: Any) -> None:
-    _write_json(folder / VIEWS / f"{name}.json", {"made_by": made_by, "views": json.loads(to_json(view))})
+    views = json.loads(to_json(view))
+    _write_json(folder / VIEWS / f"{name}.json", {"made_by": made_by, "views": views, "hash": key_of(views)})
 
 
 def read_view(kind: type[T], folder: Path, name: str, made_by: Mapping[str, Any]) -> T | None:
     """What a run shows of itself, or None where there is nothing that was made just so."""
     try:
         found = read_json(folder / VIEWS / f"{name}.json")
-        return decode_fields(kind, found["views"]) if found["made_by"] == made_by else None
+        is_whole = found["made_by"] == made_by and found["hash"] == key_of(found["views"])
+        return decode_fields(kind, found["views"]) if is_whole else None
     except DAMAGED:
         return None
 

@@ -168,6 +168,27 @@ def flock(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@contextmanager
+def hold_folder(folder: Path, refusal: str) -> Iterator[None]:
+    """Nobody else holds `folder` inside this block; RegardError with `refusal` where somebody does.
+
+    The folder itself is locked: a lock file that its holder removes can be locked by two, by one who had opened it
+    before and one who makes it anew. The system takes the lock away however the process ends.
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RegardError(refusal) from None
+        yield
+    finally:
+        os.close(handle)
+
+
 class Held:
     """Marks a folder that is being filled, so that others can tell it from one whose writer was killed.
 

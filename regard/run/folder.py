@@ -27,7 +27,7 @@ from torch import Tensor
 
 from regard import __version__
 from regard.config import RunConfig, read_yaml
-from regard.data.cache import flock
+from regard.data.cache import hold_folder
 from regard.errors import RegardError, nearest
 from regard.files import check_is_text, make_folder, write_atomically
 from regard.run.begun_mark import (
@@ -71,14 +71,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """
     make_folder(folder)
     _refuse_links(folder)
-    check_lock(folder)
-    with open(folder / LOCK, "ab") as lock:
-        try:
-            flock(lock)
-        except BlockingIOError:
-            raise RegardError(
-                f"Another process is training in '{folder}'. Wait for it, or choose another folder."
-            ) from None
+    refusal = f"Another process is training in '{folder}'. Wait for it, or choose another folder."
+    with hold_folder(folder, refusal):
+        check_lock(folder)
         try:
             yield
         finally:

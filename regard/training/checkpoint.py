@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import stat
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from regard.untrusted.small_files import read_object
 from regard.untrusted.values import quote
 
 FORMAT = 1
+OWN_CHECKSUM = "own_crc32"  # which earlier versions did not write
 MODEL, BEST = "model.safetensors", "best.safetensors"
 TENSORS = ("model", "average", "optimizer", "carried", "random")
 FILES = (*(f"{name}.safetensors" for name in TENSORS), BEST)
@@ -70,6 +72,7 @@ def save_checkpoint(run_folder: Path, checkpoint: Checkpoint, keep: int | None) 
             "sizes": {file.name: file.stat().st_size for file in sorted(aside.iterdir())},
             "crc32": {file.name: crc32_of(file) for file in sorted(aside.iterdir())},
         }
+        written |= {OWN_CHECKSUM: _checksum_of(written)}
         (aside / "state.json").write_text(json.dumps(written, indent=1) + "\n")
 
     if not folder.exists():
@@ -134,6 +137,8 @@ def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
             f"{folder} was written in format {quote(version)} and this version of Regard reads format {FORMAT}. "
             "Resume it with the version that wrote it."
         )
+    if written.get(OWN_CHECKSUM) not in (None, _checksum_of(written)):
+        raise damage_error(folder, "state.json has changed since it was written")
     for name, size in _read_named(folder, written, "sizes").items():
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
@@ -143,9 +148,17 @@ def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
         state, started_with = TrainState.from_dict(written["state"]), written["started_with"]
         if not isinstance(started_with, dict):
             raise FieldError("'started_with' must be an object")
+        if folder.name != f"step-{state.step:08d}":
+            raise FieldError(f"it is of step {state.step}")
         return state, written["carried_shape"], started_with
     except (KeyError, FieldError) as error:
         raise damage_error(folder, f"state.json does not hold a state ({error})") from None
+
+
+def _checksum_of(written: dict[str, Any]) -> str:
+    """The CRC-32 of all that state.json says but for itself, however it is laid out."""
+    said = {key: value for key, value in written.items() if key != OWN_CHECKSUM}
+    return f"{zlib.crc32(json.dumps(said, sort_keys=True).encode()):08x}"
 
 
 def _read_named(folder: Path, written: dict[str, Any], key: str) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def forget_checksums(folder: Path) -> None:
     for path in (folder / "run.json", *folder.glob("state/*/state.json")):
         if path.exists():
             found = json.loads(path.read_text())
-            kept = {key: value for key, value in found.items() if key not in ("checksums", "crc32")}
+            kept = {key: value for key, value in found.items() if key not in ("checksums", "crc32", "own_crc32")}
             path.write_text(json.dumps(kept))
     for path in folder.rglob("*.safetensors"):
         forget_mark(path)
