@@ -86,7 +86,7 @@ class Described(NamedTuple):
     config: GPT2Config | BertConfig
     tokenizer: Tokenizer
     note: str
-    """What is read otherwise than the folder says, if anything."""
+    """What is read otherwise than the folder says, and that its weights are not those of an export, if anything."""
     head: TaskHead | None = None
     """The head of a task that it has, if that is one of ours."""
     left_out: str = ""
@@ -136,7 +136,7 @@ def read_config(path: Path) -> Described:
             "from where the model came from."
         )
     config = config.replace(n_rows=None if n_rows == tokenizer.vocab_size else n_rows)
-    note = note_bert(found) if is_bert else note_dropouts(found)
+    note = " ".join(filter(None, (note_bert(found) if is_bert else note_dropouts(found), _note_change(path))))
     head, left_out = _find_head(path, found, family, shapes, tokenizer)
     return Described("bert" if is_bert else "gpt2", config, tokenizer, note, head, left_out)
 
@@ -253,6 +253,21 @@ def is_our_export(folder: Path) -> bool:
         return bool(read_object(folder / MARK).get("model.safetensors") == crc32_of(weights))
     except (OSError, RegardError):
         return False
+
+
+def _note_change(folder: Path) -> str:
+    """What is to be said where the weights of a folder are not those that an export wrote there; else nothing."""
+    weights = folder / "model.safetensors"
+    try:
+        wanted = read_object(folder / MARK).get(weights.name)
+        if wanted is None or wanted == crc32_of(weights):
+            return ""
+    except (OSError, RegardError):  # no export, or another program's weights in files of other names
+        return ""
+    return (
+        f"'{weights}' is not as Regard exported it ({MARK} has another checksum): another program has saved weights "
+        "there since, or it was damaged."
+    )
 
 
 def write_folder(folder: Path, files: Mapping[str, Mapping[str, Any]], tensors: dict[str, Tensor]) -> None:

@@ -177,6 +177,24 @@ def test_an_export_takes_the_place_of_an_earlier_one_and_of_no_other_folder(
     assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
 
 
+def test_an_export_that_has_changed_is_imported_with_a_word(
+    regard: Callable[..., Any], transformer_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "gpt2"
+    assert regard("export", transformer_run, folder).code == 0
+    said = "is not as Regard exported it (regard-export.json has another checksum)"
+    for n, place in enumerate((None, -3)):  # the second: a bit of one weight
+        if place is not None:
+            whole = bytearray((folder / "model.safetensors").read_bytes())
+            whole[place] ^= 1
+            (folder / "model.safetensors").write_bytes(whole)
+        done = regard("import", folder, "--out", tmp_path / f"run{n}")
+        assert (done.code, said in " ".join((done.out + done.err).split())) == (0, place is not None)
+    (folder / "regard-export.json").write_text("[]")
+    done = regard("import", folder, "--out", tmp_path / "other")
+    assert (done.code, said in " ".join((done.out + done.err).split())) == (0, False)
+
+
 def test_pages_are_drawn_over_no_file_of_the_user(
     regard: Callable[..., Any], ngram_run: Path, lstm_run: Path, tmp_path: Path
 ) -> None:
