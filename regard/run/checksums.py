@@ -16,7 +16,8 @@ from regard.data.known_sources import (
     remember_sources,
     remember_starts,
 )
-from regard.run.folder import TOKENIZERS, open_folder, write_facts
+from regard.run.begun_mark import TOKENIZERS
+from regard.run.folder import open_folder, write_facts
 from regard.tasks.run_facts import IMPORTED, RunFacts, sha256_of
 from regard.training.checkpoint import MODEL
 from regard.untrusted.values import quote

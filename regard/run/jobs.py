@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,8 +106,8 @@ def _start(job: Job, logs: Path) -> subprocess.Popen[bytes]:
     with open(logs / f"{job.name}.txt", "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     assert process.stdin is not None
-    process.stdin.write(job.text.encode())
-    process.stdin.close()
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it died before it had read all: its log says why
+        stdin.write(job.text.encode())
     return process
 
 
