@@ -141,7 +141,7 @@ class RunConfig:
 def folder_of(given: Mapping[str, Any], key: str) -> str | None:
     """The folder that a plain config starts from (`start_from`), or whose model its decoder begins as."""
     folder = given.get(key)
-    if folder is not None and (not isinstance(folder, str) or not folder):
+    if folder is not None and (not isinstance(folder, str) or not folder or "\0" in folder):
         raise RegardError(f"'{key}' must be a folder, a run's or a Hugging Face GPT-2's, or null, not {quote(folder)}.")
     return folder
 

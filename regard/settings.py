@@ -294,6 +294,8 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
             continue
         if choices is not None and v not in choices:
             raise _ValueError(f"{name} must be one of {', '.join(choices)}, not {quote(v)}.{nearest(str(v), choices)}")
+        if isinstance(v, str) and "\0" in v:  # which no name of a file may have
+            raise _ValueError(f"{name} must not have the character NUL, as in {quote(v)}. Leave it out.")
         if isinstance(v, int | float) and not isinstance(v, bool):
             if isinstance(v, float) and not math.isfinite(v):
                 raise _ValueError(f"{name} must be a finite number, not {'NaN' if math.isnan(v) else v}.")

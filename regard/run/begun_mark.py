@@ -46,6 +46,11 @@ def check_lock(folder: Path) -> None:
     )
 
 
+def is_marked(folder: Path) -> bool:
+    """Whether the lock file was marked by a start."""
+    return (_read_lock(folder) or b"").startswith(_MARK)
+
+
 def find_leftovers(folder: Path) -> list[str]:
     """The names in a folder without config.yaml that a start left which was killed; none where nothing proves it."""
     data = _read_lock(folder)

@@ -36,6 +36,7 @@ from regard.run.begun_mark import (
     TOKENIZERS,
     check_lock,
     find_leftovers,
+    is_marked,
     mark_begun,
     remove_leftovers,
 )
@@ -181,11 +182,9 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
     left = find_leftovers(folder)
     names = sorted(path.name for path in folder.iterdir() if path.name not in {LOCK, *left})
     if names and not force:
-        ours = [name for name in BEFORE_CONFIG if name in names] if (folder / LOCK).exists() and not left else []
-        killed = f" If an earlier Regard was killed here as it began a run, remove what it left: {', '.join(ours)}."
         raise RegardError(
             f"'{folder}' is not empty (it holds {names[0]}); choose another folder, or add --force (in Python: "
-            f"force=True) to write into this one.{killed if ours else ''}"
+            f"force=True) to write into this one.{_say_what_to_remove(folder, names)}"
         )
     if MODEL in names:
         raise RegardError(
@@ -197,6 +196,16 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
             f"'{folder}' holds saved states of a run in state/, but not its config.yaml. Put config.yaml back to "
             "resume that run, move state/ away, or choose another folder."
         )
+
+
+def _say_what_to_remove(folder: Path, names: Sequence[str]) -> str:
+    """A sentence for a folder in which an earlier version may have been killed: its lock file had no mark."""
+    left = [name for name in BEFORE_CONFIG if name in names]
+    if not left or not (folder / LOCK).exists() or is_marked(folder):
+        return ""
+    return (
+        f" If an earlier version of Regard was killed here as it began a run, remove what it left: {', '.join(left)}."
+    )
 
 
 def check_resumable(folder: Path) -> None:

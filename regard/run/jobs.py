@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,8 +108,8 @@ def _start(job: Job, logs: Path) -> subprocess.Popen[bytes]:
     with open(path, "xb") as log:  # a new file: a link that lay there would lead to another one
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     assert process.stdin is not None
-    process.stdin.write(job.text.encode())
-    process.stdin.close()
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it died before it had read all: its log says why
+        stdin.write(job.text.encode())
     return process
 
 

@@ -33,6 +33,8 @@ def open_regular(path: Path) -> BinaryIO:
 
     Raises the OSError of `open` where there is none or it may not be read.
     """
+    if "\0" in str(path):
+        raise RegardError(f"'{make_printable(str(path), 200)}' has the character NUL, which no name of a file has.")
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         mode = os.fstat(handle).st_mode

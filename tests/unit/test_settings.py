@@ -1,11 +1,14 @@
 """Config classes: what they accept, what they refuse, and in which words."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from regard.config import folder_of
 from regard.errors import RegardError
 from regard.settings import Settings, setting
+from regard.untrusted.small_files import open_regular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,3 +117,16 @@ def test_a_value_that_python_gives_is_refused_by_the_name_of_the_setting_alone()
         Sample(lr=-1.0)
     with pytest.raises(RegardError, match=r"^optimizer\.lr must be at least 0, not -1"):
         Sample.from_dict({"lr": -1.0}, "optimizer")
+
+
+def test_no_text_of_a_setting_has_the_character_that_no_file_name_has() -> None:
+    for given in ("a\0b", ("good", "a\0b")):
+        with pytest.raises(RegardError, match=r"data\.paths must not have the character NUL, as in '.*a\\x00b'"):
+            Sample.from_dict({"paths": given}, "data")
+    with pytest.raises(RegardError, match=r"'start_from' must be a folder.*not 'a\\x00b'"):
+        folder_of({"start_from": "a\0b"}, "start_from")
+
+
+def test_no_file_is_opened_whose_name_has_the_character_that_no_file_name_has(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=r"has the character NUL, which no name of a file has"):
+        open_regular(tmp_path / "a\0b")
