@@ -29,6 +29,7 @@ from regard.tasks.labelled_looking import Framed, Outcome
 from regard.tasks.labelled_run import N_WORST, LabelledEvaluation, LabelledRun, list_under, measure_figure
 from regard.tasks.reader_config import TagConfig, name_labels
 
+MAX_MARKED = 20  # wrong words of one sentence in the list of errors
 N_DECODED = 512
 """Sentences whose tags are read together."""
 
@@ -182,7 +183,7 @@ class TaggingTask(LabelledTask):
             f"  {kind}: F1 {s['f1']:.2f}, precision {s['precision']:.2f}, recall {s['recall']:.2f}, {s['n']:,} true"
             for kind, s in by_kind.items()
         ]
-        listed = [f"  {wrong[i]} wrong: {_mark_errors(found[i], gold[i])[:200]}" for i in worst]
+        listed = [f"  {wrong[i]} wrong: {mark_errors(found[i].words, answers[i], gold[i])[:200]}" for i in worst]
         chosen = self.select_by(config)
         return LabelledEvaluation(
             figures=tuple(figures),
@@ -209,10 +210,19 @@ def calibrate_tags(found: Sequence[TagPrediction], gold: Sequence[Sequence[str]]
     return calibrate([p for each, _ in pairs for p in each.probabilities], is_right)
 
 
-def _mark_errors(found: TagPrediction, gold: Sequence[str]) -> str:
-    """Words, and for those that are wrong the given and the true tag."""
-    rows = zip(found.words, found.tags, gold, strict=True)
-    return " ".join(word if given == true else f"{word}[{given}, true {true}]" for word, given, true in rows)
+def mark_errors(words: Sequence[str], tags: Sequence[str], gold: Sequence[str]) -> str:
+    """Words, and for those that are wrong the given and the true tag; it ends after MAX_MARKED that are wrong.
+
+    >>> mark_errors(["Anna", "barks"], ["O", "O"], ["B-PER", "O"])
+    'Anna[O, true B-PER] barks'
+    """
+    shown, n_wrong = list[str](), 0
+    for word, given, true in zip(words, tags, gold, strict=True):
+        n_wrong += given != true
+        if n_wrong > MAX_MARKED:
+            return " ".join([*shown, "..."])
+        shown.append(word if given == true else f"{word}[{given}, true {true}]")
+    return " ".join(shown)
 
 
 def _tags(example: Example) -> tuple[str, ...]:
