@@ -25,7 +25,7 @@ from regard.mixers.config import CELLS
 from regard.models.table import model_entry
 from regard.run.folder import open_folder
 from regard.score.figures import Measure, join_names
-from regard.tasks.run_facts import IMPORTED, RunFacts
+from regard.tasks.run_facts import IMPORTED, RunFacts, check_file
 from regard.tasks.table import task_of
 from regard.tasks.task import Task
 from regard.text.config import TokenizerConfig
@@ -160,7 +160,9 @@ def open_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 
 def open_run(folder: Path, name: str) -> FinishedRun:
-    opened, lines = open_folder(folder), read_metrics(folder)
+    opened = open_folder(folder)
+    check_file(folder, opened.facts, METRICS)
+    lines = read_metrics(folder)
     if not lines and opened.facts.data != IMPORTED:
         raise RegardError(
             f"'{folder}' holds no {METRICS}, so that nothing is known of what its training cost. Bring that file too."

@@ -16,8 +16,10 @@ from regard.lens.view import LookOptions
 from regard.report.look import Look
 from regard.run.engine import load
 from regard.run.exchange import open_model
+from regard.tasks.run_facts import check_file
 from regard.tasks.table import AnyRun
 from regard.text.learning import Progress
+from regard.training.metrics import METRICS
 from regard.training.snapshots import list_snapshots, say_how_to_keep
 
 Models = AnyRun | str | Path | Sequence[AnyRun | str | Path]
@@ -76,6 +78,7 @@ def _open_snapshots(run: AnyRun) -> Snapshots:
     steps = list_snapshots(run.folder)
     if not steps:
         raise RegardError(f"'{run.folder}' kept no weights on its way: nothing to see over time. {say_how_to_keep()}")
+    check_file(run.folder, run.facts, METRICS)  # whose curves are drawn beside them
     return Snapshots(tuple(steps), lambda step: load(run.folder, step=step))
 
 

@@ -22,10 +22,11 @@ from regard.run.begun_mark import TOKENIZERS
 from regard.run.folder import check_is_run, lock_folder, open_folder, write_facts
 from regard.tasks.run_facts import CONFIG, FACTS, IMPORTED, RunFacts, check_file, read_digest, read_facts
 from regard.training.checkpoint import MODEL
+from regard.training.metrics import METRICS
 from regard.training.weights import is_as_marked, read_tensors
 from regard.untrusted.values import quote
 
-SEALED = (CONFIG, *TOKENIZERS, MODEL)
+SEALED = (CONFIG, *TOKENIZERS, MODEL, METRICS)
 """Files that do not change any more when training has ended."""
 
 UNKNOWN = "there; no checksum was written for it"

@@ -276,9 +276,27 @@ def test_a_resume_puts_back_damaged_weights_of_a_run_that_was_killed(stranger: P
     assert (stranger / "model.safetensors").read_bytes() == before
 
 
+def test_a_number_that_changed_in_the_metrics_is_not_compared(
+    regard, stranger: Path, ngram_run: Path, tmp_path: Path
+) -> None:
+    path = stranger / "metrics.jsonl"
+    line = path.read_text().splitlines()[-1]
+    replace_in(path, line, line.replace('"nats_per_token": ', '"nats_per_token": 1'))
+    for words in (
+        ("compare", stranger, ngram_run, "--out", tmp_path / "out"),
+        ("train", "--resume", "--out", stranger, "--set", "train.max_steps=8"),
+    ):
+        done = regard(*words)
+        assert (done.code, "metrics.jsonl' has changed since it was written" in " ".join(done.err.split())) == (2, True)
+    assert [file.name for file in api.check(stranger).files if file.is_damaged] == ["metrics.jsonl"]
+    api.check(stranger, is_trusted=True)
+    api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
+    assert not api.check(stranger).is_damaged
+
+
 def test_a_run_that_is_trained_further_has_no_old_checksums(stranger: Path) -> None:
     facts = json.loads((stranger / "run.json").read_text())
-    sealed = {"run.json", "config.yaml", "tokenizer.json", "model.safetensors"}
+    sealed = {"run.json", "config.yaml", "tokenizer.json", "model.safetensors", "metrics.jsonl"}
     assert set(facts["checksums"]) == sealed
     api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     assert not api.check(stranger).is_damaged
