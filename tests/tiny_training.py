@@ -9,7 +9,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from regard.data.stream import Stream
 from regard.models.language_model import LanguageModel
 from regard.models.table import MODELS, build_model, model_config
 from regard.tasks.text_objective import TextObjective
+from regard.training.checkpoint import OWN_CHECKSUM
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
 from regard.training.loop import train_by_gradient
 from regard.training.memory import MemoryEstimate, estimate_memory
@@ -40,12 +42,21 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 
+@contextmanager
+def change_state(checkpoint: Path) -> Iterator[dict[str, Any]]:
+    """What state.json of a checkpoint says, to be changed; written without the checksum by which a change is found."""
+    path = checkpoint / "state.json"
+    written = json.loads(path.read_text())
+    written.pop(OWN_CHECKSUM, None)
+    yield written
+    path.write_text(json.dumps(written))
+
+
 def exchange_random_numbers(checkpoint: Path, other: Path) -> None:
     """Give a checkpoint the random numbers of another, and their checksum, as nobody but a test would."""
-    written = json.loads((checkpoint / "state.json").read_text())
     (checkpoint / "random.safetensors").write_bytes((other / "random.safetensors").read_bytes())
-    written["crc32"]["random.safetensors"] = crc32_of(checkpoint / "random.safetensors")
-    (checkpoint / "state.json").write_text(json.dumps(written))
+    with change_state(checkpoint) as written:
+        written["crc32"]["random.safetensors"] = crc32_of(checkpoint / "random.safetensors")
 
 
 def tiny_text(n_tokens: int = 600, n_valid: int = 120, fingerprint: str = "tiny") -> Any:

@@ -85,7 +85,7 @@ def generate_all(
     return texts
 
 
-def check_n_texts(n: int) -> int:
+def check_n_texts(n: Any) -> int:
     """Refuse a number of texts that is none, or more than are held at once."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_TEXTS:
         raise RegardError(

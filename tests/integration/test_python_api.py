@@ -211,7 +211,7 @@ def test_what_is_no_kind_of_run_no_text_and_no_number_is_refused_in_a_sentence(l
         with pytest.raises(regard.RegardError, match=r"The (text|prompt) must be a str, not 3\."):
             call(3)  # type: ignore[arg-type]
     for n in (0, 1.5, True):
-        with pytest.raises(regard.RegardError, match="a whole number from 1 on"):
+        with pytest.raises(regard.RegardError, match="a whole number from 1 to 10,000"):
             run.generate("the", n=n)  # type: ignore[arg-type]
 
 

@@ -18,6 +18,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from tiny_training import change_state
 
 from regard import api
 from regard.data.cache import cache_root
@@ -97,13 +98,19 @@ def test_run_json_of_other_types_is_one_sentence(stranger: Path, key: str, value
 
 
 def test_a_state_and_metrics_of_other_types_are_one_sentence(stranger: Path) -> None:
-    state = max((stranger / "state").iterdir()) / "state.json"
-    whole = json.loads(state.read_text())
-    for wrong in ({"state": {"step": "many"}}, {"state": []}, {"sizes": 3}, {"started_with": 1}):
-        state.write_text(json.dumps(whole | wrong))
-        with pytest.raises(RegardError, match="is damaged"):
+    folder = max((stranger / "state").iterdir())
+    whole = (folder / "state.json").read_text()
+    for wrong, why in (
+        ({"state": {"step": "many"}}, r"does not hold a state \('step' must be a whole number"),
+        ({"state": []}, r"does not hold a state \('state' must be an object"),
+        ({"sizes": 3}, "'sizes' must have a number for every file"),
+        ({"started_with": 1}, "'started_with' must be an object"),
+    ):
+        with change_state(folder) as written:
+            written |= wrong
+        with pytest.raises(RegardError, match=f"is damaged: .*{why}"):
             api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
-    state.write_text(json.dumps(whole))
+        (folder / "state.json").write_text(whole)
     (stranger / "metrics.jsonl").write_text('{"kind": []}\n')
     with pytest.raises(RegardError, match="line 1 is no measurement"):
         read_metrics(stranger)
@@ -318,10 +325,9 @@ def test_a_checkpoint_that_does_not_name_its_best_weights_changes_no_file_outsid
     key, folder = tmp_path / "id_rsa", max((stranger / "state").iterdir())
     key.write_text("secret")
     key.chmod(0o600)
-    written = json.loads((folder / "state.json").read_text())
-    for what in ("sizes", "crc32"):
-        del written[what]["best.safetensors"]
-    (folder / "state.json").write_text(json.dumps(written))
+    with change_state(folder) as written:
+        for what in ("sizes", "crc32"):
+            del written[what]["best.safetensors"]
     with pytest.raises(RegardError, match=r"is damaged: state\.json says nothing of best\.safetensors"):
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     (folder / "best.safetensors").unlink()
@@ -335,10 +341,8 @@ def test_a_checkpoint_that_does_not_name_its_best_weights_changes_no_file_outsid
 @pytest.mark.parametrize("name", ["zz", "a\0b", "../../model.safetensors", "x" * 300])
 @pytest.mark.parametrize("what", ["sizes", "crc32"])
 def test_a_state_names_files_of_a_checkpoint_only(stranger: Path, name: str, what: str) -> None:
-    path = max((stranger / "state").iterdir()) / "state.json"
-    written = json.loads(path.read_text())
-    written[what][name] = 0
-    path.write_text(json.dumps(written))
+    with change_state(max((stranger / "state").iterdir())) as written:
+        written[what][name] = 0
     with pytest.raises(RegardError, match=f"is damaged: .*'{what}' must have .* of files of a checkpoint, not"):
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
 
@@ -488,7 +492,7 @@ def test_an_arpa_file_of_a_stranger_is_one_sentence(regard, ngram_run: Path, tmp
         ("\tw\n", "\t<0xD800>\n", "stands for no character of Unicode"),
         ("\tw\n", "\t<eos>\n", "has the word <eos>"),
         ("1=4", "1=" + "9" * 5000, "expected 'ngram 1=COUNT'"),
-        ("\tw\n", "\t" + "w" * 2**21 + "\n", "has a line of more than 1,048,576 bytes"),
+        ("\tw\n", "\t" + "w" * 2**21 + "\n", "has a line of more than 65,536 bytes"),
     ):
         path = tmp_path / "words.arpa"
         path.write_text(good.replace(old, new))

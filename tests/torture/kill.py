@@ -36,7 +36,7 @@ from torture.jobs import CACHE, Job, build, list_jobs  # noqa: E402
 MAX_KILLS = 4
 P_BY_CLOCK = 0.35
 PARTIAL, LOCK = ".partial-", ".lock"
-CLOCK = re.compile(r"\w*seconds?\w*|\w*per_second|date|metrics_offset|metrics\.jsonl|run\.json")
+CLOCK = re.compile(r"\w*seconds?\w*|\w*per_second|date|metrics_offset|metrics\.jsonl|run\.json|own_crc32")
 """Keys of JSON that hold times of the clock, the length of lines that do, or checksums of these."""
 UNCOMPARED = re.compile(r"/logs/|speeds\.json$|README\.md$|\.(html|png|svg)$")
 """Files that hold times of the clock in other forms: they must be there, and no more."""

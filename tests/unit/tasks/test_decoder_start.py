@@ -147,7 +147,7 @@ def test_a_run_without_a_saved_state_wants_the_very_same_language_model(
     pair_run(files, out, mine)
     shutil.rmtree(out / "state")
     other = language_model(tmp_path / "other", files[1], seed=5)
-    for name in ("model.safetensors", "run.json"):
+    for name in ("model.safetensors", "config.yaml", "run.json"):
         shutil.copy(other / name, mine / name)
     with pytest.raises(RegardError, match=r"are not those that .* was begun with"):
         api.train(out=out, resume=True)

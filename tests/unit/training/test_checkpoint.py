@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_training import change_state
 from torch import nn
 
 from regard.errors import RegardError
@@ -90,17 +91,16 @@ def test_a_broken_state_file_is_told(text: str, tmp_path: Path) -> None:
 
 def test_a_state_with_an_unknown_counter_is_told(tmp_path: Path) -> None:
     folder = save_checkpoint(tmp_path, checkpoint(), keep=1)
-    written = json.loads((folder / "state.json").read_text())
-    written["state"]["moon"] = 1
-    (folder / "state.json").write_text(json.dumps(written))
+    with change_state(folder) as written:
+        written["state"]["moon"] = 1
     with pytest.raises(RegardError, match=r"state.json does not hold a state"):
         load_checkpoint(folder)
 
 
 def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     folder = save_checkpoint(tmp_path, checkpoint(), keep=1)
-    written = json.loads((folder / "state.json").read_text()) | {"format": 9}
-    (folder / "state.json").write_text(json.dumps(written))
+    with change_state(folder) as written:
+        written["format"] = 9
     with pytest.raises(RegardError, match="was written in format 9 and this version of Regard reads format 1"):
         load_checkpoint(folder)
 
