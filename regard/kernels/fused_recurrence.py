@@ -56,14 +56,13 @@ def fused_recurrence(
     return computed
 
 
-def compile_around(body: Callable[..., Any]) -> Callable[..., Any]:
-    """What torch.compile makes of a function; it calls the fused kernels as they are, and would unroll their steps.
+def exclude_from_compiling() -> None:
+    """Let torch.compile call the fused kernels as they are from now on: it would unroll their steps.
 
-    They are marked here and not where they are defined: the mark imports the compiler, a third of what a start takes.
+    Not done where they are defined, since it imports the compiler, which is a third of what a start takes.
     """
     global _compute
     _compute = torch.compiler.disable(_compute_all)  # type: ignore[no-untyped-call]
-    return torch.compile(body)
 
 
 def _compute_all(

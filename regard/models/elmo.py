@@ -111,13 +111,16 @@ class Elmo(nn.Module):
 
     def _meet(self) -> Int[Tensor, "R L"]:
         """How all words are spelled; those that were met since the last time are added."""
-        with _MEETING:
-            assert self.words is not None, "nobody said how words are spelled: learn_words"
-            have = len(self.spellings) - self.vocab_size - 1
-            if have != len(self.words.words):
-                new = spell_words(self.words.list_words(have), self.config.max_characters)
+        assert self.words is not None, "nobody said how words are spelled: learn_words"
+        if self._count_met() != len(self.words.words):  # a lock at every step would cut a compiled model
+            with _MEETING:
+                new = spell_words(self.words.list_words(self._count_met()), self.config.max_characters)
                 self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
-            return self.spellings
+        return self.spellings
+
+    def _count_met(self) -> int:
+        """How many words are spelled that the vocabulary did not have."""
+        return len(self.spellings) - self.vocab_size - 1
 
     def embed_both(self, ahead: Int[Tensor, "B T"], back: Int[Tensor, "B T"]) -> Float[Tensor, "2 B T D"]:
         """x of words in the two orders in which they are read."""

@@ -132,11 +132,12 @@ class WordInput(nn.Module):
 
     def _meet(self) -> tuple[Int[Tensor, " V"], Int[Tensor, "V L"]]:
         """The rows and characters of all tokens; those that the vocabulary has had since the last time are added."""
-        with _MEETING:
-            assert self.vocabulary is not None, "nobody said whose tokens these are: hear_of"
-            if len(self.rows) != self.vocabulary.vocab_size:
-                self._add_words(self.vocabulary)
-            return self.rows, self.characters
+        assert self.vocabulary is not None, "nobody said whose tokens these are: hear_of"
+        if len(self.rows) != self.vocabulary.vocab_size:  # a lock at every step would cut a compiled model
+            with _MEETING:
+                if len(self.rows) != self.vocabulary.vocab_size:
+                    self._add_words(self.vocabulary)
+        return self.rows, self.characters
 
     def _add_words(self, vocabulary: ExtendedVocabulary) -> None:
         """Look up and spell the tokens of the vocabulary that are new."""
@@ -148,8 +149,9 @@ class WordInput(nn.Module):
             rows[tokenizer.eos] = END
         device = self.rows.device
         spelled = torch.from_numpy(spell_words(new, self.config.max_characters)).to(device)
+        self.characters = torch.cat([self.characters[:done], spelled])
+        # Last: other threads take as many rows as the vocabulary has tokens for a sign that all is there.
         self.rows = torch.cat([self.rows, torch.tensor(rows, dtype=torch.int64, device=device)])
-        self.characters = torch.cat([self.characters, spelled])
 
     def _list(self) -> list[str]:
         """The words, in the order of their rows."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.kernels.fused_recurrence import compile_around
+from regard.kernels.fused_recurrence import exclude_from_compiling
 from regard.training.averaging import build_average
 from regard.training.config import OptimizerConfig, RuntimeConfig, TrainConfig
 from regard.training.device import autocast
@@ -112,7 +112,10 @@ class Learner:
         self.has_failed = torch.zeros((), device=self.device)
         self.is_compiling = runtime.is_compiled
         body = objective.body(model)
-        self.body: Callable[..., Any] = compile_around(body) if runtime.is_compiled else body
+        self.body: Callable[..., Any] = body
+        if runtime.is_compiled:
+            exclude_from_compiling()
+            self.body = torch.compile(body)
         self.n_tokens: int | Tensor = 0  # of the batch that is learned from
         self.given: Tensor | None = None
         if self.is_guarded:

@@ -23,6 +23,31 @@ def trained(folder: Path, models: tuple[str, ...], backend: str) -> None:
     subprocess.run([sys.executable, SCRIPT, json.dumps(jobs)], check=True, capture_output=True, timeout=300)
 
 
+NEW_WORDS = """
+import torch
+from regard.models.word_input import WordInput
+from regard.models.word_input_config import WordsConfig
+from regard.text.config import TokenizerConfig
+from regard.text.learning import train_tokenizer
+
+tokenizer = train_tokenizer(TokenizerConfig(kind="word", vocab_size=None), ["the cat sat"])
+config = WordsConfig(d_word=3, filters=(2,), d_character=4, max_characters=8, n_learned=2, n_fixed=0, n_bytes=9)
+made = WordInput(config)
+made.spelled.copy_(torch.tensor(list(b"<unk>\\nthe")))
+words = made.hear_of(tokenizer)
+made._meet()
+made._read_characters = lambda tokens, characters: characters[tokens].float()  # torch.unique cannot be compiled whole
+plain = made(tokens := torch.from_numpy(words.encode("the cat"))[None].long())
+assert torch.equal(torch.compile(made, fullgraph=True, backend="eager")(tokens), plain)
+"""
+
+
+@pytest.mark.slow
+def test_new_words_do_not_cut_a_compiled_model_in_two() -> None:
+    done = subprocess.run([sys.executable, "-c", NEW_WORDS], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("models", "backend"),
