@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.errors import RegardError
+from regard.files import write_atomically
 from regard.untrusted.fields import is_count, is_measure
 from regard.untrusted.small_files import COPY_AGAIN, DamagedFileError, open_regular, parse_json
 from regard.untrusted.values import quote
@@ -65,6 +66,8 @@ class Metrics:
     def __init__(self, run_folder: Path, *, step: int, offset: int, has_tensorboard: bool) -> None:
         self._path = path = run_folder / METRICS
         path.touch()
+        if path.stat().st_nlink > 1:  # a backup of hard links: what is written here must not change there
+            write_atomically(path, path.read_bytes())
         # Lines after the checkpoint belong to steps that are about to be made again.
         os.truncate(path, min(offset, path.stat().st_size))
         self._file: BinaryIO = path.open("ab")

@@ -112,3 +112,17 @@ def test_more_measurements_than_a_run_has_are_refused(tmp_path: Path, monkeypatc
     monkeypatch.setattr(metrics_file, "MAX_BYTES", 20)
     with pytest.raises(RegardError, match=r"has a line of more than 20 bytes"):
         read_metrics(tmp_path)
+
+
+def test_a_backup_of_hard_links_keeps_what_was_measured(tmp_path: Path) -> None:
+    first = metrics(tmp_path)
+    first.write("train", 1)
+    first.close()
+    backup = tmp_path / "backup.jsonl"
+    backup.hardlink_to(tmp_path / "metrics.jsonl")
+    before = backup.read_bytes()
+    again = metrics(tmp_path, step=1, offset=0)
+    again.write("train", 2)
+    again.close()
+    assert backup.read_bytes() == before
+    assert [line["step"] for line in read_metrics(tmp_path)] == [2]
