@@ -16,9 +16,8 @@ from regard.untrusted.values import find_excess, has_lone_surrogate, make_printa
 MB = 2**20
 MAX_NOTE = 4 * MB  # what a program writes down for itself: a config, counters
 MAX_JSON = 64 * MB  # vocabularies and results; Python takes some twenty bytes for one of JSON
-MAX_JSON_DEPTH = (
-    200  # lists and objects inside each other; Python's stack ends at a thousand, and copying takes it twice
-)
+MAX_JSON_DEPTH = 200
+"""Lists and objects inside each other; Python's stack ends at a thousand, and copying takes it twice."""
 MAX_OPENED = 2_000_000  # lists and objects: two hundred bytes each; SQuAD has 700,000
 MAX_COMMAS = 10_000_000  # values, or signs in a text: up to a hundred bytes each
 COPY_AGAIN = "It may have been cut short; copy it again"

@@ -61,9 +61,8 @@ def has_lone_surrogate(value: Any) -> bool:
 
     Python puts one where a file name or an argument has a byte that is no UTF-8.
     """
-    waiting: list[Iterator[Any]] = [
-        iter((value,))
-    ]  # one for each list or object that is open: a deep value cannot exhaust the stack
+    # One for each list or object that is open: a deep value cannot exhaust the stack.
+    waiting: list[Iterator[Any]] = [iter((value,))]
     while waiting:
         for one in waiting[-1]:
             if isinstance(one, str):

@@ -243,7 +243,8 @@ def test_a_folder_whose_replacement_was_killed_is_whole_at_the_next_start(tmp_pa
 
         os.rename, shutil.rmtree = count, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
         replace_folder(folder, write_new)
-    os.waitpid(process, 0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
     assert folder.exists() == (n_renames != 1)
     for path in sorted(tmp_path.rglob("*"), reverse=True):
         os.utime(path, (0, 0))  # days later
