@@ -16,12 +16,22 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from regard.errors import RegardError
 from regard.untrusted.values import has_lone_surrogate, make_utf8
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked, and what killed writers left in the cache stays until it is cleaned
+    fcntl = None
+
+LOCK = ".lock"
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
+"""What a disk answers that cannot lock; work in a folder there is not refused for it."""
 PARTIAL = ".partial-"
 BEFORE = ".before-"
 """What the name of a folder begins with that is moved aside until another one is in its place."""
@@ -163,6 +173,65 @@ def restore_folder(folder: Path) -> None:
 
 def _is_moved_from(folder: Path, name: str) -> bool:
     return re.fullmatch(rf"{re.escape(BEFORE + folder.name)}-\d+-[0-9a-f]{{8}}", name) is not None
+
+
+@contextmanager
+def hold_folder(folder: Path, refusal: str) -> Iterator[None]:
+    """Nobody else holds `folder` inside this block; RegardError with `refusal` where somebody does.
+
+    The folder is locked, and the file `.lock` in it. Only the file's lock reaches other machines that share the disk,
+    and Regard 0.1, which locks nothing else. Only the folder's is safe where holders remove the file: one may lock a
+    file that it had opened before, and another one the file that it made anew. The system takes both locks away however
+    the process ends. A file that was made here is removed at the end.
+    """
+    if fcntl is None:
+        yield
+        return
+    path, no_file = folder / LOCK, f"'{folder / LOCK}' is no file, and one of this name is needed. Move it."
+    with ExitStack() as held:
+        held.enter_context(_hold(folder, os.O_RDONLY, refusal, no_file))
+        is_new = not os.path.lexists(path)
+        held.enter_context(_hold(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, refusal, no_file))
+        try:
+            yield
+        finally:
+            if is_new:
+                with suppress(OSError):  # the folder was deleted, or may not be written any more
+                    path.unlink()
+
+
+@contextmanager
+def _hold(path: Path, flags: int, refusal: str, no_file: str) -> Iterator[None]:
+    """Open and lock what has the name `path`, also where it was removed and made anew between the two."""
+    while True:
+        try:
+            with _explain_errors(path.parent):
+                handle = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
+                raise RegardError(no_file) from None
+            raise
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RegardError(refusal) from None
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise
+            if _is_still(handle, path):
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_still(handle: int, path: Path) -> bool:
+    """Whether what was opened still has its name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def make_folder(folder: Path) -> None:

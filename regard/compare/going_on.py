@@ -21,7 +21,7 @@ from regard.compare.read_plan import read_plan
 from regard.config import RunConfig, read_yaml
 from regard.data.known_sources import list_sources, list_starts
 from regard.errors import RegardError
-from regard.files import PARTIAL, write_atomically
+from regard.files import LOCK, PARTIAL, write_atomically
 from regard.report.comparison import check_drawn
 from regard.training.config import OptimizerConfig
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
@@ -45,11 +45,14 @@ def go_on_with(plan: Plan) -> Plan:
                     f"'{plan.out}' holds another comparison: {_tell_change(key, value, now.get(key))}. "
                     "Choose another --out, or ask for the same again to go on with it."
                 )
-    elif plan.out.exists() and (
-        not plan.out.is_dir() or any(not found.name.startswith(PARTIAL) for found in plan.out.iterdir())
-    ):
+    elif plan.out.exists() and (not plan.out.is_dir() or any(_is_of_another(found) for found in plan.out.iterdir())):
         raise RegardError(f"'{plan.out}' is there already and holds no comparison; choose another --out.")
     return plan
+
+
+def _is_of_another(found: Path) -> bool:
+    """Whether something in a folder is neither a lock nor what a killed writer left."""
+    return found.name != LOCK and not found.name.startswith(PARTIAL)
 
 
 def _keep_budget(plan: Plan, before: Plan) -> Budget:

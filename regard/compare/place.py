@@ -16,9 +16,8 @@ from pathlib import Path
 from regard.compare.contenders import FAILURES
 from regard.compare.result import BEGUN, FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
-from regard.data.cache import hold_folder
 from regard.errors import RegardError
-from regard.files import check_can_be_made, make_folder, write_atomically
+from regard.files import check_can_be_made, hold_folder, make_folder, write_atomically
 from regard.report.comparison import DRAWN, check_drawn
 from regard.untrusted.small_files import MAX_NOTE, read_json
 

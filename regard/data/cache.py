@@ -13,18 +13,20 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from regard.data.cache_limit import SPOOL, YOUNG, keep_within_limit, mark_used
 from regard.data.checksums import find_damage, write_checksums
 from regard.errors import RegardError
-from regard.files import PARTIAL, FolderThereError, is_old, remove_folder, write_atomically, write_folder_atomically
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows: leftovers of killed encodes stay until the cache is deleted
-    fcntl = None
+from regard.files import (
+    PARTIAL,
+    FolderThereError,
+    fcntl,
+    is_old,
+    remove_folder,
+    write_atomically,
+    write_folder_atomically,
+)
 
 LOCK = "lock"
 HELD = b"held"
@@ -160,33 +162,6 @@ def refuse_shared(files: Mapping[str, Iterable[tuple[str, object]]], what: str) 
 
 def be_silent(what: str, done: int, total: int | None) -> None:
     """Show no progress."""
-
-
-def flock(file: BinaryIO) -> None:
-    """Lock an open file for this process alone; raises BlockingIOError where another one has it."""
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-@contextmanager
-def hold_folder(folder: Path, refusal: str) -> Iterator[None]:
-    """Nobody else holds `folder` inside this block; RegardError with `refusal` where somebody does.
-
-    The folder itself is locked: a lock file that its holder removes can be locked by two, by one who had opened it
-    before and one who makes it anew. The system takes the lock away however the process ends.
-    """
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RegardError(refusal) from None
-        yield
-    finally:
-        os.close(handle)
 
 
 class Held:

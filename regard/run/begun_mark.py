@@ -1,37 +1,47 @@
 """The mark in RUN/.lock by which files of a start that was killed are told from files of the user.
 
-Before a training or an import writes anything into a folder that is no run yet, it writes into the lock file which of
-the names that it is going to use were taken already (with --force). A later start removes the others: they are its own.
-A lock file without the mark, as any program makes one, proves nothing.
+Before a training or an import writes anything into a folder that is no run yet, it lists in the lock file what it is
+going to write there before config.yaml, without the names that are taken already (with --force). A later start removes
+what is listed. Once config.yaml is there the mark is removed: from then on nothing in the folder is a leftover. A lock
+file without the mark, as any program makes one, proves nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import PARTIAL, remove_partial
+from regard.files import LOCK, PARTIAL, remove_partial
+from regard.tasks.run_facts import FACTS
 from regard.text.tokenizer import TARGET_TOKENIZER
 from regard.training.checkpoint import MODEL
 from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
-LOCK = ".lock"
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
-BEFORE_CONFIG = ("run.json", *TOKENIZERS, MODEL, "README.md")
-"""What is written before config.yaml, and so what a killed start may leave."""
-_MARK = b'{"Regard begins a run here, where others had": '
+CARD = "README.md"
+BEFORE_CONFIG = (FACTS, *TOKENIZERS, MODEL, CARD)
+"""What a training or an import may write before config.yaml, and so what a killed start may leave."""
+_MARK = b'{"Regard begins a run here and writes": '
 
 
-def mark_begun(folder: Path) -> None:
-    """Remove what a killed start left, and write into the lock file which names are taken by files of others."""
+def mark_begun(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a killed start left, and list in the lock file what this one will write before config.yaml."""
     remove_leftovers(folder)
-    taken = [name for name in BEFORE_CONFIG if os.path.lexists(folder / name)]
+    own = [name for name in names if not os.path.lexists(folder / name)]
     with open(folder / LOCK, "wb") as file:  # not replaced, since it is this file that is locked
-        file.write(_MARK + json.dumps(taken).encode() + b"}\n")
+        file.write(_MARK + json.dumps(own).encode() + b"}\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def remove_mark(folder: Path) -> None:
+    """Empty the lock file: the folder is a run, and nothing in it is a leftover any more."""
+    with suppress(FileNotFoundError):
+        os.truncate(folder / LOCK, 0)
 
 
 def check_lock(folder: Path) -> None:
@@ -57,12 +67,12 @@ def find_leftovers(folder: Path) -> list[str]:
     if data is None or not data.startswith(_MARK):
         return []
     try:
-        taken = json.loads(data.removeprefix(_MARK).removesuffix(b"}\n"))
+        own = json.loads(data.removeprefix(_MARK).removesuffix(b"}\n"))
     except ValueError:  # a power cut: nothing had been written yet
         return []
-    if not isinstance(taken, list):
+    if not isinstance(own, list):
         return []
-    left = [name for name in BEFORE_CONFIG if name not in taken and os.path.lexists(folder / name)]
+    left = [name for name in BEFORE_CONFIG if name in own and os.path.lexists(folder / name)]
     return left + sorted(path.name for path in folder.glob(f"{PARTIAL}*"))
 
 
@@ -77,4 +87,12 @@ def remove_leftovers(folder: Path) -> None:
 
 def _read_lock(folder: Path) -> bytes | None:
     path = folder / LOCK
-    return read_bytes(path, MAX_NOTE) if os.path.lexists(path) and not path.is_symlink() else None
+    if not os.path.lexists(path) or path.is_symlink():
+        return None
+    try:
+        return read_bytes(path, MAX_NOTE)
+    except OSError as error:
+        raise RegardError(
+            f"'{path}' cannot be read ({error.strerror}), and a run needs a file of this name. Move it, or choose "
+            "another folder."
+        ) from None

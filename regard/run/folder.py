@@ -27,18 +27,18 @@ from torch import Tensor
 
 from regard import __version__
 from regard.config import RunConfig, read_yaml
-from regard.data.cache import hold_folder
 from regard.errors import RegardError, nearest
-from regard.files import check_is_text, make_folder, write_atomically
+from regard.files import LOCK, check_is_text, hold_folder, make_folder, write_atomically
 from regard.run.begun_mark import (
     BEFORE_CONFIG,
-    LOCK,
+    CARD,
     TOKENIZERS,
     check_lock,
     find_leftovers,
     is_marked,
     mark_begun,
     remove_leftovers,
+    remove_mark,
 )
 from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.run_facts import (
@@ -49,6 +49,7 @@ from regard.tasks.run_facts import (
     RunFacts,
     check_file,
     digest_of,
+    open_run_tokenizer,
     read_facts,
     read_run_weights,
 )
@@ -61,7 +62,7 @@ from regard.training.metrics import METRICS
 from regard.training.snapshots import FOLDER as SNAPSHOTS
 from regard.untrusted.small_files import MAX_NOTE, read_bytes
 
-_FILES = (LOCK, "config.yaml", "run.json", *TOKENIZERS, MODEL, METRICS, "test.json", "README.md")
+_FILES = (LOCK, CONFIG, FACTS, *TOKENIZERS, MODEL, METRICS, "test.json", CARD)
 
 
 @contextmanager
@@ -73,15 +74,19 @@ def lock_folder(folder: Path) -> Iterator[None]:
     make_folder(folder)
     _refuse_links(folder)
     refusal = f"Another process is training in '{folder}'. Wait for it, or choose another folder."
+    check_lock(folder)
     with hold_folder(folder, refusal):
-        check_lock(folder)
+        if (folder / CONFIG).exists():
+            remove_mark(folder)  # of a start that was killed in the moment after its config.yaml
         try:
             yield
         finally:
-            with suppress(OSError):  # the folder was deleted, or may not be written any more
-                if not (folder / "config.yaml").exists():
+            with suppress(OSError, RegardError):  # the folder was deleted, or may not be written any more
+                is_ours = (folder / CONFIG).exists() or is_marked(folder)
+                if not (folder / CONFIG).exists():
                     remove_leftovers(folder)
-                (folder / LOCK).unlink(missing_ok=True)
+                if is_ours:
+                    (folder / LOCK).unlink(missing_ok=True)
 
 
 def _refuse_links(folder: Path) -> None:
@@ -90,15 +95,15 @@ def _refuse_links(folder: Path) -> None:
     A link may lead to files of the user's, and a pipe is waited for without end.
     """
     for name in _FILES:
-        _refuse_link(folder / name)
+        _refuse_non_file(folder / name)
     for name in ("state", "tensorboard", SNAPSHOTS):
-        _refuse_link(folder / name)
+        _refuse_non_file(folder / name)
         for above, folders, files in os.walk(folder / name):  # which follows no links
             for below in (*folders, *files):
-                _refuse_link(Path(above) / below)
+                _refuse_non_file(Path(above) / below)
 
 
-def _refuse_link(path: Path) -> None:
+def _refuse_non_file(path: Path) -> None:
     if not os.path.lexists(path):
         return
     mode = path.lstat().st_mode
@@ -118,10 +123,11 @@ def begin(
 ) -> None:
     """Write what is known before training; config.yaml last, since it is what makes the folder a run."""
     check_free(folder, force=force)  # once more: another process may have begun one since
-    mark_begun(folder)
+    mark_begun(folder, (FACTS, *TOKENIZERS[: len(tokenizers)]))
     write_tokenizers(folder, tokenizers)
     write_facts(folder, facts)
     write_config(folder, config)
+    remove_mark(folder)
 
 
 def write_tokenizers(folder: Path, tokenizers: Sequence[Tokenizer]) -> None:
@@ -130,7 +136,7 @@ def write_tokenizers(folder: Path, tokenizers: Sequence[Tokenizer]) -> None:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    write_atomically(folder / "config.yaml", config.to_yaml())
+    write_atomically(folder / CONFIG, config.to_yaml())
 
 
 def state_facts(
@@ -175,7 +181,7 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
         return
     if not folder.is_dir():
         raise RegardError(f"'{folder}' is a file; give a folder that does not exist yet.")
-    if (folder / "config.yaml").exists():
+    if (folder / CONFIG).exists():
         way_out = "Continue it with --resume (in Python: resume=True), or choose" if can_resume else "Choose"
         raise RegardError(f"'{folder}' already holds a run. {way_out} another folder.")
     check_lock(folder)
@@ -201,7 +207,8 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
 def _say_what_to_remove(folder: Path, names: Sequence[str]) -> str:
     """A sentence for a folder in which an earlier version may have been killed: its lock file had no mark."""
     left = [name for name in BEFORE_CONFIG if name in names]
-    if not left or not (folder / LOCK).exists() or is_marked(folder):
+    is_further = any((folder / name).exists() for name in (METRICS, "state"))  # than the start: work would be lost
+    if not left or is_further or not (folder / LOCK).exists() or is_marked(folder):
         return ""
     return (
         f" If an earlier version of Regard was killed here as it began a run, remove what it left: {', '.join(left)}."
@@ -210,7 +217,7 @@ def _say_what_to_remove(folder: Path, names: Sequence[str]) -> str:
 
 def check_resumable(folder: Path) -> None:
     """Refuse to resume what was never trained here."""
-    if not (folder / "run.json").exists() or read_facts(folder).data != IMPORTED:
+    if not (folder / FACTS).exists() or read_facts(folder).data != IMPORTED:
         return
     counts = read_facts(folder).flops_per_token == 0
     further = "" if counts else f" Train it further with: regard train --from {folder} --data my.txt --out runs/mine"
@@ -219,7 +226,7 @@ def check_resumable(folder: Path) -> None:
 
 def check_same(folder: Path, config: RunConfig) -> None:
     """Refuse to resume a run with another config than it was begun with, but for what may change; name the first."""
-    begun = load_config(folder / "config.yaml")
+    begun = load_config(folder / CONFIG)
     complete = task_of(begun).complete
     before, now = complete(begun).to_dict(), complete(config.take_open(begun)).to_dict()
     for section in now:
@@ -257,7 +264,7 @@ def open_folder(folder: Path, is_compared: bool = True) -> OpenRun:
     Without `is_compared` a config.yaml and a run.json that have changed since they were written are taken as they are.
     """
     check_is_run(folder)
-    for name in (CONFIG, "tokenizer.json"):
+    for name in (CONFIG, TOKENIZERS[0]):
         _check_there(folder, name)
     facts = read_facts(folder, is_compared)
     if not read_bytes(folder / CONFIG, MAX_NOTE).rstrip().endswith(b"..."):
@@ -265,16 +272,16 @@ def open_folder(folder: Path, is_compared: bool = True) -> OpenRun:
     if is_compared:
         check_file(folder, facts, CONFIG)
     config = load_config(folder / CONFIG)
-    tokenizers = [_open_tokenizer(folder, TOKENIZERS[0], facts.vocab_size, facts.tokenizer)]
+    tokenizers = [open_run_tokenizer(folder, TOKENIZERS[0], facts.vocab_size, facts.tokenizer)]
     if facts.target_tokenizer is not None and facts.target_vocab_size is not None:
         _check_there(folder, TARGET_TOKENIZER)
-        tokenizers.append(_open_tokenizer(folder, TOKENIZERS[1], facts.target_vocab_size, facts.target_tokenizer))
+        tokenizers.append(open_run_tokenizer(folder, TOKENIZERS[1], facts.target_vocab_size, facts.target_tokenizer))
     return OpenRun(folder, config, facts, tuple(tokenizers))
 
 
 def _refuse_other_folders(folder: Path) -> None:
     """Tell a folder that is something else from a run that lacks a file."""
-    if (folder / "config.yaml").exists():
+    if (folder / CONFIG).exists():
         return
     if (folder / "compare.json").exists() or (folder / "plan.yaml").exists():
         runs = f" Its runs are in {folder / 'runs'}." if (folder / "runs").is_dir() else ""
@@ -283,7 +290,7 @@ def _refuse_other_folders(folder: Path) -> None:
         raise RegardError(
             f"'{folder}' is a Hugging Face folder, not a run. Make a run of it with: regard import {folder} --out RUN"
         )
-    if not any((folder / name).exists() for name in ("run.json", "tokenizer.json", "model.safetensors", "state")):
+    if not any((folder / name).exists() for name in (FACTS, TOKENIZERS[0], MODEL, "state")):
         raise RegardError(f"'{folder}' is not a run folder. Give a folder that `regard train` wrote.")
 
 
@@ -305,15 +312,3 @@ def read_weights(folder: Path, facts: RunFacts) -> dict[str, Tensor]:
             f"Continue it with: regard train --resume --out {folder}"
         )
     return read_run_weights(folder, facts)
-
-
-def _open_tokenizer(folder: Path, name: str, vocab_size: int, digest: str) -> Tokenizer:
-    path = folder / name
-    tokenizer = Tokenizer.load(path)
-    if tokenizer.vocab_size != vocab_size or tokenizer.hash != digest:
-        raise RegardError(
-            f"The tokenizer in '{path.parent}' does not fit its weights: {path.name} has {tokenizer.vocab_size} tokens "
-            f"(hash {tokenizer.hash[:12]}), the weights were trained with {vocab_size} "
-            f"(hash {digest[:12]}). Put the original {path.name} back."
-        )
-    return tokenizer

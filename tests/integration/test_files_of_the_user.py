@@ -18,7 +18,8 @@ from regard.errors import RegardError
 from regard.files import write_atomically, write_folder_atomically
 from regard.report.captions import CaptionDrawing
 from regard.report.page_folder import begin_page, check_page_folder, finish_page
-from regard.run.begun_mark import mark_begun
+from regard.run.begun_mark import BEFORE_CONFIG, mark_begun
+from regard.run.folder import lock_folder
 from regard.training.checkpoint import link
 from regard.training.weights import read_tensors
 
@@ -56,7 +57,7 @@ def test_force_writes_beside_files_of_the_user_and_never_over_a_run(text: Path, 
 
 def test_a_run_that_was_killed_before_its_config_is_begun_again(text: Path, tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()  # killed before it was marked
-    mark_begun(tmp_path)
+    mark_begun(tmp_path, BEFORE_CONFIG)
     for name in ("tokenizer.json", ".partial-run.json-1-ab"):
         (tmp_path / name).touch()
     regard.train({**GIVEN, "data": {"train": str(text)}}, out=tmp_path)
@@ -112,6 +113,64 @@ def test_files_of_the_user_are_no_leftovers_of_a_start_with_force_that_failed(
     assert not (tmp_path / ".lock").exists()
 
 
+def test_files_that_are_put_beside_a_killed_start_of_a_training_are_no_leftovers(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, out = {**GIVEN, "data": {"train": str(text)}}, tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.run.folder.write_config", lambda *_: 1 / 0)
+        patch.setattr("regard.run.folder.remove_leftovers", lambda _: 1 / 0)  # as kill -9 keeps it from happening
+        with pytest.raises(ZeroDivisionError):
+            regard.train(given, out=out)
+    for name in ("README.md", "model.safetensors"):
+        (out / name).write_text("mine")
+    with pytest.raises(RegardError, match="is not empty"):
+        regard.train(given, out=out)
+    assert [(out / name).read_text() for name in ("README.md", "model.safetensors")] == ["mine", "mine"]
+
+
+def test_a_run_whose_config_goes_away_while_it_is_trained_keeps_its_files(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, out, killed = {**GIVEN, "data": {"train": str(text)}}, tmp_path / "run", tmp_path / "killed"
+
+    def lose_config(*_: Any) -> None:
+        (out / "config.yaml").unlink()
+        shutil.copytree(out, killed)  # as kill -9 would leave it
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.run.engine._finish", lose_config)
+        with pytest.raises(KeyboardInterrupt):
+            regard.train(given, out=out)
+    for folder in (out, killed):
+        with pytest.raises(RegardError, match=r"is not empty .*write into this one\.$"):
+            regard.train(given, out=folder)
+        assert {"run.json", "tokenizer.json", "model.safetensors"} <= {path.name for path in folder.iterdir()}
+
+
+def test_a_run_that_an_older_version_or_another_machine_trains_is_left_alone(lstm_run: Path, tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    run = Path(shutil.copytree(lstm_run, tmp_path / "run"))
+    with open(run / ".lock", "wb") as file:  # they lock this file, and not the folder
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(RegardError, match="Another process is training in"):
+            regard.train(out=run, resume=True)
+        assert (run / ".lock").exists()
+    with lock_folder(run):
+        pass
+    assert not (run / ".lock").exists()
+
+
+@pytest.mark.parametrize("form", ["folder", "pipe"])
+def test_a_lock_that_is_no_file_is_refused(text: Path, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / ".lock").mkdir() if form == "folder" else os.mkfifo(out / ".lock")
+    with pytest.raises(RegardError, match=r"\.lock' (cannot be read|is no)"):
+        regard.train({**GIVEN, "data": {"train": str(text)}}, out=out)
+
+
 def test_saved_states_without_a_config_are_refused_before_anything_is_written(
     lstm_run: Path, text: Path, tmp_path: Path
 ) -> None:
@@ -125,7 +184,7 @@ def test_a_training_begins_where_an_import_was_killed(ngram_run: Path, text: Pat
     words, out = tmp_path / "words.arpa", tmp_path / "run"
     regard.api.export(ngram_run, words)
     out.mkdir()
-    mark_begun(out)
+    mark_begun(out, BEFORE_CONFIG)
     whole = regard.api.import_run(words, tmp_path / "whole").folder
     for path in whole.iterdir():
         if path.name != "config.yaml":
@@ -299,7 +358,7 @@ def test_an_import_that_was_killed_before_its_config_is_made_again(
         with pytest.raises(ZeroDivisionError):
             regard.api.import_run(words, tmp_path / "again")
     assert not list((tmp_path / "again").iterdir())
-    mark_begun(tmp_path / "again")
+    mark_begun(tmp_path / "again", BEFORE_CONFIG)
     for path in whole.iterdir():
         if path.name != "config.yaml":
             shutil.copyfile(path, tmp_path / "again" / path.name)
@@ -365,7 +424,7 @@ def test_a_mode_is_never_given_through_a_link(tmp_path: Path) -> None:
     write_atomically(tmp_path / "new", lambda aside: aside.symlink_to(precious))
     write_folder_atomically(tmp_path / "folder", lambda folder: (folder / "new").symlink_to(precious))
     assert stat.S_IMODE(precious.stat().st_mode) == 0o600
-    with pytest.raises(RegardError, match="is a link or no file"):
+    with pytest.raises(RegardError, match="If it is a link, copy the file that it leads to"):
         link(tmp_path / "new", tmp_path / "second")
 
 
