@@ -23,7 +23,7 @@ from regard.run.folder import check_is_run, lock_folder, open_folder, write_fact
 from regard.tasks.run_facts import CONFIG, FACTS, IMPORTED, RunFacts, check_file, read_digest, read_facts
 from regard.training.checkpoint import MODEL
 from regard.training.metrics import METRICS
-from regard.training.weights import is_as_marked, read_tensors
+from regard.training.weights import matches_checksum
 from regard.untrusted.values import quote
 
 SEALED = (CONFIG, *TOKENIZERS, MODEL, METRICS)
@@ -122,7 +122,7 @@ def _compare(folder: Path, facts: RunFacts, name: str) -> FileState | None:
     if wanted is None:
         if not path.is_file():
             return None
-        is_same = _compare_mark(path) if name == MODEL else None
+        is_same = _compare_own(path) if name == MODEL else None
         return FileState(name, *((UNKNOWN, False) if is_same is None else STATES[is_same]))
     if not path.is_file():
         return FileState(name, "missing", True)
@@ -130,20 +130,24 @@ def _compare(folder: Path, facts: RunFacts, name: str) -> FileState | None:
     return FileState(name, *STATES[is_same])
 
 
-def _compare_mark(path: Path) -> bool | None:
+def _compare_own(path: Path) -> bool | None:
     """Whether weights have the checksum in their own file, which is there before training ends; None: it has none."""
     try:
-        return is_as_marked(path, read_tensors(path))
+        return matches_checksum(path)
     except RegardError:  # no whole file
         return False
 
 
 def trust_run(folder: Path) -> None:
-    """Take a run's files and data for what they should be: checksums are written anew, and its data may be read."""
+    """Take a run's files and data for what they should be: checksums are written anew, and its data may be read.
+
+    Where the checksums are right nothing is written: the data of a run that you may only read can be trusted too.
+    """
     opened = open_folder(folder, is_compared=False)
-    with lock_folder(folder):  # a run that is being trained writes its checksums itself
-        opened = open_folder(folder, is_compared=False)
-        seal(folder, opened.facts)
+    if any(file.is_damaged or file.name not in opened.facts.checksums for file in check_run(folder).files):
+        with lock_folder(folder):  # a run that is being trained writes its checksums itself
+            opened = open_folder(folder, is_compared=False)
+            seal(folder, opened.facts)
     if opened.facts.data != IMPORTED:
         remember_sources(opened.config.data.to_dict(), opened.facts.data)
         remember_starts(opened.config.to_dict(), opened.facts.data)

@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.files import check_not_there, replace_folder, write_atomically
 from regard.models.outline import outline_for, outline_model
 from regard.run import folder as run_folder
-from regard.run.begun_mark import mark_begun
+from regard.run.begun_mark import BEFORE_CONFIG, TOKENIZERS, mark_begun, remove_mark
 from regard.run.card import write_card
 from regard.run.checksums import seal
 from regard.run.engine import load
@@ -27,6 +27,7 @@ from regard.text.config import TokenizerConfig
 from regard.text.learning import word_tokenizer
 from regard.text.marian_tokenizer import FILES
 from regard.text.tokenizer import TARGET_TOKENIZER, Tokenizer
+from regard.training.checkpoint import MODEL
 from regard.training.weights import named_weights, save_arrays, save_tensors
 from regard.weights import hugging_face
 from regard.weights.arpa import read_arpa
@@ -148,7 +149,7 @@ def _import_hugging_face(
     )
     sizes = model.n_parameters, model.flops_per_token(model.max_positions or 1)
     facts = run_folder.state_facts(config, [start.tokenizer], IMPORTED, *sizes, start)
-    return write(config, (start.tokenizer,), facts, partial(save_tensors, weights, is_marked=True), start.note)
+    return write(config, (start.tokenizer,), facts, partial(save_tensors, weights, has_checksum=True), start.note)
 
 
 def _import_reader(
@@ -178,7 +179,7 @@ def _import_reader(
     n = reader.max_positions or 1
     sizes = reader.n_parameters, reader.flops(n) // n
     facts = run_folder.state_facts(config, [found.tokenizer], IMPORTED, *sizes, start)
-    return write(config, (found.tokenizer,), facts, partial(save_tensors, weights, is_marked=True), found.note)
+    return write(config, (found.tokenizer,), facts, partial(save_tensors, weights, has_checksum=True), found.note)
 
 
 def _import_marian(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -197,7 +198,7 @@ def _import_marian(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     weights = read_marian_weights(path, named_weights(model), settings.d_model)
     n = settings.max_context
     facts = run_folder.state_facts(config, tokenizers, IMPORTED, model.n_parameters, model.flops_per_pair(n, n) // n)
-    return write(config, tokenizers, facts, partial(save_tensors, weights, is_marked=True))
+    return write(config, tokenizers, facts, partial(save_tensors, weights, has_checksum=True))
 
 
 def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
@@ -213,7 +214,7 @@ def _import_elmo(path: Path, write: Callable[..., AnyRun]) -> AnyRun:
     )
     outline = outline_model("elmo", settings, tokenizer.vocab_size)
     facts = run_folder.state_facts(config, [tokenizer], IMPORTED, outline.n_parameters, outline.flops_per_token(1))
-    return write(config, (tokenizer,), facts, partial(save_tensors, weights, is_marked=True))
+    return write(config, (tokenizer,), facts, partial(save_tensors, weights, has_checksum=True))
 
 
 def _write(
@@ -228,10 +229,12 @@ def _write(
     """Write config.yaml last: with it the folder is a run, which lacks nothing then and is not imported again."""
     with run_folder.lock_folder(folder):
         run_folder.check_free(folder, can_resume=False, force=force)  # once more: another process may have begun one
-        mark_begun(folder)
-        write_atomically(folder / "model.safetensors", save)
+        unused = TOKENIZERS[len(tokenizers) :]
+        mark_begun(folder, [name for name in BEFORE_CONFIG if name not in unused])
+        write_atomically(folder / MODEL, save)
         run_folder.write_tokenizers(folder, tokenizers)
         facts = seal(folder, facts, config)
         write_card(OpenRun(folder, config, facts, tokenizers), None, None, note)
         run_folder.write_config(folder, config)
+        remove_mark(folder)
     return load(folder)

@@ -20,7 +20,7 @@ from regard.data.prepared_captions import CaptionData
 from regard.errors import RegardError
 from regard.models.efficientnet_lite import D_TRUNK
 from regard.models.picture_encoder import EfficientNetPictures, unit_range
-from regard.training.weights import CHECKSUM, named_weights, read_marked_tensors, write_weights
+from regard.training.weights import CHECKSUM, named_weights, read_checked_tensors, write_weights
 
 
 def picture_features(
@@ -50,7 +50,7 @@ def picture_features(
     kept = open_kept_features(file)
     if kept is None or kept.shape != (len(data.pictures), D_TRUNK, *encoder.grid):
         kept = _compute(encoder, data, n_batch, tell)
-        write_weights({"features": kept}, file, is_marked=True)
+        write_weights({"features": kept}, file, has_checksum=True)
         keep_within_limit(file)
     mark_used(file)
     return kept
@@ -59,7 +59,7 @@ def picture_features(
 def open_kept_features(file: Path) -> Float[Tensor, "N 320 h w"] | None:
     """The features in a file of the cache; None where there is none, or where it is not whole or was damaged."""
     try:
-        return read_marked_tensors(file).get("features")
+        return read_checked_tensors(file).get("features")
     except RegardError:
         return None
 

@@ -15,8 +15,9 @@ from torch import Tensor
 from regard import __version__
 from regard.data.checksums import sha256_of
 from regard.errors import RegardError
+from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import MODEL
-from regard.training.weights import read_marked_tensors, read_tensors
+from regard.training.weights import read_checked_tensors, read_tensors
 from regard.untrusted.fields import FieldError, decode_fields
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json
 from regard.untrusted.values import quote
@@ -65,8 +66,10 @@ def digest_of(said: Mapping[str, Any]) -> str:
 
 
 def read_facts(folder: Path, is_compared: bool = True) -> RunFacts:
-    """What run.json says; refused where that is not what was written, if it `is_compared`."""
+    """What run.json says; one that has changed since it was written is refused, unless `is_compared` is False."""
     path = folder / FACTS
+    if not path.exists():
+        raise RegardError(f"'{folder}' is not a complete run folder: {FACTS} is missing. Take it from a copy.")
     try:
         found = read_json(path, MAX_NOTE)
         version = found["format"]
@@ -88,7 +91,7 @@ def read_facts(folder: Path, is_compared: bool = True) -> RunFacts:
     digest = digest_of(found)
     if is_compared and facts.checksums.get(FACTS, digest) != digest:
         raise RegardError(
-            f"'{path}' has changed since it was written: its own checksum is of something else. It was damaged or "
+            f"'{path}' has changed since it was written: it does not match the checksum in it. It was damaged or "
             f"edited; take it from a copy. If you changed it yourself, say so: regard check {folder} --trust"
         )
     return facts
@@ -99,13 +102,13 @@ def read_digest(folder: Path) -> str:
     return digest_of(read_json(folder / FACTS, MAX_NOTE))
 
 
-def check_file(folder: Path, facts: RunFacts, name: str, found: str | None = None) -> None:
+def check_file(folder: Path, facts: RunFacts, name: str, sha256: str | None = None) -> None:
     """Refuse a file that is not the one that was written; where there is no checksum there is nothing to compare.
 
-    `found` is the SHA-256 of the file where it is known already.
+    `sha256` is the file's, where it is known already.
     """
     wanted, path = facts.checksums.get(name), folder / name
-    if wanted is None or not path.is_file() or (found or sha256_of(path)) == wanted:
+    if wanted is None or not path.is_file() or (sha256 or sha256_of(path)) == wanted:
         return
     raise RegardError(
         f"'{path}' has changed since it was written: its SHA-256 is not the one in run.json. It was damaged or "
@@ -113,19 +116,33 @@ def check_file(folder: Path, facts: RunFacts, name: str, found: str | None = Non
     )
 
 
-def read_run_weights(folder: Path, facts: RunFacts, found: str | None = None) -> dict[str, Tensor]:
+def read_run_weights(folder: Path, facts: RunFacts, sha256: str | None = None) -> dict[str, Tensor]:
     """The weights of a run; refused where they are not those that were written.
 
     They are compared with the SHA-256 in run.json, which `regard check --trust` writes for what is there; where it has
-    none, since training has not ended, with the CRC-32 in their own file. `found` is as for `check_file`.
+    none, since training has not ended, with the CRC-32 in their own file. `sha256` is the file's, where it is known
+    already.
     """
     path = folder / MODEL
     if MODEL not in facts.checksums:
-        return read_marked_tensors(
+        return read_checked_tensors(
             path,
             "Take it from a copy, or go on with its training, which puts back the weights of its saved state: regard "
             f"train --resume --out {folder}. If you replaced it yourself, say so: regard check {folder} --trust",
         )
     tensors = read_tensors(path)
-    check_file(folder, facts, MODEL, found)
+    check_file(folder, facts, MODEL, sha256)
     return tensors
+
+
+def open_run_tokenizer(folder: Path, name: str, vocab_size: int, digest: str) -> Tokenizer:
+    """A tokenizer of a run; refused where it is not the one that its weights were trained with."""
+    path = folder / name
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.vocab_size != vocab_size or tokenizer.hash != digest:
+        raise RegardError(
+            f"The tokenizer in '{path.parent}' does not fit its weights: {path.name} has {tokenizer.vocab_size} tokens "
+            f"(hash {tokenizer.hash[:12]}), the weights were trained with {vocab_size} "
+            f"(hash {digest[:12]}). Put the original {path.name} back."
+        )
+    return tokenizer

@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.models.table import model_config, models_for
 from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors import WordVectors
-from regard.tasks.run_facts import CONFIG, check_file, read_facts, read_run_weights
+from regard.tasks.run_facts import CONFIG, check_file, open_run_tokenizer, read_facts, read_run_weights
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import MODEL
 from regard.weights.word_vectors import read_vectors
@@ -45,7 +45,8 @@ def load_vectors(source: str | Path) -> WordVectors:
             f"'{source}' has no model.safetensors yet. Continue it with: regard train --resume --out {source}"
         )
     check_file(path, facts, CONFIG)
-    return compose_vectors(model_config(name, model), read_run_weights(path, facts), Tokenizer.load(path))
+    tokenizer = open_run_tokenizer(path, "tokenizer.json", facts.vocab_size, facts.tokenizer)
+    return compose_vectors(model_config(name, model), read_run_weights(path, facts), tokenizer)
 
 
 @lru_cache(maxsize=1)

@@ -188,7 +188,7 @@ def fit_by_counting(config: RunConfig, data: PreparedText, fitting: Fitting) -> 
     metrics = Metrics(folder, step=0, offset=0, has_tensorboard=False)
     metrics.write("train", 1, tokens=len(words.ids), flops=0, seconds=seconds, n_pairs=len(counts.values))
     metrics.close()
-    write_weights({"words": vectors}, folder / checkpoints.MODEL, is_marked=True)
+    write_weights({"words": vectors}, folder / checkpoints.MODEL, has_checksum=True)
 
 
 def fit_by_steps(
@@ -327,7 +327,7 @@ class _Run:
     def save(self) -> None:
         """Write the weights, and a checkpoint."""
         tensors = self.learner.tensors()
-        write_weights(tensors, self.folder / checkpoints.MODEL, is_marked=True)
+        write_weights(tensors, self.folder / checkpoints.MODEL, has_checksum=True)
         self.state.metrics_offset = self.metrics.sync()
         saved = checkpoints.Checkpoint(self.state, {"model": tensors}, None, self.started_with)
         checkpoints.save_checkpoint(self.folder, saved, self.config.checkpoint.keep)

@@ -168,7 +168,7 @@ def _read_named(folder: Path, written: dict[str, Any], key: str) -> dict[str, An
         raise damage_error(folder, f"state.json cannot be read ('{key}' must have a number for every file)")
     if others := sorted(numbers.keys() - set(FILES)):
         raise damage_error(
-            folder, f"'{key}' must have the numbers of files of a checkpoint, not of {quote(others[0], 60)}"
+            folder, f"state.json lists {quote(others[0], 60)} under '{key}', which is no file of a checkpoint"
         )
     read = FILES if os.path.lexists(folder / BEST) else FILES[:-1]
     if missing := [name for name in read if name not in numbers]:
@@ -201,7 +201,9 @@ def clean_run_folder(run_folder: Path) -> list[str]:
 def link(source: Path, target: Path) -> None:
     """A second name for a file that is only ever replaced, never changed; a copy where links are not possible."""
     if os.path.lexists(source) and not stat.S_ISREG(source.lstat().st_mode):
-        raise RegardError(f"'{source}' is a link or no file, and weights are a file. Put the file in its place.")
+        raise RegardError(
+            f"'{source}' is no regular file. If it is a link, copy the file that it leads to in its place."
+        )
     try:
         os.link(source, target)
     except OSError:

@@ -42,7 +42,7 @@ from regard.training.stop import (
     observe_loss,
     observe_score,
 )
-from regard.training.weights import load_weights, read_marked_tensors, write_weights
+from regard.training.weights import load_weights, read_checked_tensors, write_weights
 
 MEASURES = {
     "bleu": "BLEU", "f1": "F1", "accuracy": "accuracy", "macro-f1": "macro F1", "matthews": "Matthews",
@@ -286,7 +286,7 @@ class _Run:
             self._keep_weights()
 
     def _keep_weights(self) -> None:
-        write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL, is_marked=True)
+        write_weights(self.learner.kept_weights(), self.folder / checkpoints.MODEL, has_checksum=True)
         self.has_weights = True
 
     def keep_snapshot(self) -> None:
@@ -357,7 +357,7 @@ class _Run:
     def result(self, reason: str) -> TrainResult:
         """Give the model its best weights back, and say how the run ended."""
         state, model = self.state, self.learner.model
-        load_weights(model, read_marked_tensors(self.folder / checkpoints.MODEL), self.folder / checkpoints.MODEL)
+        load_weights(model, read_checked_tensors(self.folder / checkpoints.MODEL), self.folder / checkpoints.MODEL)
         best = state.best_step, state.best_nats_per_token, state.best_bits_per_byte
         return TrainResult(reason, state.step, state.tokens, state.flops, state.seconds, *best)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.files import remove_partial
-from regard.training.weights import read_marked_tensors, write_weights
+from regard.training.weights import read_checked_tensors, write_weights
 
 FOLDER = "snapshots"
 
@@ -33,7 +33,7 @@ def snapshot_path(run_folder: Path, step: int) -> Path:
 
 def save_snapshot(run_folder: Path, step: int, weights: Mapping[str, Tensor]) -> None:
     """Write the weights of a step, whole or not at all."""
-    write_weights(weights, snapshot_path(run_folder, step), is_marked=True)
+    write_weights(weights, snapshot_path(run_folder, step), has_checksum=True)
 
 
 def read_snapshot(run_folder: Path, step: int) -> dict[str, Tensor]:
@@ -42,7 +42,7 @@ def read_snapshot(run_folder: Path, step: int) -> dict[str, Tensor]:
     if step not in kept:
         known = f"It kept those of the steps {', '.join(map(str, kept))}." if kept else say_how_to_keep()
         raise RegardError(f"'{run_folder}' did not keep the weights of step {step}. {known}")
-    return read_marked_tensors(snapshot_path(run_folder, step))
+    return read_checked_tensors(snapshot_path(run_folder, step))
 
 
 def say_how_to_keep() -> str:

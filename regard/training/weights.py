@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regard.errors import RegardError
@@ -21,6 +21,7 @@ from regard.untrusted.values import make_printable, quote
 
 CHECKSUM = "crc32"
 """The key of the checksum in the head of a file."""
+TAKE_COPY = "take it from a copy or train again"
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -34,58 +35,64 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return weights
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path, is_marked: bool = False) -> None:
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, has_checksum: bool = False) -> None:
     """Write tensors where `path` says; not atomic by itself.
 
-    `is_marked` writes their CRC-32 into the head of the file, for files whose checksum is kept nowhere else.
+    With `has_checksum` their CRC-32 is written into the head of the file: no other file says it.
     """
     written = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    save_file(written, path, {CHECKSUM: checksum_of(written)} if is_marked else None)
+    save_file(written, path, {CHECKSUM: checksum_of(written)} if has_checksum else None)
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
     """Write arrays where `path` says, with their CRC-32 in the head of the file; not atomic by itself."""
-    save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, path, is_marked=True)
+    save_tensors({name: torch.from_numpy(array) for name, array in arrays.items()}, path, has_checksum=True)
 
 
 def checksum_of(tensors: Mapping[str, Tensor]) -> str:
-    """The CRC-32 of the bytes of tensors, in the order of their names."""
+    """The CRC-32 of names, types, shapes and bytes of tensors, in the order of their names."""
     found = 0
     for name in sorted(tensors):
         value = tensors[name].detach().cpu().contiguous()
+        found = zlib.crc32(f"{name} {value.dtype} {tuple(value.shape)}".encode(errors="surrogateescape"), found)
         flat = value.as_strided((value.numel(),), (1,))  # one value may come from numpy with a stride of 0
         found = zlib.crc32(flat.view(torch.uint8).numpy().data, found)
     return f"{found:08x}"
 
 
-def write_weights(tensors: Mapping[str, Tensor], path: Path, is_marked: bool = False) -> None:
-    """Write tensors whole or not at all; `is_marked` as for `save_tensors`."""
-    write_atomically(path, lambda aside: save_tensors(tensors, aside, is_marked))
+def write_weights(tensors: Mapping[str, Tensor], path: Path, has_checksum: bool = False) -> None:
+    """Write tensors whole or not at all; with `has_checksum` their CRC-32 goes into the head of the file."""
+    write_atomically(path, lambda aside: save_tensors(tensors, aside, has_checksum))
 
 
-def read_tensors(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, Tensor]:
+def read_tensors(path: Path, way_out: str = TAKE_COPY) -> dict[str, Tensor]:
     """Tensors by name; a file that is missing, cut short or something else is a RegardError that ends in `way_out`."""
-    with _explain_errors(path, way_out):
-        # Memory of their own: what load_file gives lies in the file's buffer, at addresses that are not aligned.
-        return {name: value.clone() for name, value in load_file(path).items()}
+    return _read(path, way_out)[0]
 
 
-def read_marked_tensors(path: Path, way_out: str = "Take it from a copy") -> dict[str, Tensor]:
+def _read(path: Path, way_out: str) -> tuple[dict[str, Tensor], str | None]:
+    """Tensors by name and the CRC-32 in the head of one and the same file: a training replaces it by another."""
+    with _explain_errors(path, way_out), safe_open(path, "pt") as opened:
+        # Memory of their own: what the file gives lies in its buffer, at addresses that are not aligned.
+        tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+        return tensors, (opened.metadata() or {}).get(CHECKSUM)
+
+
+def read_checked_tensors(path: Path, way_out: str = "Take it from a copy") -> dict[str, Tensor]:
     """Tensors by name; refused where their CRC-32 is not the one in the head of the file, if it has one."""
-    tensors = read_tensors(path)
-    if is_as_marked(path, tensors) is False:
+    tensors, wanted = _read(path, TAKE_COPY)
+    if wanted not in (None, checksum_of(tensors)):
         raise RegardError(f"'{path}' has changed since it was written: it was damaged or replaced. {way_out}.")
     return tensors
 
 
-def is_as_marked(path: Path, tensors: Mapping[str, Tensor]) -> bool | None:
-    """Whether the tensors that were read from a file have the CRC-32 in its head; None: it has none."""
-    with safe_open(path, "pt") as opened:
-        wanted = (opened.metadata() or {}).get(CHECKSUM)
-    return None if wanted is None else bool(wanted == checksum_of(tensors))
+def matches_checksum(path: Path) -> bool | None:
+    """Whether the tensors in a file have the CRC-32 in its head; None: it has none."""
+    tensors, wanted = _read(path, TAKE_COPY)
+    return None if wanted is None else wanted == checksum_of(tensors)
 
 
-def read_tensor_shapes(path: Path, way_out: str = "take it from a copy or train again") -> dict[str, tuple[int, ...]]:
+def read_tensor_shapes(path: Path, way_out: str = TAKE_COPY) -> dict[str, tuple[int, ...]]:
     """The names and shapes of the tensors in a file, from its head alone."""
     with _explain_errors(path, way_out), safe_open(path, "pt") as opened:
         return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118

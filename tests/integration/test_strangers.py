@@ -343,7 +343,9 @@ def test_a_checkpoint_that_does_not_name_its_best_weights_changes_no_file_outsid
 def test_a_state_names_files_of_a_checkpoint_only(stranger: Path, name: str, what: str) -> None:
     with change_state(max((stranger / "state").iterdir())) as written:
         written[what][name] = 0
-    with pytest.raises(RegardError, match=f"is damaged: .*'{what}' must have .* of files of a checkpoint, not"):
+    with pytest.raises(
+        RegardError, match=f"is damaged: state.json lists .* under '{what}', which is no file of a checkpoint"
+    ):
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
 
 
@@ -568,7 +570,7 @@ def test_every_kind_of_entry_is_looked_at_when_the_cache_is_checked(regard, tmp_
     content_hash(text, cache)
     builtin_file("python-docs", cache)
     grammar_file("grammar:en-de:5@test", cache)
-    write_weights({"features": torch.arange(9.0)}, cache / "features" / "a.safetensors", is_marked=True)
+    write_weights({"features": torch.arange(9.0)}, cache / "features" / "a.safetensors", has_checksum=True)
     (cache / "features" / "a.crc32").write_text("12")  # an earlier version's
     files = [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".sha256"]
     assert json.loads(regard("cache", "--check", "--json").out)["removed"] == 0
@@ -592,3 +594,16 @@ def test_what_is_remembered_outlives_the_cache(lstm_run: Path, regard, tmp_path:
     assert json.loads(regard("cache", "--json").out)["entries"]["encoded"] == 1
     assert json.loads(regard("cache", "--clean", "--json").out)["entries"]["encoded"] == 0
     assert len(list((tmp_path / "known").iterdir())) == 1
+
+
+def test_the_data_of_a_run_that_is_written_by_nobody_can_be_trusted(
+    stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))  # of a machine that knows nothing
+    weights = stranger / "model.safetensors"
+    weights.rename(tmp_path / "kept elsewhere")  # as programs for large files do
+    weights.symlink_to(tmp_path / "kept elsewhere")
+    before = (stranger / "run.json").stat().st_mtime_ns
+    assert not api.check(stranger).may_read
+    assert api.check(stranger, is_trusted=True).may_read
+    assert (stranger / "run.json").stat().st_mtime_ns == before

@@ -199,6 +199,20 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
+def test_vectors_with_the_words_of_another_run_are_refused(run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    tokenizer = json.loads((copy / "tokenizer.json").read_text())
+    vocab = tokenizer["model"]["vocab"]
+    one, other = [word for word in vocab if word.isalpha()][:2]
+    vocab[one], vocab[other] = vocab[other], vocab[one]
+    (copy / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(regard.RegardError, match=r"The tokenizer in .* does not fit its weights"):
+        regard.api.load_vectors(copy)
+    (copy / "run.json").unlink()
+    with pytest.raises(regard.RegardError, match=r"is not a complete run folder: run\.json is missing"):
+        regard.api.load_vectors(copy)
+
+
 def test_files_go_out_and_in(run: Path, tmp_path: Path, call: Callable[..., str]) -> None:
     call("vectors", "convert", run, tmp_path / "a.bin")
     call("vectors", "convert", tmp_path / "a.bin", tmp_path / "a.txt")
