@@ -469,7 +469,7 @@ def test_a_cache_that_others_may_read_but_not_write_keeps_texts_private(
     cache.chmod(mode)
     monkeypatch.setenv("REGARD_CACHE", str(cache))
     regard.plan({**GIVEN, "data": {"train": str(text)}})
-    pairs = {**GIVEN, "model": {"name": "seq2seq", "d_model": 8}, "data": {"train": "grammar:en-de"}}
+    pairs = {**GIVEN, "model": {"name": "seq2seq", "d_model": 8}, "data": {"train": "grammar:en-de:200"}}
     regard.plan({**pairs, "tokenizer": {"kind": "word"}})
     modes = {folder.name: stat.S_IMODE(folder.stat().st_mode) for folder in cache.iterdir() if folder.is_dir()}
     assert {"encoded", "documents", "tokenizers", "pair-texts"} <= modes.keys()

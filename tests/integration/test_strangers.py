@@ -349,19 +349,33 @@ def test_a_state_names_files_of_a_checkpoint_only(stranger: Path, name: str, wha
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
 
 
-@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "run.json", "state/zz", "tensorboard/events", "README.md"])
-def test_a_pipe_in_a_run_folder_is_refused_and_not_waited_for(stranger: Path, name: str) -> None:
-    path = stranger / name
-    path.parent.mkdir(exist_ok=True)
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
-    again = (
-        "import sys; from regard import api; api.train(out=sys.argv[1], resume=True, settings=['train.max_steps=8'])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", again, str(stranger)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert f"'{path}' is no regular file but a pipe, a socket or a device" in " ".join(done.stderr.split())
+REFUSED = """
+import sys
+from regard import RegardError, api
+
+for folder in sys.argv[1:]:
+    try:
+        api.train(out=folder, resume=True, settings=["train.max_steps=8"])
+    except RegardError as error:
+        print(error)
+"""
+
+
+def test_a_pipe_in_a_run_folder_is_refused_and_not_waited_for(stranger: Path, tmp_path: Path) -> None:
+    names, pipes = (".lock", "metrics.jsonl", "run.json", "state/zz", "tensorboard/events", "README.md"), []
+    for number, name in enumerate(names):
+        folder = Path(shutil.copytree(stranger, tmp_path / str(number)))
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        pipes.append((folder, path))
+    words = [sys.executable, "-c", REFUSED, *(str(folder) for folder, _ in pipes)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    said = done.stdout.splitlines()
+    assert len(said) == len(pipes), done.stderr
+    for (_, path), line in zip(pipes, said, strict=True):
+        assert f"'{path}' is no regular file but a pipe, a socket or a device" in line
 
 
 def test_a_run_from_elsewhere_does_not_say_what_is_read(
