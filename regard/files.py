@@ -26,7 +26,7 @@ from regard.untrusted.values import has_lone_surrogate, make_utf8
 fcntl: Any
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked, and what killed writers left in the cache stays until it is cleaned
+except ImportError:  # Windows: nothing is locked
     fcntl = None
 
 LOCK = ".lock"
@@ -34,7 +34,7 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 """What a disk answers that cannot lock; work in a folder there is not refused for it."""
 PARTIAL = ".partial-"
 BEFORE = ".before-"
-"""What the name of a folder begins with that is moved aside until another one is in its place."""
+"""A folder that another one is about to replace is called so for a moment, with its name behind."""
 OLD = 24 * 3600.0  # seconds: who wrote nothing for so long is not at work any more
 
 
@@ -114,7 +114,8 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """
     folder = Path(folder)
     restore_folder(folder)
-    for beginning in (folder.name, f"{PARTIAL}{folder.name}"):  # `write` writes aside of `beside`
+    # `write` writes aside of `beside`, and what was replaced is removed aside too.
+    for beginning in (folder.name, f"{PARTIAL}{folder.name}", f"{BEFORE}{folder.name}"):
         remove_old_partial(folder.parent, f"{beginning}-")
     beside = _aside(folder)
     try:
@@ -125,6 +126,9 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
             _check_no_others(folder, beside)
         while not _exchange(folder, beside):
             pass
+        moved = _find_moved(folder)  # listed first: where `folder` is there after that, it has come after all of them
+        for before in moved if os.path.lexists(folder) else ():
+            _drop(before)
     except BaseException:
         _remove(beside)
         raise
@@ -150,29 +154,34 @@ def _exchange(folder: Path, beside: Path) -> bool:
         with suppress(OSError):  # not moved, or another process has put its own there
             os.rename(before, folder)
         if folder.exists():
-            _remove(before)
+            _drop(before)
         if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return False
         raise
-    _remove(before)  # only now: who is interrupted keeps one of the two
+    _drop(before)  # only now: who is interrupted keeps one of the two
     return True
+
+
+def _drop(before: Path) -> None:
+    """Remove a folder that was moved aside, under a name by which no half of it is put back."""
+    with suppress(FileNotFoundError):  # another process removes it
+        remove_folder(before)
 
 
 def restore_folder(folder: Path) -> None:
     """Put a folder back that a process moved aside to replace it, if that process was killed before it had."""
+    for before in _find_moved(folder):
+        with suppress(OSError):  # another process puts it back
+            if not os.path.lexists(folder):
+                os.rename(before, folder)
+
+
+def _find_moved(folder: Path) -> list[Path]:
+    """Where processes have moved a folder that they replace."""
+    form = re.compile(rf"{re.escape(BEFORE + folder.name)}-\d+-[0-9a-f]{{8}}")
     with suppress(OSError):  # nothing can be listed
-        # Listed first: where `folder` is there after that, a process that moved one of them has put the new one there.
-        moved = [path for path in folder.parent.iterdir() if _is_moved_from(folder, path.name)]
-        for path in moved:
-            with suppress(OSError):  # another process puts it back
-                if not os.path.lexists(folder):
-                    os.rename(path, folder)
-            if os.path.lexists(folder):
-                _remove(path)
-
-
-def _is_moved_from(folder: Path, name: str) -> bool:
-    return re.fullmatch(rf"{re.escape(BEFORE + folder.name)}-\d+-[0-9a-f]{{8}}", name) is not None
+        return [path for path in folder.parent.iterdir() if form.fullmatch(path.name)]
+    return []
 
 
 @contextmanager
@@ -187,11 +196,13 @@ def hold_folder(folder: Path, refusal: str) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    path, no_file = folder / LOCK, f"'{folder / LOCK}' is no file, and one of this name is needed. Move it."
+    path = folder / LOCK
+    no_file = f"'{path}' is a link, a folder or a pipe, and a lock file of this name is needed there. Move it."
     with ExitStack() as held:
-        held.enter_context(_hold(folder, os.O_RDONLY, refusal, no_file))
+        held.enter_context(_hold(folder, os.O_RDONLY, stat.S_ISDIR, refusal, no_file))
         is_new = not os.path.lexists(path)
-        held.enter_context(_hold(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, refusal, no_file))
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        held.enter_context(_hold(path, flags, stat.S_ISREG, refusal, no_file))
         try:
             yield
         finally:
@@ -201,7 +212,7 @@ def hold_folder(folder: Path, refusal: str) -> Iterator[None]:
 
 
 @contextmanager
-def _hold(path: Path, flags: int, refusal: str, no_file: str) -> Iterator[None]:
+def _hold(path: Path, flags: int, wanted: Callable[[int], bool], refusal: str, no_file: str) -> Iterator[None]:
     """Open and lock what has the name `path`, also where it was removed and made anew between the two."""
     while True:
         try:
@@ -212,18 +223,33 @@ def _hold(path: Path, flags: int, refusal: str, no_file: str) -> Iterator[None]:
                 raise RegardError(no_file) from None
             raise
         try:
+            if not wanted(os.fstat(handle).st_mode):
+                raise RegardError(no_file)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(handle, is_waiting=False)
             except BlockingIOError:
                 raise RegardError(refusal) from None
-            except OSError as error:
-                if error.errno not in NO_LOCKS:
-                    raise
             if _is_still(handle, path):
                 yield
                 return
         finally:
             os.close(handle)
+
+
+def lock(handle: int, is_waiting: bool) -> bool:
+    """Lock an open file for this process; False where the system or the disk cannot lock.
+
+    BlockingIOError where another process has it and nobody is to wait for it.
+    """
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if is_waiting else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return False
+    return True
 
 
 def _is_still(handle: int, path: Path) -> bool:

@@ -9,20 +9,19 @@ import shutil
 import stat
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from regard.data.cache_limit import SPOOL, YOUNG, keep_within_limit, mark_used
-from regard.data.checksums import find_damage, write_checksums
+from regard.data.checksums import crc32_text, find_damage, sha256_of, write_checksums
 from regard.errors import RegardError
 from regard.files import (
     PARTIAL,
     FolderThereError,
-    fcntl,
     is_old,
+    lock,
     remove_folder,
     write_atomically,
     write_folder_atomically,
@@ -44,15 +43,17 @@ def cache_root() -> Path:
     return root
 
 
-def kind_folder(cache: Path, kind: str) -> Path:
-    """The folder of the cache for one kind of entries. It is made for its owner alone, as texts may be private.
+def make_kind_folder(cache: Path, kind: str) -> Path:
+    """Make the folder of the cache for one kind of entries, for its owner alone, as texts may be private.
 
-    Where others may write to the cache it is shared on purpose, and its owner's umask decides.
+    Where the cache is shared on purpose its owner's umask decides: where all may write to it, or a group to which all
+    that is made there is given (setgid). Writing by a group alone is what many systems allow for every folder.
     """
     folder = cache / kind
     with suppress(OSError):  # said by whatever cannot be written then
-        is_shared = cache.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        folder.mkdir(mode=0o777 if is_shared else 0o700, exist_ok=True)
+        mode = cache.stat().st_mode
+        is_of_group = mode & stat.S_IWGRP and mode & stat.S_ISGID
+        folder.mkdir(mode=0o777 if is_of_group or mode & stat.S_IWOTH else 0o700, exist_ok=True)
     return folder
 
 
@@ -67,13 +68,12 @@ def content_hash(path: Path, cache: Path) -> str:
     if about.st_size < SMALL:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     seen = [str(path.resolve()), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
-    note = kind_folder(cache, "hashes") / key_of(seen)
+    note = make_kind_folder(cache, "hashes") / key_of(seen)
     if (kept := open_kept_hash(note)) is not None:
         return kept
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256_of(path)
     if time.time_ns() - about.st_mtime_ns > 2_000_000_000:  # a file just written may change within the clock's tick
-        write_atomically(note, f"{found} {zlib.crc32(found.encode()):08x}".encode())
+        write_atomically(note, f"{found} {crc32_text(found.encode())}".encode())
     return found
 
 
@@ -83,7 +83,7 @@ def open_kept_hash(note: Path) -> str | None:
         found, _, checksum = note.read_bytes().partition(b" ")
     except OSError:  # not there, or removed at this moment
         return None
-    return found.decode() if checksum == f"{zlib.crc32(found):08x}".encode() else None
+    return found.decode() if checksum == crc32_text(found).encode() else None
 
 
 @contextmanager
@@ -93,15 +93,19 @@ def spool_folder(cache: Path) -> Iterator[Path]:
         cache.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=cache, prefix=SPOOL))
     except OSError as error:
-        raise RegardError(
-            f"The cache folder {cache} cannot be written: {error.strerror}. Set REGARD_CACHE to a folder that is yours."
-        ) from None
+        raise _refuse_cache(cache, error) from None
     remove_abandoned(cache)
     try:
         with Held(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_cache(cache: Path, error: OSError) -> RegardError:
+    return RegardError(
+        f"The cache folder {cache} cannot be used: {error.strerror}. Set REGARD_CACHE to a folder that is yours."
+    )
 
 
 def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Callable[[Path], None]) -> T:
@@ -113,7 +117,7 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
     for _ in range(MAX_ATTEMPTS):
         found = open_whole(folder, open_folder)
         # Folders appear whole, so one that is there and cannot be opened, twice, was damaged later.
-        if found is None and folder.exists() and (found := open_whole(folder, open_folder)) is None:
+        if found is None and _is_there(folder) and (found := open_whole(folder, open_folder)) is None:
             with suppress(FileNotFoundError):  # another process saw it too
                 remove_folder(folder)
         if found is not None:
@@ -123,6 +127,13 @@ def find_or_make(folder: Path, open_folder: Callable[[Path], T | None], fill: Ca
             keep_within_limit(folder)
             return found
     raise RegardError(f"{folder} was deleted or damaged each time just after it was written. Start again.")
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.exists()
+    except PermissionError as error:  # somebody else's cache
+        raise _refuse_cache(folder.parent.parent, error) from None
 
 
 def _make(folder: Path, fill: Callable[[Path], None]) -> None:
@@ -175,8 +186,7 @@ class Held:
 
     def __enter__(self) -> None:
         self._file = open(self._path, "wb")
-        if fcntl is not None:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+        lock(self._file.fileno(), is_waiting=True)
         # Only now can it be told from a folder whose writer was killed: others may lock the file before we do.
         self._file.write(HELD)
         self._file.flush()
@@ -198,11 +208,10 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    if fcntl is None:
-        return False
     try:
         with open(folder / LOCK, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not lock(file.fileno(), is_waiting=False):  # nothing can be locked here, and so its age must tell
+                return is_old(folder)
             # Where its writer has just ended, the lock could be had because the file is no longer in the folder.
             is_left = file.read() == HELD and os.path.samestat(os.fstat(file.fileno()), os.stat(folder / LOCK))
             return is_left or is_old(folder, YOUNG)

@@ -144,6 +144,4 @@ def remove_all(cache: Path) -> int:
                 size = sum(file.lstat().st_size for file in files if not file.is_dir())
                 remove_entry(CacheEntry(path, size, 0.0))
                 n_bytes += size
-        with suppress(OSError):  # it holds what is being written
-            folder.rmdir()
     return n_bytes

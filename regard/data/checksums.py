@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from regard.errors import RegardError
 from regard.files import write_atomically
@@ -28,6 +30,16 @@ def crc32_of(path: Path) -> int:
         while block := file.read(BLOCK):
             found = zlib.crc32(block, found)
     return found
+
+
+def crc32_text(data: bytes) -> str:
+    """The CRC-32 of bytes as eight hexadecimal digits."""
+    return f"{zlib.crc32(data):08x}"
+
+
+def crc32_of_fields(fields: Mapping[str, Any]) -> str:
+    """The CRC-32 of what JSON says, however it is laid out, as eight hexadecimal digits."""
+    return crc32_text(json.dumps(fields, sort_keys=True).encode())
 
 
 def sha256_of(*paths: Path) -> str:
@@ -52,9 +64,9 @@ def find_damage(folder: Path, max_bytes: int | None = MAX_CHECKED) -> str | None
 
     Sizes are always compared, contents up to `max_bytes` of them, small files first.
     """
-    if not (folder / FILE).exists():
-        return None
     try:
+        if not (folder / FILE).exists():
+            return None
         sums, left = read_object(folder / FILE, MAX_NOTE), max_bytes
         for name, (size, crc) in sorted(sums.items(), key=lambda item: item[1][0]):
             path = folder / Path(name).name
@@ -79,9 +91,8 @@ def keep_file(path: Path, data: bytes) -> None:
 def is_whole(path: Path) -> bool:
     """Whether a file is there and has the SHA-256 that is beside it."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest().encode() == _note_beside(path).read_bytes()
-    except OSError:  # not there, or removed at this moment
+        return sha256_of(path).encode() == _note_beside(path).read_bytes()
+    except (OSError, RegardError):  # not there, or removed at this moment
         return False
 
 

@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from regard.data.builtin import BUILTIN
-from regard.data.cache import cache_root, content_hash, key_of, kind_folder, spool_folder
+from regard.data.cache import cache_root, content_hash, key_of, make_kind_folder, spool_folder
+from regard.data.checksums import crc32_of_fields
 from regard.data.config import DataConfig
 from regard.data.pieces import (
     Piece,
@@ -149,11 +148,11 @@ def choose_document(files: Sequence[TextFile], data: DataConfig, cache: Path) ->
     if not is_open or len(files) >= MIN_DOCUMENTS or any(file.field is not None for file in files):
         return Cut("file" if data.document == "auto" else data.document)
     key = key_of(FORMAT, [(content_hash(file.path, cache), file.reading, _is_markdown(file)) for file in files])
-    note = kind_folder(cache, "documents") / f"{key}.json"
+    note = make_kind_folder(cache, "documents") / f"{key}.json"
     if (kept := open_kept_cut(note)) is not None:
         return kept
     found = _look_for_documents(files)
-    write_atomically(note, json.dumps({**asdict(found), "crc32": _checksum_of(asdict(found))}).encode())
+    write_atomically(note, json.dumps({**asdict(found), "crc32": crc32_of_fields(asdict(found))}).encode())
     return found
 
 
@@ -161,15 +160,11 @@ def open_kept_cut(note: Path) -> Cut | None:
     """What was found in a text, as a note in the cache says; None where there is none, or it was damaged."""
     try:
         kept = read_object(note, MAX_NOTE)
-        is_whole = kept.pop("crc32", None) == _checksum_of(kept)
+        is_whole = kept.pop("crc32", None) == crc32_of_fields(kept)
         found = decode_fields(Cut, kept)
     except (OSError, ValueError, RegardError):
         return None
     return found if is_whole and found.document in ("file", *PLURALS) else None
-
-
-def _checksum_of(fields: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())
 
 
 def _look_for_documents(files: Sequence[TextFile]) -> Cut:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.builtin import BUILTIN
-from regard.data.cache import cache_root, key_of, kind_folder
+from regard.data.cache import cache_root, key_of, make_kind_folder
 from regard.errors import RegardError
 from regard.files import write_atomically
 
@@ -72,4 +72,4 @@ def list_starts(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _note(names: Iterable[str], fingerprint: str, cache: Path | None) -> Path:
-    return kind_folder(cache or cache_root(), "known") / key_of(fingerprint, list(names))
+    return make_kind_folder(cache or cache_root(), "known") / key_of(fingerprint, list(names))

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from regard.data.cache import kind_folder
+from regard.data.cache import make_kind_folder
 from regard.data.checksums import is_whole, keep_file
 from regard.errors import RegardError, nearest
 
@@ -99,7 +99,7 @@ def grammar_file(name: str, cache: Path) -> Path:
 
     It is made the first time, and again where it was damaged.
     """
-    path = kind_folder(cache, "builtin") / f"{re.sub('[:@/]', '-', name)}-{VERSION}.txt"
+    path = make_kind_folder(cache, "builtin") / f"{re.sub('[:@/]', '-', name)}-{VERSION}.txt"
     if not is_whole(path):
         what, n, split = _read(name)
         assert n is not None, "how many"

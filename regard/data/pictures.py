@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from threading import Condition
 from typing import BinaryIO
@@ -23,11 +24,11 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from regard.data.cache import cache_root, find_or_make, key_of, kind_folder
+from regard.data.cache import cache_root, find_or_make, key_of, make_kind_folder
 from regard.data.checksums import sha256_of
 from regard.data.folders import walk_files
 from regard.errors import RegardError, nearest
-from regard.untrusted.small_files import open_regular, read_bytes, read_object
+from regard.untrusted.small_files import check_size, open_regular, read_bytes, read_object
 from regard.untrusted.values import make_printable
 
 FORM = 2  # of what is kept; another number leaves older files aside
@@ -38,7 +39,7 @@ MAX_PIXELS = 2**26  # 8192 x 8192
 MAX_FILE = 2**29  # bytes
 MAX_16_BITS = 65_535.0
 BYTES_A_PIXEL = 4  # as Pillow holds them
-BAND = 2**18  # pixels that are made 8 bits at a time
+TILE = 512  # pixels a side of what is made 8 bits at a time
 N_AHEAD = 64  # pictures that are read while one is written
 
 Pixels = NDArray[np.uint8]
@@ -103,7 +104,7 @@ def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
     the lowest, black, to the highest; what is no number is black.
     """
     low, high = math.inf, -math.inf
-    for _, greys in _bands(image):
+    for _, greys in _tiles(image):
         known = greys[np.isfinite(greys)]
         low, high = float(known.min(initial=low)), float(known.max(initial=high))
     if low > high:
@@ -111,18 +112,18 @@ def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
     if image.mode != "F" and low >= 0 and high <= MAX_16_BITS:
         low, high = 0.0, MAX_16_BITS
     reduced = np.empty((image.height, image.width), dtype=np.uint8)
-    for rows, greys in _bands(image):
+    for place, greys in _tiles(image):
         spread = np.nan_to_num((greys - low) * 255 / ((high - low) or 1.0), nan=0.0)
-        reduced[rows] = spread.clip(0, 255).round()
+        reduced[place] = spread.clip(0, 255).round()
     return Image.fromarray(reduced)
 
 
-def _bands(image: Image.Image) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Some rows of a grey picture at a time, with their numbers: of all its pixels they would take gigabytes."""
-    n_rows = max(1, BAND // image.width)
-    for first in range(0, image.height, n_rows):
-        last = min(first + n_rows, image.height)
-        yield slice(first, last), np.asarray(image.crop((0, first, image.width, last)), dtype=np.float64)
+def _tiles(image: Image.Image) -> Iterator[tuple[tuple[slice, slice], NDArray[np.float64]]]:
+    """A square of a grey picture at a time, with its numbers: those of all its pixels would take gigabytes."""
+    for top, left in product(range(0, image.height, TILE), range(0, image.width, TILE)):
+        bottom, right = min(top + TILE, image.height), min(left + TILE, image.width)
+        greys = np.asarray(image.crop((left, top, right, bottom)), dtype=np.float64)
+        yield (slice(top, bottom), slice(left, right)), greys
 
 
 def fit_square(image: Image.Image, side: int, fit: str) -> Pixels:
@@ -160,7 +161,7 @@ def load_pictures(
     with ThreadPoolExecutor() as pool:
         hashes = tuple(pool.map(_hash_of, files))
     # The pixels depend on how Pillow resamples, so on its version too.
-    folder = kind_folder(cache or cache_root(), "pictures") / key_of(FORM, PIL.__version__, side, fit, hashes)
+    folder = make_kind_folder(cache or cache_root(), "pictures") / key_of(FORM, PIL.__version__, side, fit, hashes)
     pixels, bad = find_or_make(folder, _open, lambda aside: _write(aside, files, side, fit, tell))
     return Pictures(pixels, bad, hashes)
 
@@ -176,8 +177,7 @@ def _open(folder: Path) -> tuple[Pixels, dict[int, str]] | None:
 
 def _hash_of(file: Path) -> str:
     try:
-        if file.stat().st_size > MAX_FILE:
-            read_bytes(file, MAX_FILE)  # which refuses it
+        check_size(file, file.stat().st_size, MAX_FILE)
         return sha256_of(file)
     except OSError as error:
         raise RegardError(f"The picture '{file}' cannot be read: {error.strerror}.") from None

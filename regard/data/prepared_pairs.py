@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.cache import be_silent, cache_root, find_or_make, key_of, kind_folder, open_whole, spool_folder
+from regard.data.cache import be_silent, cache_root, find_or_make, key_of, make_kind_folder, open_whole, spool_folder
 from regard.data.kept_tokenizer import keep_tokenizer, open_kept_tokenizer
 from regard.data.pair_texts import PairTextFiles, PairTexts, open_texts
 from regard.data.pairs import Pairs, Side, add_tags, find_tags
@@ -91,7 +91,7 @@ def encode_pairs(
 def open_pairs(fingerprint: str, cache: Path | None = None) -> PreparedPairs | None:
     """What an earlier `prepare_pairs` made, by its fingerprint; None where the cache has it no more."""
     cache = cache or cache_root()
-    return open_whole(kind_folder(cache, "pairs") / fingerprint, lambda folder: _open_ids(folder, cache))
+    return open_whole(make_kind_folder(cache, "pairs") / fingerprint, lambda folder: _open_ids(folder, cache))
 
 
 def read_pairs(
@@ -101,7 +101,7 @@ def read_pairs(
     cache, tell = cache or cache_root(), progress or be_silent
     with spool_folder(cache) as spool:
         files = PairTextFiles(data, spool, cache, only)
-        folder = kind_folder(cache, "pair-texts") / files.key
+        folder = make_kind_folder(cache, "pair-texts") / files.key
         return find_or_make(folder, files.open, lambda aside: files.write(aside, tell))
 
 
@@ -114,7 +114,7 @@ def _tokenizer(
         loaded = Tokenizer.load(_find_vocabulary(config.path, sides))
         find_tags(loaded, tags)
         return loaded
-    path = kind_folder(cache, "tokenizers") / f"{key_of(texts.key, config.to_dict(), sides)}.json"
+    path = make_kind_folder(cache, "tokenizers") / f"{key_of(texts.key, config.to_dict(), sides)}.json"
     if (kept := open_kept_tokenizer(path)) is not None:
         return kept
     rows: list[Rows] = [getattr(texts, side) for side in sides]
@@ -145,7 +145,7 @@ def _find_vocabulary(given: str, sides: tuple[str, ...]) -> str:
 
 
 def _encode(texts: PairTexts, tokenizers: tuple[Tokenizer, Tokenizer], cache: Path, tell: Progress) -> PreparedPairs:
-    folder = kind_folder(cache, "pairs") / key_of(texts.key, *(tokenizer.hash for tokenizer in tokenizers))
+    folder = make_kind_folder(cache, "pairs") / key_of(texts.key, *(tokenizer.hash for tokenizer in tokenizers))
     before_source = np.array([-1, *find_tags(tokenizers[0], texts.tags)])[texts.tag_numbers]
 
     def fill(aside: Path) -> None:
@@ -186,7 +186,7 @@ def _open_ids(folder: Path, cache: Path, texts: PairTexts | None = None) -> Prep
     try:
         note = read_object(folder / NOTE)
         if texts is None:
-            texts = open_whole(kind_folder(cache, "pair-texts") / Path(note["texts"]).name, open_texts)
+            texts = open_whole(make_kind_folder(cache, "pair-texts") / Path(note["texts"]).name, open_texts)
         if texts is None or texts.key != note["texts"]:
             return None
         source, target = (_open_side(folder, side, getattr(texts, side)) for side in SIDES)

@@ -20,7 +20,7 @@ from regard.data.cache import (
     content_hash,
     find_or_make,
     key_of,
-    kind_folder,
+    make_kind_folder,
     open_whole,
     refuse_shared,
     spool_folder,
@@ -76,7 +76,7 @@ def prepare_text(
     cache = cache or cache_root()
     with spool_folder(cache) as spool:
         text = _Text(data, spool, cache, progress or be_silent)
-        path = kind_folder(cache, "tokenizers") / f"{key_of(text.key, tokenizer.key())}.json"
+        path = make_kind_folder(cache, "tokenizers") / f"{key_of(text.key, tokenizer.key())}.json"
         learned = Tokenizer.load(tokenizer.path) if tokenizer.path is not None else open_kept_tokenizer(path)
         if learned is None:
             learned = text.learn(tokenizer)
@@ -237,4 +237,4 @@ def _batches(text: _Text, writers: list[StreamWriter], order: list[int]) -> Iter
 
 
 def _folder(cache: Path, fingerprint: str) -> Path:
-    return kind_folder(cache, "encoded") / fingerprint
+    return make_kind_folder(cache, "encoded") / fingerprint

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.errors import RegardError, nearest
-from regard.untrusted.small_files import parse_json
+from regard.untrusted.small_files import TooManyValuesError, parse_json
 from regard.untrusted.unpacking import PACKED, explain_errors, open_bytes
 from regard.untrusted.values import make_printable
 
@@ -21,8 +21,8 @@ COMPRESSED = PACKED
 UTF8 = "utf-8"
 ENCODING_DOC = "how files are encoded: utf-8, utf-16, latin-1, cp1252, gbk, shift_jis or another that Python knows"
 _COMMON = ("utf-8", "utf-16", "utf-32", "latin-1", "iso-8859-1", "cp1252", "gbk", "big5", "shift_jis", "euc-kr")
-_NO_FILES = ("punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7")
-"""Codecs of names, literals and mail, in which no file is written; punycode takes the square of a text's length."""
+_NOT_OF_FILES = ("punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7")
+"""Python's codecs for names, literals and mail. Punycode takes time with the square of a text's length."""
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -47,8 +47,11 @@ def normalize_encoding(given: str) -> str:
         raise RegardError(
             f"encoding '{make_printable(given, 60)}' is not known.{nearest(given, _COMMON)} {way_out}"
         ) from None
-    if found.name.replace("_", "-") in _NO_FILES:
-        raise RegardError(f"encoding '{found.name}' is none that files of text are written in. {way_out}")
+    if found.name.replace("_", "-") in _NOT_OF_FILES:
+        raise RegardError(
+            f"encoding '{found.name}' is for names or parts of programs, and not for files. Give that of the file: "
+            f"{', '.join(_COMMON[:5])} or another."
+        )
     return UTF8 if found.name == "utf-8-sig" else found.name
 
 
@@ -174,6 +177,8 @@ def parse_record(line: str) -> dict[str, Any] | BadLine:
     """The fields of a JSON object."""
     try:
         record = parse_json(line, "", "JSONL has one JSON object a line")
+    except TooManyValuesError as error:
+        return BadLine("too long", str(error).lstrip())
     except RegardError as error:
         return BadLine("not JSON", str(error).lstrip().replace("is not valid JSON", "is not JSON", 1))
     if not isinstance(record, dict):

@@ -1,8 +1,9 @@
 """Greedy and sampled texts: of a language model token by token, and of many sources at a time."""
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from regard.decode.stepper import Constraint, Stepper
 from regard.errors import RegardError
 from regard.kernels.topk import topk
 from regard.models.next_token import NextToken, check_numbers
+from regard.untrusted.values import quote
 
 Draws = list[np.random.Generator]
 MAX_TEXTS = 10_000  # that are written at once: each holds a state
@@ -87,12 +89,13 @@ def generate_all(
 
 def check_n_texts(n: Any) -> int:
     """Refuse a number of texts that is none, or more than are held at once."""
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_TEXTS:
+    is_whole = isinstance(n, SupportsIndex) and not isinstance(n, bool)  # numpy's whole numbers too
+    if not is_whole or not 1 <= operator.index(n) <= MAX_TEXTS:
         raise RegardError(
-            f"n is how many texts are written at once, a whole number from 1 to {MAX_TEXTS:,}, not {n!r}. For more, "
-            "ask again with another seed."
+            f"n is how many texts are written at once, a whole number from 1 to {MAX_TEXTS:,}, not {quote(n)}. For "
+            "more, ask again with another seed."
         )
-    return n
+    return operator.index(n)
 
 
 def check_prompt(n_tokens: int, max_context: int | None) -> None:

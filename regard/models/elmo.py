@@ -1,7 +1,6 @@
 """ELMo: two language models that read a text from its two ends, and the vectors that they make of it."""
 
 from collections.abc import Sequence
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from regard.mixers.recurrent import full_precision
 from regard.models.elmo_config import ElmoConfig
 from regard.models.encoder import Encoder
 from regard.models.gradient_next_token import cut_into_lanes, score_carrying_state
-from regard.text.extended import ExtendedVocabulary
+from regard.text.extended import MEETING_WORDS, ExtendedVocabulary
 from regard.text.spelling import N_CHARACTERS, spell_sentence_ends, spell_words
 from regard.text.tokenizer import Tokenizer
 
@@ -30,9 +29,6 @@ AHEAD, BACK = "ahead", "back"
 DIRECTIONS = (AHEAD, BACK)
 EOS = 0
 """The word tokenizer's line end: what a sentence begins with, whichever end it is read from."""
-
-_MEETING = RLock()
-"""Held while a model meets words; one for all models, since a lock of their own could not be copied with them."""
 
 
 class Elmo(nn.Module):
@@ -90,7 +86,7 @@ class Elmo(nn.Module):
     def learn_words(self, words: ExtendedVocabulary) -> None:
         """Be told how the words of a tokenizer are spelled; those that `words` meets later are looked up in it."""
         known = [words.token_text(i) for i in range(1, self.vocab_size)]
-        with _MEETING:
+        with MEETING_WORDS:
             self.words = words
             self._spell(known)
 
@@ -113,7 +109,7 @@ class Elmo(nn.Module):
         """How all words are spelled; those that were met since the last time are added."""
         assert self.words is not None, "nobody said how words are spelled: learn_words"
         if self._count_met() != len(self.words.words):  # a lock at every step would cut a compiled model
-            with _MEETING:
+            with MEETING_WORDS:
                 new = spell_words(self.words.list_words(self._count_met()), self.config.max_characters)
                 self.spellings = torch.cat([self.spellings, torch.from_numpy(new).to(self.spellings.device)])
         return self.spellings
@@ -272,7 +268,7 @@ def tell_words(encoder: nn.Module | Encoder, tokenizer: Tokenizer) -> Tokenizer 
     """What a text for an encoder is encoded with: for ELMo by characters, words that the tokenizer has not, too."""
     if not isinstance(encoder, Elmo):
         return tokenizer
-    with _MEETING:
+    with MEETING_WORDS:
         if encoder.words is None or encoder.words.tokenizer is not tokenizer:
             encoder.learn_words(ExtendedVocabulary(tokenizer))
         assert encoder.words is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -18,14 +17,12 @@ from regard.layers.taps import Taps, keep
 from regard.mixers.recurrent_encoder import RecurrentEncoder
 from regard.models.word_input_config import MixerConfig, WordsConfig
 from regard.models.word_vectors import WordVectors
-from regard.text.extended import ExtendedVocabulary
+from regard.text.extended import MEETING_WORDS, ExtendedVocabulary
 from regard.text.spelling import N_CHARACTERS, spell_words
 from regard.text.tokenizer import EOS, UNK, Tokenizer
 
 UNKNOWN, END = 0, 1
 """Rows of words that are in no list, and of the mark that ends a text."""
-_MEETING = Lock()
-"""Held while a model meets words; one for all models, since a lock of their own could not be copied with them."""
 STD = 0.3
 """The spread of rows that begin at random: as in the language models, gates need loud words."""
 
@@ -106,7 +103,7 @@ class WordInput(nn.Module):
     def hear_of(self, vocabulary: Tokenizer | ExtendedVocabulary) -> ExtendedVocabulary:
         """Be told whose tokens will be read; what a text is to be encoded with, which has no unknown words."""
         tokenizer = vocabulary if isinstance(vocabulary, Tokenizer) else vocabulary.tokenizer
-        with _MEETING:
+        with MEETING_WORDS:
             if self.vocabulary is None or self.vocabulary.tokenizer is not tokenizer:
                 self.vocabulary = ExtendedVocabulary(tokenizer) if isinstance(vocabulary, Tokenizer) else vocabulary
                 self.rows, self.characters = self.rows[:0], self.characters[:0]
@@ -134,7 +131,7 @@ class WordInput(nn.Module):
         """The rows and characters of all tokens; those that the vocabulary has had since the last time are added."""
         assert self.vocabulary is not None, "nobody said whose tokens these are: hear_of"
         if len(self.rows) != self.vocabulary.vocab_size:  # a lock at every step would cut a compiled model
-            with _MEETING:
+            with MEETING_WORDS:
                 if len(self.rows) != self.vocabulary.vocab_size:
                     self._add_words(self.vocabulary)
         return self.rows, self.characters

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.data.cache import cache_root, key_of, kind_folder
+from regard.data.cache import cache_root, key_of, make_kind_folder
 from regard.data.cache_limit import keep_within_limit, mark_used
 from regard.data.pictures import FORM
 from regard.data.prepared_captions import CaptionData
@@ -46,7 +46,7 @@ def picture_features(
     # The pixels depend on how Pillow resamples, so on its version too.
     fit = [config.size, config.n_margin, config.fit]
     key = key_of("trunk", FORM, PIL.__version__, fit, data.pictures.hashes, weights_hash(encoder.network), CHECKSUM)
-    file = kind_folder(cache or cache_root(), "features") / f"{key}.safetensors"
+    file = make_kind_folder(cache or cache_root(), "features") / f"{key}.safetensors"
     kept = open_kept_features(file)
     if kept is None or kept.shape != (len(data.pictures), D_TRUNK, *encoder.grid):
         kept = _compute(encoder, data, n_batch, tell)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from regard.text.tokenizer import UNK, Ids, Tokenizer
 
 _NUMBERING = Lock()
 """Held while words are numbered; one for all vocabularies, since a lock of their own could not be copied with them."""
+MEETING_WORDS = RLock()
+"""Held while a model meets words; one for all models, since a lock of their own could not be copied with them."""
 
 
 class ExtendedVocabulary:

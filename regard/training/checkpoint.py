@@ -19,14 +19,13 @@ import os
 import re
 import shutil
 import stat
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from regard.data.checksums import crc32_of
+from regard.data.checksums import crc32_of, crc32_of_fields
 from regard.errors import RegardError
 from regard.files import remove_folder, remove_partial, write_atomically, write_folder_atomically
 from regard.training.state import TrainState
@@ -157,8 +156,7 @@ def _load_json(folder: Path) -> tuple[TrainState, Any, dict[str, Any]]:
 
 def _checksum_of(written: dict[str, Any]) -> str:
     """The CRC-32 of all that state.json says but for itself, however it is laid out."""
-    said = {key: value for key, value in written.items() if key != OWN_CHECKSUM}
-    return f"{zlib.crc32(json.dumps(said, sort_keys=True).encode()):08x}"
+    return crc32_of_fields({key: value for key, value in written.items() if key != OWN_CHECKSUM})
 
 
 def _read_named(folder: Path, written: dict[str, Any], key: str) -> dict[str, Any]:

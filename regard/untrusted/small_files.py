@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,12 +20,20 @@ MAX_JSON = 64 * MB  # vocabularies and results; Python takes some twenty bytes f
 MAX_JSON_DEPTH = 200
 """Lists and objects inside each other; Python's stack ends at a thousand, and copying takes it twice."""
 MAX_OPENED = 2_000_000  # lists and objects: two hundred bytes each; SQuAD has 700,000
-MAX_COMMAS = 10_000_000  # values, or signs in a text: up to a hundred bytes each
+MAX_COMMAS = 10_000_000  # between values: up to a hundred bytes each
 COPY_AGAIN = "It may have been cut short; copy it again"
+
+
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING_BYTES = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
 
 class DamagedFileError(RegardError):
     """A file that is there and cannot be what it should be."""
+
+
+class TooManyValuesError(DamagedFileError):
+    """JSON that may be right and is too much to be held in memory."""
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -50,10 +59,16 @@ def open_regular(path: Path) -> BinaryIO:
 def read_bytes(path: Path, limit: int = MAX_JSON) -> bytes:
     """The bytes of a regular file of at most `limit`; OSError where it cannot be opened."""
     with open_regular(path) as file:
+        check_size(path, os.fstat(file.fileno()).st_size, limit)
         data = file.read(limit + 1)
-    if len(data) > limit:
-        raise DamagedFileError(f"'{path}' has more than {limit // MB:,} MB, and such a file has less. Is it another?")
+    check_size(path, len(data), limit)  # some files of the system say that they are empty, and some grow
     return data
+
+
+def check_size(path: Path, n_bytes: int, limit: int) -> None:
+    """Refuse a file of more bytes than are read of its kind."""
+    if n_bytes > limit:
+        raise DamagedFileError(f"'{path}' has more than {limit // MB:,} MB, and such a file has less. Is it another?")
 
 
 def read_text(path: Path, limit: int = MAX_JSON) -> str:
@@ -73,13 +88,14 @@ def parse_json(text: str | bytes, where: str, way_out: str = COPY_AGAIN) -> Any:
 
     What would take gigabytes as Python's objects is refused by its brackets and commas before it is parsed.
     """
-    if isinstance(text, str):
-        n_opened, n_commas = text.count("{") + text.count("["), text.count(",")
-    else:
-        n_opened, n_commas = text.count(b"{") + text.count(b"["), text.count(b",")
-    for n, limit, what in ((n_opened, MAX_OPENED, "lists and objects"), (n_commas, MAX_COMMAS, "commas")):
+    n_opened, n_commas = _count_marks(text)
+    if n_opened > MAX_OPENED or n_commas > MAX_COMMAS:  # perhaps inside its texts, where they are letters as others
+        n_opened, n_commas = _count_marks(_remove_strings(text))
+    for n, limit, what in ((n_opened, MAX_OPENED, "lists and objects"), (n_commas, MAX_COMMAS, "values")):
         if n > limit:
-            raise DamagedFileError(f"{where} has more than {limit:,} {what}, and such JSON has fewer. Split it.")
+            raise TooManyValuesError(
+                f"{where} has more than {limit:,} {what}. No more are read at once: they take gigabytes of memory."
+            )
     try:
         value = json.loads(text)
         if n_opened <= MAX_JSON_DEPTH or not _is_deeper(value, MAX_JSON_DEPTH):
@@ -92,6 +108,18 @@ def parse_json(text: str | bytes, where: str, way_out: str = COPY_AGAIN) -> Any:
     except ValueError as error:  # json.JSONDecodeError, or a number of thousands of digits
         why = make_printable(str(error), 120)
     raise DamagedFileError(f"{where} is not valid JSON: {why}. {way_out}.") from None
+
+
+def _count_marks(text: str | bytes) -> tuple[int, int]:
+    """How many opening brackets there are, and how many commas."""
+    if isinstance(text, str):
+        return text.count("{") + text.count("["), text.count(",")
+    return text.count(b"{") + text.count(b"["), text.count(b",")
+
+
+def _remove_strings(text: str | bytes) -> str | bytes:
+    """A JSON text without its strings."""
+    return _STRING.sub("", text) if isinstance(text, str) else _STRING_BYTES.sub(b"", text)
 
 
 def _is_deeper(value: Any, limit: int) -> bool:

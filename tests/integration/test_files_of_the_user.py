@@ -460,7 +460,7 @@ def test_a_private_text_stays_private_in_the_cache(text: Path, tmp_path: Path, m
     assert stat.S_IMODE((tmp_path / "new" / "cache").stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize(("mode", "is_private"), [(0o755, True), (0o775, False)])
+@pytest.mark.parametrize(("mode", "is_private"), [(0o755, True), (0o775, True), (0o2775, False), (0o777, False)])
 def test_a_cache_that_others_may_read_but_not_write_keeps_texts_private(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_private: bool
 ) -> None:

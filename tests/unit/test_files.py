@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from regard.data.cache import spool_folder
 from regard.errors import RegardError
 from regard.files import (
     PARTIAL,
     check_can_be_made,
     check_not_there,
+    hold_folder,
     remove_folder,
-    remove_old_partial,
     remove_partial,
     replace_folder,
     write_atomically,
@@ -229,7 +230,7 @@ def test_the_old_folder_is_put_back_where_the_new_one_cannot_take_its_place(
     assert [p.name for p in tmp_path.iterdir()] == ["export"]
 
 
-@pytest.mark.parametrize("n_renames", [0, 1, 2])
+@pytest.mark.parametrize("n_renames", [0, 1, 2, 3])
 def test_a_folder_whose_replacement_was_killed_is_whole_at_the_next_start(tmp_path: Path, n_renames: int) -> None:
     folder = old_export(tmp_path)
     if (process := os.fork()) == 0:
@@ -248,10 +249,55 @@ def test_a_folder_whose_replacement_was_killed_is_whole_at_the_next_start(tmp_pa
     assert folder.exists() == (n_renames != 1)
     for path in sorted(tmp_path.rglob("*"), reverse=True):
         os.utime(path, (0, 0))  # days later
-    remove_old_partial(tmp_path)
     check_not_there(folder, force=False)
-    assert (folder / "model").read_text() == ("new" if n_renames == 2 else "old")
+    assert (folder / "model").read_text() == ("new" if n_renames >= 2 else "old")
+    replace_folder(folder, write_new)
+    assert (folder / "model").read_text() == "new"
     assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+def test_half_of_a_folder_that_was_being_removed_is_never_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = old_export(tmp_path)
+
+    def remove_half(path: Path, **_: object) -> None:
+        (Path(path) / "model").unlink()
+        raise KeyboardInterrupt  # as kill -9 would leave it
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", remove_half)
+        with pytest.raises(KeyboardInterrupt):
+            replace_folder(folder, write_new)
+    folder.rename(tmp_path / "moved")
+    check_not_there(folder, force=False)
+    assert not folder.exists()
+
+
+def test_a_look_at_a_name_never_removes_what_was_there_before(tmp_path: Path) -> None:
+    before = old_export(tmp_path).rename(tmp_path / ".before-export-123-0123abcd")
+    (tmp_path / "export").mkdir()  # by the user, after the replacement was killed
+    check_not_there(tmp_path / "export", force=False)
+    assert (before / "model").read_text() == "old"
+
+
+@pytest.mark.parametrize("form", ["link", "folder", "pipe"])
+def test_a_lock_is_a_file(tmp_path: Path, form: str) -> None:
+    path = tmp_path / ".lock"
+    {"link": lambda: path.symlink_to("x"), "folder": path.mkdir, "pipe": lambda: os.mkfifo(path)}[form]()
+    with pytest.raises(RegardError, match=r"\.lock' is a link, a folder or a pipe"), hold_folder(tmp_path, "held"):
+        pass
+
+
+def test_a_disk_that_cannot_lock_is_worked_on_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with hold_folder(tmp_path, "held"), spool_folder(tmp_path) as spool, spool_folder(tmp_path):
+        assert spool.exists()  # nobody takes it for one whose writer was killed
 
 
 def test_processes_that_replace_one_folder_at_the_same_time_all_end_well(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.data.cache import kind_folder
+from regard.data.cache import make_kind_folder
 from regard.data.cache_limit import BUILTIN_TEXTS
 from regard.data.checksums import is_whole, keep_file
 from regard.errors import RegardError
@@ -147,7 +147,7 @@ def builtin_file(name: str, cache: Path) -> Path:
 
     It is there as long as the caller is inside a `spool_folder` of the same cache.
     """
-    path = kind_folder(cache, BUILTIN_TEXTS) / f"{name}-{platform.python_version()}-{VERSION}.jsonl"
+    path = make_kind_folder(cache, BUILTIN_TEXTS) / f"{name}-{platform.python_version()}-{VERSION}.jsonl"
     if not is_whole(path):
         lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in BUILTIN[name].documents()]
         if not lines:

@@ -171,15 +171,18 @@ def test_what_a_killed_reader_left_is_removed_by_the_next(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("form", ["PNG", "TIFF"])
-def test_a_grey_picture_is_reduced_some_rows_at_a_time(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    greys = np.random.default_rng(0).integers(0, 65_536, (1500, 1000), dtype=np.uint16)
+@pytest.mark.parametrize("shape", [(1500, 1000), (1, 1_500_000), (1_500_000, 1)])
+def test_a_grey_picture_is_reduced_a_square_at_a_time(
+    form: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    greys = np.random.default_rng(0).integers(0, 65_536, shape, dtype=np.uint16)
     data = encoded(Image.fromarray(greys), form)
     tracemalloc.start()
     image = read_picture(data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.5 * 8 * greys.size, "less than two arrays of 64-bit numbers, of which there were four"
-    monkeypatch.setattr(pictures, "BAND", 1_700)  # bands of one row
+    monkeypatch.setattr(pictures, "TILE", 1300)
     np.testing.assert_array_equal(np.asarray(read_picture(data)), np.asarray(image))
     np.testing.assert_array_equal(np.asarray(image)[..., 0], np.round(greys / 257))
 

@@ -302,7 +302,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, text_file: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(RegardError, match=r"The cache folder .*file/cache cannot be written.*Set REGARD_CACHE"):
+    with pytest.raises(RegardError, match=r"The cache folder .*file/cache cannot be used.*Set REGARD_CACHE"):
         prepare_text(DataConfig(train=str(text_file)), tokenizer_config(), cache=tmp_path / "file" / "cache")
 
 

@@ -1,11 +1,21 @@
 """Values from outside are shown short, and refused where they are deeper, more or longer than any of ours."""
 
+import json
+
 import pytest
 
 from regard.errors import RegardError
 from regard.untrusted import small_files
 from regard.untrusted.fields import FieldError, decode_fields
-from regard.untrusted.small_files import DamagedFileError, parse_json, parse_yaml, read_json, read_object, read_text
+from regard.untrusted.small_files import (
+    DamagedFileError,
+    TooManyValuesError,
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_object,
+    read_text,
+)
 from regard.untrusted.values import find_excess, has_lone_surrogate, make_printable, quote
 
 
@@ -73,10 +83,21 @@ def test_json_too_deep_for_what_walks_it_is_a_sentence(tmp_path, depth: int) -> 
 
 
 def test_json_of_ordinary_depth_is_read() -> None:
-    found = parse_json("[" * 100 + '"[[["' + "]" * 100, "a.json")
-    for _ in range(100):
+    found = parse_json("[" * 200 + f'"{"[" * 250}"' + "]" * 200, "a.json")
+    for _ in range(200):
         (found,) = found
-    assert found == "[[["
+    assert found == "[" * 250
+    assert parse_json("[" + "[]," * 300 + "[]]", "a.json") == [[]] * 301
+
+
+def test_brackets_and_commas_inside_texts_count_as_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_files, "MAX_OPENED", 3)
+    monkeypatch.setattr(small_files, "MAX_COMMAS", 3)
+    value = {"code": 'x[0], "{y}", \\', "again\\": ["[,\n,[,"]}
+    for text in (json.dumps(value), json.dumps(value).encode()):
+        assert parse_json(text, "a.json") == value
+    with pytest.raises(TooManyValuesError, match="more than 3 lists and objects"):
+        parse_json(json.dumps([value, value, value]), "a.json")
 
 
 @pytest.mark.parametrize("text", ['[{"":0},{"":0},{"":0}]', "[[],[],[],[]]", "[" + "0," * 30 + "0]"])
@@ -87,14 +108,15 @@ def test_json_of_more_values_than_memory_holds_is_refused_before_it_is_read(
     monkeypatch.setattr(small_files, "MAX_COMMAS", 20)
     monkeypatch.setattr(small_files.json, "loads", lambda _: pytest.fail("was read"))
     for each in (text, text.encode()):
-        with pytest.raises(DamagedFileError, match=r"^a\.json has more than (3 lists and objects|20 commas)"):
+        with pytest.raises(DamagedFileError, match=r"^a\.json has more than (3 lists and objects|20 values)"):
             parse_json(each, "a.json")
 
 
 def test_files_are_regular_and_of_bounded_size(tmp_path) -> None:
     import os
 
-    (tmp_path / "large").write_bytes(b"x" * 2**20)
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2**40)  # of which nothing is read
     with pytest.raises(DamagedFileError, match="large' has more than 0 MB"):
         read_text(tmp_path / "large", 2**19)
     os.mkfifo(tmp_path / "pipe")
