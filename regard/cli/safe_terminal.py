@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any
 
 from rich.console import Console
@@ -18,11 +19,12 @@ class SafeConsole(Console):
     """A console on which no text commands the terminal: what is not rich's own is written as \\xNN.
 
     Nor does a text choose how it is shown: brackets are brackets, where rich would read [bold] as a style and drop it
-    (and end in an error at [/bold]), and :cat: stays what it is. What is to be bold or dim is a `Text`.
+    (and end in an error at [/bold]), and :cat: stays what it is. What is to be bold or dim is a `Text`. `has_markup` is
+    for typer, which writes styles in brackets and hands texts of users on as `Text`.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False, **settings)
+    def __init__(self, *, has_markup: bool = False, **settings: Any) -> None:
+        super().__init__(**{"markup": has_markup, "emoji": False, "highlight": False, **settings})
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         safe = [s if s.control else Segment(make_printable(s.text), s.style) for s in buffer]
@@ -63,7 +65,10 @@ class SafeStream:
 
 @contextmanager
 def guard_terminal() -> Iterator[None]:
-    """Inside this block, no text that is printed commands the terminal."""
+    """Inside this block, no text that is printed commands the terminal.
+
+    Colours and cursor moves of rich pass through a `SafeConsole` alone: what typer prints goes through one, too.
+    """
     before = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -71,6 +76,10 @@ def guard_terminal() -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")
         if stream is not None and stream.isatty():
             setattr(sys, name, SafeStream(stream))
+    if any(isinstance(stream, SafeStream) for stream in (sys.stdout, sys.stderr)):
+        import typer.rich_utils  # lazy: only help and errors of arguments need it
+
+        typer.rich_utils.Console = partial(SafeConsole, has_markup=True)  # type: ignore[misc, assignment, attr-defined]
     try:
         yield
     finally:

@@ -316,7 +316,7 @@ def _print_facts(facts: Mapping[str, Any]) -> None:
 
 def reporter(is_quiet: bool) -> Reporter:
     """How training is shown: a bar on a terminal, a line now and then elsewhere, or nothing."""
-    return Silent() if is_quiet else training_reporter()
+    return Silent() if is_quiet else training_reporter(console=console)
 
 
 def progress_bar(is_quiet: bool) -> ProgressBar:

@@ -135,11 +135,10 @@ class Lines:
 class Bar:
     """A rich bar that stays one line, also where a terminal has 60 columns."""
 
-    def __init__(self, console: Any = None) -> None:
-        from rich.console import Console
+    def __init__(self, console: Any) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self._console = console or Console()
+        self._console = console
         self._bar_width = min(24, max(8, self._console.width - 88))
         columns = BarColumn(bar_width=self._bar_width), TextColumn("{task.percentage:3.0f}%")
         text = TextColumn("{task.fields[text]}", markup=False)
@@ -162,11 +161,14 @@ class Bar:
         self._bar.stop()
 
 
-def reporter(out: TextIO | None = None) -> Reporter:
-    """A bar where `out` (standard output) is a terminal, one updating line in a notebook, lines anywhere else."""
+def reporter(out: TextIO | None = None, console: Any = None) -> Reporter:
+    """A bar where `out` (standard output) is a terminal, one updating line in a notebook, lines anywhere else.
+
+    The bar is drawn on rich's `console`.
+    """
     out = out or sys.stdout
-    if out.isatty():
-        return Bar()
+    if console is not None and out.isatty():
+        return Bar(console)
     return Lines(out, every_seconds=0.25, width=100) if _is_in_notebook() else Lines(out)
 
 

@@ -1,7 +1,12 @@
 """No text commands a terminal, and rich's own colours still do."""
 
 import io
+import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -103,3 +108,41 @@ def test_progress_is_written_over_itself(monkeypatch: pytest.MonkeyPatch) -> Non
         tell(LinesDone(n_lines=1, n_skipped=0))
     assert terminal.getvalue().startswith("\r1 lines, ")
     assert "\\x0d" not in terminal.getvalue()
+
+
+def run_on_terminal(*words: object) -> str:
+    """What the command prints on a terminal of 100 columns."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [str(Path(sys.executable).with_name("regard")), *map(str, words)]
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment)
+    os.close(theirs)
+    printed = b""
+    with suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # an error where the other end is closed
+        while block := terminal.read(65_536):
+            printed += block
+    process.wait(timeout=60)
+    return printed.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("--help",), "Train, compare and look inside"),
+        (("train", "--non\x1b[31msense"), "No such option"),
+        (("models",), "Elman"),
+        (
+            ("train", "rnn", "--data", "python-docs", "--set", "train.max_steps=3", "--set", "model.d_model=8"),
+            "bits per byte",
+        ),
+    ],
+)
+def test_colours_and_bars_are_drawn_on_a_terminal(words: tuple[str, ...], wanted: str, tmp_path: Path) -> None:
+    """Only characters of users are written as \\xNN; on a terminal all of help and every bar was."""
+    out = ("--out", tmp_path / "run") if words[0] == "train" else ()
+    printed = run_on_terminal(*words, *out)
+    assert wanted in printed
+    assert "\x1b[1m" in printed or "\x1b[31m╭" in printed
+    assert printed.replace("\\x1b[31msense", "").count("\\x1b") == 0

@@ -77,7 +77,8 @@ def test_only_a_terminal_gets_a_bar() -> None:
             return True
 
     assert isinstance(reporter(io.StringIO()), Lines)
-    assert isinstance(reporter(Terminal()), Bar)
+    assert isinstance(reporter(Terminal(), Console()), Bar)
+    assert isinstance(reporter(io.StringIO(), Console()), Lines)
 
 
 @pytest.mark.parametrize("kind", ["lines", "silent"])
