@@ -79,7 +79,7 @@ def guard_terminal() -> Iterator[None]:
     if any(isinstance(stream, SafeStream) for stream in (sys.stdout, sys.stderr)):
         import typer.rich_utils  # lazy: only help and errors of arguments need it
 
-        typer.rich_utils.Console = partial(SafeConsole, has_markup=True)  # type: ignore[misc, assignment, attr-defined]
+        typer.rich_utils.Console = partial(SafeConsole, has_markup=True)  # type: ignore[assignment, attr-defined]
     try:
         yield
     finally:
